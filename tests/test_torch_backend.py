@@ -199,6 +199,15 @@ def test_constants_of_inference_mode_serve_training():
     torch.testing.assert_close(made, torch.arange(4.0).exp())
 
 
+def test_what_is_filled_like_a_tensor_is_a_constant():
+    def function(x):
+        return torch.atan(x) * torch.full_like(x, 2.0) + x.new_ones(3) + torch.zeros_like(x)
+
+    x = tensor(2, 3)
+    assert explained(function, x).folded == 3
+    torch.testing.assert_close(torch.compile(function, backend="aclnn")(x), function(x))
+
+
 # --- Modes that a graph switches ------------------------------------------------------------------
 
 
@@ -264,6 +273,32 @@ def test_gathers_are_known():
     with torch.no_grad():
         made = torch.compile(function, backend="aclnn")(x, index)
     torch.testing.assert_close(made, function(x, index), rtol=0, atol=0)
+
+
+def scattered(x, y, index):
+    made = x * 2
+    made[1:3] = y[:2]
+    made[..., 0] = 5.0
+    return made.exp()
+
+
+def indexed(x, y, index):
+    return x[index] * 2, torch.stack([x, y], 1).flip(0, 2).exp()
+
+
+def normalized_by_batch(x, y, index):
+    norm = torch.nn.functional.batch_norm
+    return norm(x, y[0], y[1] + 1, y[2], y[3], False, 0.1, 1e-5).relu()
+
+
+@pytest.mark.parametrize("function", [scattered, indexed, normalized_by_batch])
+def test_what_forms_stand_for(function):
+    given = tensor(4, 5), tensor(4, 5, seed=1), torch.tensor([[0, 3], [1, 1]])
+    found = explained(function, *given)
+    assert all("view" in reason for _, reason in found.left), found
+    with torch.no_grad():
+        ours = torch.compile(function, backend="aclnn", options={"take": "all"})(*given)
+    torch.testing.assert_close(ours, function(*given))
 
 
 def normalized(x):

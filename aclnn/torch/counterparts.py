@@ -93,6 +93,52 @@ def _split(x: Any, size: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     return tuple([_slice(x, dim, start, min(end, whole)) for start, end in pairs])
 
 
+def _stack(tensors: Any, dim: int = 0) -> Any:
+    return _form("stack")(list(tensors), dim)
+
+
+def _copied(target: Any, source: Any, non_blocking: bool = False) -> Any:
+    made = source if source.dtype == target.dtype else source.astype(target.dtype)
+    return made if made.shape == target.shape else made.broadcast_to(target.shape)
+
+
+def _slice_scattered(
+    x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    made = x.copy()
+    _slice(made, dim, start, end, step)[...] = source
+    return made
+
+
+def _select_scattered(x: Any, source: Any, dim: int, index: int) -> Any:
+    made = x.copy()
+    _select(made, dim, index)[...] = source
+    return made
+
+
+def _flip(x: Any, dims: Sequence[int]) -> Any:
+    back = {dim % x.ndim for dim in dims}
+    return x[tuple([slice(None, None, -1 if axis in back else 1) for axis in range(x.ndim)])]
+
+
+def _normalized_by_batch(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
+) -> Any:
+    made = _form("batch_norm")(x, mean, var, weight, bias, False, momentum, eps)
+    return made, mean[:0], var[:0]
+
+
+def _indexed(x: Any, indices: Sequence[Any]) -> Any:
+    """Rows by one tensor of indices."""
+    first, *others = indices
+    if first is None or others or first.dtype.kind not in "i":
+        raise NotImplementedError("it indexes other than rows by integers")
+    if x.ndim != 2:
+        flat = x.reshape((x.shape[0], -1))
+        return _form("embedding")(flat, first).reshape((*first.shape, *x.shape[1:]))
+    return _form("embedding")(x, first)
+
+
 # What is a view of an operand: taken where a node beside it is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -134,6 +180,13 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
         "gather",
         lambda x, dim, index, *, sparse_grad=False: _form("gather")(x, dim, index),
     ),
+    aten.stack.default: ("stack", _stack),
+    aten.copy.default: ("copy", _copied),
+    aten.slice_scatter.default: ("slice_scatter", _slice_scattered),
+    aten.select_scatter.default: ("select_scatter", _select_scattered),
+    aten.flip.default: ("flip", _flip),
+    aten._native_batch_norm_legit_no_training.default: ("batch_norm", _normalized_by_batch),
+    aten.index.Tensor: ("index", _indexed),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }
 

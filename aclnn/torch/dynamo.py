@@ -96,16 +96,18 @@ def compiled_graph(
         return Specialized(
             graph_module, lambda graph, inputs: compiled_graph(graph, inputs, options, observe)
         )
-    if is_functional(graph_module):
-        folded = fold(graph_module)
+
+    def compile_graph(graph: GraphModule) -> Callable[..., Any]:
+        folded = fold(graph)
         if observe is not None:
             observe.add_folded(folded)
-        return code_of(with_executors(graph_module, options, observe))
+        return code_of(with_executors(graph, options, observe))
 
-    def compile_graph(graph: GraphModule, inputs: Sequence[Any]) -> Any:
-        return make_boxed_func(code_of(with_executors(graph, options, observe)))
-
-    return aot_autograd(fw_compiler=compile_graph)(graph_module, example_inputs)
+    if is_functional(graph_module):
+        return compile_graph(graph_module)
+    return aot_autograd(fw_compiler=lambda graph, inputs: make_boxed_func(compile_graph(graph)))(
+        graph_module, example_inputs
+    )
 
 
 def code_of(graph: GraphModule) -> Callable[..., Any]:

@@ -24,6 +24,16 @@ from aclnn.torch.expansion import (
     value_of,
 )
 
+aten = torch.ops.aten
+_FILLING = (
+    aten.fill.Scalar,
+    aten.full_like.default,
+    aten.zeros_like.default,
+    aten.ones_like.default,
+    aten.new_full.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+)
 LARGEST_CONSTANT = 1 << 20  # bytes: larger ones are computed by each call
 
 
@@ -87,9 +97,17 @@ def _constants_of(graph_module: GraphModule) -> set[Node]:
     """
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
-        if node.op in CALLED and found.issuperset(node.all_input_nodes) and _is_pure(node):
+        if node.op not in CALLED or not _is_pure(node):
+            continue
+        if found.issuperset(node.all_input_nodes) or _reads_shapes_alone(node):
             found.add(node)
     return found - _seen_by_callers(graph_module)
+
+
+def _reads_shapes_alone(node: Node) -> bool:
+    """Whether a node fills a tensor that is like another one."""
+    first, *others = [one.target for one in expansion_of(node) or ()] or [None]
+    return first in _FILLING and all(one is aten.detach.default for one in others)
 
 
 def _seen_by_callers(graph_module: GraphModule) -> set[Node]:
@@ -182,10 +200,17 @@ def _replace_constants(graph_module: GraphModule, constants: set[Node]) -> None:
 
 
 def _result_of(node: Node, computed: dict[Node, Any]) -> Any:
-    args, named = torch.fx.map_arg((node.args, node.kwargs), computed.__getitem__)
+    def operand(source: Node) -> Any:  # of what is filled only the shape counts
+        return computed[source] if source in computed else _like(value_of(source))
+
+    args, named = torch.fx.map_arg((node.args, node.kwargs), operand)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **named)
     return node.target(*args, **named)
+
+
+def _like(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
 
 def _put(graph_module: GraphModule, node: Node, value: torch.Tensor) -> None:
