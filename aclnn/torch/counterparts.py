@@ -182,11 +182,13 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     ),
     aten.stack.default: ("stack", _stack),
     aten.copy.default: ("copy", _copied),
+    aten.fill.Tensor: ("copy", _copied),
     aten.slice_scatter.default: ("slice_scatter", _slice_scattered),
     aten.select_scatter.default: ("select_scatter", _select_scattered),
     aten.flip.default: ("flip", _flip),
     aten._native_batch_norm_legit_no_training.default: ("batch_norm", _normalized_by_batch),
     aten.index.Tensor: ("index", _indexed),
+    aten.lift_fresh_copy.default: ("clone", lambda x: x),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }
 
