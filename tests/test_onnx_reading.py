@@ -569,9 +569,17 @@ def test_bert_is_read_as_either_exporter_writes_it(dynamo, tmp_path):
         "t = Constant <value_ints = [0]> () y = Gather <axis = 2> (a, t)",
         "t = Constant <value_ints = [3]> () y = Unsqueeze (a, t)",
         "t = Constant <value_ints = [-3]> () y = Squeeze (a, t)",
+        "t = Constant <value_ints = [2]> () y = Slice (a, t, t, t)",
     ],
 )
 def test_axes_that_are_none_are_refused(body):
     x = np.ones((1, 4), np.float32)
     with pytest.raises(ValueError, match=r"axis is -?[23], must be from"):
         aclnn.from_onnx(model_of(body, [x]))(x)
+
+
+def test_names_that_are_no_text_are_refused():
+    model = model_of("b = Foo (a) c = Bar (b) y = Baz (c)", [np.ones(2, np.float32)])
+    data = model.SerializeToString().replace(b"Foo", b"F\xffo").replace(b"Baz", b"B\xffz")
+    with pytest.raises(ValueError, match=r"3 nodes .*\n +Bar: c\n +b'B.xffz': y\n +b'F.xffo': b"):
+        aclnn.from_onnx(onnx.load_from_string(data))

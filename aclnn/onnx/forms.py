@@ -405,6 +405,7 @@ def _slice(step: Step) -> Any:
     every = axes or tuple(range(len(starts)))
     for axis, start, end, by in zip(every, starts, ends, steps or (1,) * len(starts), strict=True):
         # Beyond the first element, backwards, is what None says.
+        axis = _from_start(axis, x.ndim)
         last = None if by < 0 and end < -x.shape[axis] else end
         index[axis] = slice(start, last, by)
     return x[tuple(index)]

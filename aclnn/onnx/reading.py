@@ -321,7 +321,12 @@ class _Program:
                 continue
             computed.update(node.output)
             if node.op_type not in FORMS or node.domain not in STANDARD:
-                kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+                # Text that is no UTF-8 comes as bytes.
+                names = [
+                    one if isinstance(one, str) else shown(one)
+                    for one in (node.domain, node.op_type)
+                ]
+                kind = "::".join(filter(None, names))
                 lacking.setdefault(kind, []).append(_called(node))
         if not lacking:
             return
