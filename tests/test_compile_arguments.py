@@ -341,8 +341,37 @@ def test_outputs_that_cannot_be_are_refused():
         array(3, 5), array(3, 4, dtype=np.float64), array(4, 3), read_only,
         np.broadcast_to(array(4), (3, 4)), np.lib.stride_tricks.as_strided(array(12), (3, 4), (0, 4)),
     ):  # fmt: skip
-        with pytest.raises(aclnn.AclnnError):
-            f(x, out=out)
+        for call in (f, f.executor, f.executor(x).run):
+            with pytest.raises(aclnn.AclnnError):
+                call(x, out=out)
+
+
+@each("function", [
+    lambda x: x.T, lambda x: x[::-1], lambda x: x @ x, lambda x: np.roll(x, 1, 0),
+    lambda x: np.cumsum(x[::-1], 0), lambda x: aclnn.index_select(x, 0, np.array([3, 2, 1, 0])),
+    lambda x: np.concatenate([x[2:], x[:2]]), lambda x: x - x[0], lambda x: x + x.T,
+    lambda x: aclnn.softmax(x, 0), lambda x: aclnn.gelu(x) * 2 + x, lambda x: np.tril(x.T),
+])  # fmt: skip
+def test_outputs_may_be_inputs(function):
+    f, x = aclnn.compile(function), array(4, 4)
+    expected = f(x.copy())
+    planned = f.executor(x.copy())
+    for call in (f, lambda y, out: f.executor(y, out=out).run(), planned.run):
+        made = x.copy()
+        assert call(made, out=made) is made
+        same(made, expected)
+
+
+def test_outputs_are_no_arguments_that_the_function_writes():
+    @aclnn.compile
+    def f(x):
+        x += 1
+        return x * 2
+
+    x = array(3)
+    for call in (f, f.executor(x).run, lambda x, out: f.executor(x, out=out).run()):
+        with pytest.raises(aclnn.AclnnError, match="out shares memory with x, which the function"):
+            call(x, out=x)
 
 
 # --- Floats ---------------------------------------------------------------------------------------

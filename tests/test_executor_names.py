@@ -111,3 +111,13 @@ def test_pickles_keep_the_names():
     np.testing.assert_array_equal(again.run(self=X), aclnn.leaky_relu(X, 0.5))
     joined = pickle.loads(pickle.dumps(aclnn.executor("aclnnCat", [X, G], 0)))
     np.testing.assert_array_equal(joined.run(X, G), np.concatenate([X, G]))
+
+
+def test_runs_take_arrays_in_the_order_of_the_function():
+    rng = np.random.default_rng(0)
+    dy, x, other = rng.standard_normal((3, 2, 4)).astype(np.float32)
+    rstd, gamma = np.float32([[2], [3]]), rng.standard_normal(4).astype(np.float32)
+    executor = aclnn.executor("aclnnRmsNormGrad", dy, x, rstd, gamma)
+    wanted = aclnn.rms_norm_backward(dy, other, gamma, rstd)
+    for found, one in zip(executor.run(dy, other, rstd, gamma), wanted, strict=True):
+        np.testing.assert_array_equal(found, one)

@@ -662,11 +662,27 @@ cdef class FunctionalHandle:
         if entry is not None:
             self.spell(executor, entry, words)
         executor.given, executor.arrays.description = list(outputs_of_caller), description
+        executor.arrays.places = self.places_for(entry)
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):
                 executor.arrays.kind = arrays.library_of(one)
                 break
         return executor
+
+    cdef tuple places_for(self, entry):
+        """The places of inputs in the order in which callers give them; None where they lie so."""
+        operands = self.handle.operator.kernel_operands
+        roles = list(self.handle.operator.positional)
+        if entry is not None:
+            roles = []
+            for parameter in entry.parameters:
+                roles.append(parameter.role)
+        places = []
+        for role in (*roles, *operands):
+            if role in operands and operands.index(role) not in places:
+                places.append(operands.index(role))
+        in_order = places == list(range(len(operands)))
+        return None if in_order or self.handle.is_variadic else tuple(places)
 
     cdef int spell(self, aclOpExecutor executor, entry, dict words) except -1:
         """Have an executor go by the names of a C-shaped function."""

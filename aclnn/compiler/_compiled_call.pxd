@@ -30,6 +30,7 @@ cdef enum Overlap:
     APART = 0  # no byte in common, as far as the extents tell
     SAME = 1  # the same elements at the same addresses: safe in place
     CROSSING = 2  # bytes in common in another way: the input must be copied first
+    EITHER = 3  # planned apart, and right in place, too
 
 cdef enum NumberFact:
     # What a plan may depend on of a number, besides its dtype.
@@ -87,7 +88,6 @@ cdef class CompiledCall:
     cdef int *slots                 # operands that the steps take; NULL where they take all
     cdef int n_arguments            # how many these are
     cdef bint has_long_calls        # opaque kernels that are worth several threads
-    cdef bint uses_outputs          # as workspace, before they are written
     cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
     cdef int64_t *high              # ... and to the one past its highest
     cdef unsigned char *overlaps    # of each input with each output, in turn
@@ -96,6 +96,7 @@ cdef class CompiledCall:
     cdef unsigned long last_used
     cdef int _describe(self, tensors, overlaps) except -1
     cdef int _pair(self, int index, int at, int planned) except -1
+    cdef int _mark_in_place(self, arguments) except -1
     cdef int _leave_out(self, arguments) except -1
 
 cdef class OperatorHandle:

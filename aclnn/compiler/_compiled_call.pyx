@@ -19,6 +19,7 @@ from threading import get_ident
 from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.acl.errors import AclnnError
+from aclnn.graph.passes.in_place import inputs_in_place
 from aclnn.graph.runtime import _scheduler
 
 cdef extern from "stack.h" nogil:
@@ -102,16 +103,22 @@ cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept
 
 
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
-    """Whether elements lie alike; a stride along a single element is none."""
+    """Whether elements lie alike; a stride along a single element is none, or where there are none."""
     cdef int axis
+    cdef bint alike = True
     if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
         return False
     for axis in range(a.ndim):
         if a.shape[axis] != b.shape[axis]:
             return False
         if a.shape[axis] > 1 and a.strides[axis] != b.strides[axis]:
-            return False
-    return True
+            alike = False
+    if alike:
+        return True
+    for axis in range(a.ndim):
+        if a.shape[axis] == 0:
+            return True
+    return False
 
 
 cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
@@ -284,7 +291,7 @@ cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept n
     cdef const pair_t *end = pair + plan.n_pairs
     cdef const char *input
     cdef const char *output
-    cdef int lies
+    cdef int lies, planned
     while pair != end:
         input, output = request.operands[pair.input].data, request.operands[pair.output].data
         lies = APART
@@ -292,7 +299,8 @@ cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept n
                 and input != NULL and output != NULL):
             # Where their layouts are not alike, the plan is for a crossing, and does not match.
             lies = SAME if input == output else CROSSING
-        if plan.overlaps[(pair.output - plan.n_inputs) * plan.n_inputs + pair.input] != lies:
+        planned = plan.overlaps[(pair.output - plan.n_inputs) * plan.n_inputs + pair.input]
+        if lies != (APART if planned == EITHER else planned):
             return False
         pair += 1
     return True
@@ -628,12 +636,12 @@ cdef class CompiledCall:
         self.schedule = schedule
         self.packed = packed
         self.has_long_calls = schedule is not None and calls_for_threads(schedule)
-        self.uses_outputs = has_buffer_in_output(workspace)
         self.workspace_size = workspace.size
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
         self.n_inputs = n_inputs
         self.n_outputs = len(tensors) - n_inputs
         self._describe(tensors, overlaps)
+        self._mark_in_place(arguments)
         if len(arguments) < len(tensors):
             self._leave_out(arguments)
 
@@ -692,6 +700,17 @@ cdef class CompiledCall:
         pair.below = self.low[at] - self.high[index] + 1
         pair.reach = <uint64_t>(self.high[at] - self.low[index] - pair.below)
         self.n_pairs += 1
+        return 0
+
+    cdef int _mark_in_place(self, arguments) except -1:
+        """Note which inputs the output may take the place of, although it was planned apart."""
+        cdef int index
+        if self.n_outputs != 1 or self.steps == NULL or has_buffer_in_output(self.workspace):
+            return 0
+        for place in inputs_in_place(self.graph):
+            index = arguments[place]
+            if self.overlaps[index] == APART:
+                self.overlaps[index] = EITHER
         return 0
 
     cdef int _leave_out(self, arguments) except -1:
@@ -781,8 +800,7 @@ cdef bint overlaps_alike(CompiledCall plan, char **addresses, int index, int at,
         return False
     if not same_layout(&plan.operands[index], &plan.operands[at]):
         return False
-    # Which of several may be written first was not thought of.
-    return planned == SAME or (plan.n_outputs == 1 and not plan.uses_outputs)
+    return planned == SAME or planned == EITHER
 
 
 cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,

@@ -96,6 +96,7 @@ cdef ArrayForm with_numbers(ArrayForm form, bytes numbers):
     made.kind, made.nest, made.ties, made.form = form.kind, form.nest, form.ties, form.form
     made.description, made.replan, made.words = form.description, form.replan, form.words
     made.roles, made.overwritten, made.takes = form.roles, form.overwritten, form.takes
+    made.places = form.places
     made.numbers = numbers
     return made
 
@@ -655,6 +656,8 @@ cdef class aclOpExecutor:
             if len(arrays) > n_inputs:
                 raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
             for slot, one in enumerate(arrays):
+                if self.arrays.places is not None:
+                    slot = self.arrays.places[slot]
                 if self.names[slot] in named:
                     raise invalid(f"{self.origin}: {self.names[slot]} is given twice")
                 named[self.names[slot]] = one
@@ -1140,14 +1143,13 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     """
     cdef aclOpExecutor executor = new_executor()
     cdef int index
+    cdef operand_t found
     executor.planned, executor.origin = plan, origin
     executor.names = (*plan.operator.inputs, *plan.operator.outputs)
     executor.order = ()
     executor.make_room(plan.n_inputs, plan.n_outputs)
-    for index, array in enumerate(arrays):
+    for index in range(len(arrays)):
         executor.request.operands[index] = plan.operands[index]
-        if array is not None:
-            read_or_refuse(executor.names[index], array, &executor.request.operands[index])
     executor.bound = list(arrays)
     executor.given = executor.bound[plan.n_inputs:] if given is None else list(given)
     executor.arrays = ArrayForm()
@@ -1155,6 +1157,10 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     executor.arrays.description, executor.arrays.replan = description, replan
     executor.arrays.numbers = numbers if isinstance(numbers, bytes) else pack_numbers(numbers)
     executor.arrays.takes = takes
+    for index, array in enumerate(arrays):
+        if array is not None:
+            executor.fitting(index, array, &found)
+            executor.request.operands[index] = found
     executor.repeatable = True
     return executor
 

@@ -136,12 +136,17 @@ class Traced:
             return found
 
     def _refuse_overlaps(self, rows: tuple[tuple[int, ...], ...]) -> None:
-        """What the function writes itself must not share memory with what it reads otherwise."""
-        for tie, row in zip(self.ties or (), rows, strict=False):
+        """What the function writes itself must not share memory with what it reads or gives otherwise."""
+        names, written = self.recording.input_names, {tie for tie in self.ties or () if tie >= 0}
+        for tie, row, output in zip(self.ties or (), rows, self.recording.outputs, strict=False):
             for place, lies in enumerate(row):
+                if tie < 0 and lies and place in written:
+                    raise invalid(
+                        f"{self.name}: {output.name} shares memory with {names[place]}, which the "
+                        "function writes in place"
+                    )
                 alias = lies == SAME and self.shared_with(place) == self.shared_with(tie)
                 if tie >= 0 and lies and place != tie and not alias:
-                    names = self.recording.input_names
                     raise invalid(
                         f"{self.name}: {names[tie]} is written in place and shares memory with "
                         f"{names[place]}, which may be read afterwards"

@@ -38,6 +38,22 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
     return _copied_first(graph, draft, copies), tuple(notes)
 
 
+def inputs_in_place(graph: Graph) -> tuple[int, ...]:
+    """The places of the inputs that the only output may overwrite while the graph runs as it is.
+
+    An input counts that lies as the output does, and whose elements have all been read, or are read
+    by the same step, when the output's in their place are written.
+    """
+    (out,) = map(graph.value, graph.outputs)
+    writers = graph.writers().get(out.id, ())
+    alike = [at for at, id in enumerate(graph.inputs) if same_layout(graph.value(id), out)]
+    if not writers or not alike:
+        return ()
+    order = _Order(graph)
+    taken = ((at, replace(out, alias_of=graph.inputs[at])) for at in alike)
+    return tuple([at for at, one in taken if not order.hazard(one, writers)])
+
+
 class _Order:
     """Who runs when, and reads what."""
 
