@@ -78,6 +78,11 @@ UNLIKE = {
     "mv": Unlike({"vec": (3,)}),
     "addmv": Unlike({"input": (2,), "mat": (2, 3), "vec": (3,)}),
     "gemm": Unlike({"b": (3, 4), "c": (2, 4)}),
+    "scaled_dot_product_attention": Unlike({"attn_mask": (2, 2)}),
+    "scaled_dot_product_attention_forward": Unlike({"attn_mask": (2, 2)}),
+    "scaled_dot_product_attention_backward": Unlike(
+        {"attn_mask": (2, 2), "logsumexp": (2,)}, {"logsumexp": np.float32}
+    ),
     "rotary_position_embedding": Unlike(dict.fromkeys(("x", "cos", "sin"), (2, 4))),
     "apply_rotary_pos_emb": Unlike(
         dict.fromkeys(("query", "key", "cos", "sin"), (2, 3, 1, 4)),

@@ -1,4 +1,5 @@
-"""Print the tables of accuracy: pointwise operators, row-wise operators and matrix products.
+"""Print the tables of accuracy: pointwise operators, row-wise operators, matrix products
+and attention.
 
 Run from the repository's root after `make test`: ``.venv/bin/python tools/accuracy.py``, with
 the names of operators for their rows only, with ``--write`` to put them into `docs/numbers.md`, and
@@ -29,6 +30,7 @@ from aclnn.cli.ops import dtypes_on
 from aclnn.operators import REGISTRY
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import attention_reference
 import oracle
 import wide
 from wide import WIDE
@@ -48,6 +50,9 @@ HEADERS = {
     "products": """\
 | operator | K | float32 | float16 | bfloat16 |
 | --- | --- | --- | --- | --- |""",
+    "attention": """\
+| operator | keys | float32 | float16 | bfloat16 |
+| --- | --- | --- | --- | --- |""",
 }
 
 # What the numbers of a table are, for each dtype.
@@ -55,6 +60,7 @@ MEASURES = {
     "pointwise": ("ulp", "misrounded", "misrounded"),
     "rows": ("ulp", "ulp", "ulp"),
     "products": ("of_bound", "of_bound", "of_bound"),
+    "attention": ("of_bound", "of_bound", "of_bound"),
 }
 
 
@@ -523,6 +529,30 @@ def products_of(name):
         yield f"| {name} | {k} | {' | '.join(cells)} |"
 
 
+# --- Attention ------------------------------------------------------------------------------------
+
+ATTENTION = ("scaled_dot_product_attention",)
+
+
+def attended(kind, keys):
+    """The largest error, as a part of what is promised, of heads of two sizes."""
+    worst = 0.0
+    for size in (64, 128):
+        q, k, v = numbers(kind, (1, 4, 67, size), *[(1, 4, keys, size)] * 2, seed=keys)
+        found = aclnn.scaled_dot_product_attention(q, k, v)
+        exact, _, bound = attention_reference.reference(q, k, v)
+        rounding = HALF_ULP[wide.DIGITS[kind.type]] * np.abs(exact)
+        error = np.abs(found.astype(float) - exact) / (bound + rounding)
+        worst = max(worst, float(np.max(error)))
+    return worst
+
+
+def attention_of(name):
+    for keys in K:
+        cells = [f"{attended(kind, keys):.2g}" for kind in DTYPES]
+        yield f"| {name} | {keys} | {' | '.join(cells)} |"
+
+
 # --- Tables ---------------------------------------------------------------------------------------
 
 
@@ -541,9 +571,11 @@ def measured(wanted, every):
     yield "pointwise", pointwise(wanted, every)
     yield "rows", (row for name in ROWS if name in wanted for row in rows_of(name))
     yield "products", (row for name in PRODUCTS if name in wanted for row in products_of(name))
+    yield "attention", (row for name in ATTENTION if name in wanted for row in attention_of(name))
 
 
 OPERATORS = [*oracle.JUDGES, *dict.fromkeys(name for name, _ in EXTENDED), *ROWS, *PRODUCTS]
+OPERATORS += ATTENTION
 
 
 def replaced(page, header, rows):

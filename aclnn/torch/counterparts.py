@@ -58,6 +58,41 @@ def _embedding(weight: Any, indices: Any, *options: Any) -> Any:
     return _form("embedding")(weight, indices)
 
 
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    if dropout_p:
+        raise NotImplementedError("there is no dropout")
+    form = _form("scaled_dot_product_attention_forward")
+    return form(query, key, value, attn_mask, is_causal, scale=scale)
+
+
+def _attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    if dropout_p:
+        raise NotImplementedError("there is no dropout")
+    form = _form("scaled_dot_product_attention_backward")
+    return form(grad, query, key, value, out, logsumexp, attn_mask, is_causal, scale=scale)
+
+
 def _view(x: Any, shape: Sequence[int]) -> Any:
     return x.reshape(tuple(shape))
 
@@ -170,6 +205,14 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     ),
     aten.sum.dim_IntList: ("sum", lambda x, dim=None, keepdim=False: _form("sum")(x, dim, keepdim)),
     aten.mean.dim: ("mean", _mean),
+    aten._scaled_dot_product_flash_attention_for_cpu.default: (
+        "scaled_dot_product_attention_forward",
+        _attention,
+    ),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
+        "scaled_dot_product_attention_backward",
+        _attention_backward,
+    ),
     aten.where.self: ("where", lambda condition, a, b: _form("where")(condition, a, b)),
     aten.pow.Tensor_Scalar: ("square", _pow),
     aten.rsub.Scalar: ("rsub", lambda x, number, alpha=1: _form("rsub")(x, number, alpha=alpha)),

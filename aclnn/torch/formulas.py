@@ -35,6 +35,71 @@ def added(*gradients: Any) -> Any:
     return first
 
 
+# --- Attention -----------------------------------------------------------------------------------
+
+
+def gradients_of_attention(
+    grad: Any,
+    grad_logsumexp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    mask: Any,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    needed: Sequence[bool],
+) -> tuple[Any, ...]:
+    """Those of query, key, value and an additive mask."""
+    if needed[3] or grad_logsumexp is not None:
+        return _gradients_by_scores(
+            grad, grad_logsumexp, query, key, value, mask, is_causal, scale, enable_gqa
+        )
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    found = ops.scaled_dot_product_attention_backward(
+        grad, query, key, value, out, logsumexp, mask, is_causal, **options
+    )
+    return (*found, None)
+
+
+def _gradients_by_scores(
+    grad: Any,
+    grad_logsumexp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> tuple[Any, ...]:
+    """With a matrix of scores, in float32 or more: what asks for its gradient, which a mask is added to."""
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    q, k, v, grad = (x.to(dtype) for x in (query, key, value, grad))
+    if enable_gqa:
+        count = q.size(-3) // k.size(-3)
+        k, v = (x.repeat_interleave(count, -3) for x in (k, v))
+    factor = 1 / math.sqrt(q.size(-1)) if scale is None else scale
+    scores = q @ k.mT * factor
+    if is_causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    elif mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+    weights = torch.softmax(scores, -1).masked_fill(scores == -math.inf, 0)
+    grad_weights = grad @ v.mT
+    slopes = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+    if grad_logsumexp is not None:
+        slopes = slopes + weights * grad_logsumexp.to(dtype).unsqueeze(-1)
+    found = [slopes @ k * factor, slopes.mT @ q * factor, weights.mT @ grad]
+    if enable_gqa:
+        shape = (*found[1].shape[:-3], key.size(-3), count)
+        found[1:] = [x.reshape(*shape, *x.shape[-2:]).sum(-3) for x in found[1:]]
+    return (*found, slopes)
+
+
 # --- Elements ------------------------------------------------------------------------------------
 
 
@@ -327,6 +392,7 @@ def turned_back(grad: Any, cos: Any, sin: Any, mode: int | str) -> Any:
 
 
 _ALL = [
+    gradients_of_attention,
     added,
     conj,
     counted_from_front,

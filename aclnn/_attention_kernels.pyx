@@ -1,0 +1,562 @@
+"""The kernel of attention: softmax(scale q k' + mask) v, by tiles, for batches and heads of any strides.
+
+Operands, in order; those in brackets where the node's attribute `present` names them:
+
+============= ================ ======================================================================
+operand       shape            what
+============= ================ ======================================================================
+query         [B, N, S, D]     with cumulative lengths [1, N, T, D]
+key           [B, M, K, D]     M divides N; in pages [blocks, M, block size, D]
+value         [B, M, K, E]     as the key
+[query_rope]  [B, N, S, R]     elements that follow those of the query
+[key_rope]    [B, M, K, R]
+[mask]        [B, N, S, K]     bool or bytes, or float16
+[shift]       [B, N, S, K]     added to scores
+[sink]        [N]              a score for which there is no value
+[lengths]     [B] or [1]       of queries
+[key_lengths] [B] or [1]       of keys
+[table]       [B, blocks]      of pages
+out           [B, N, S, E]
+[first]       [B, N, S, 1|8]   the logarithm of the sum of exponentials, or the maximum
+[second]      [B, N, S, 8]     the sum
+============= ================ ======================================================================
+
+A node with the operands `grad` and `output`, like out, gives the gradients of query, key and value; `first` and
+`second` are operands then.
+
+How rows go through tiles is in `kernels/attention/attend.h`, how gradients do in `gradient.h`; this module divides
+the work.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+cdef extern from "kernel_abi.h":
+    ctypedef struct array_view:
+        char *data
+        int ndim
+        const ptrdiff_t *shape
+        const ptrdiff_t *strides
+    ctypedef struct call_context:
+        int threads
+        int64_t detail
+    ctypedef union kernel_number:
+        double real
+    ctypedef int (*call_kernel)(const array_view *, const void *, const void *, void *, ptrdiff_t,
+                                ptrdiff_t, call_context *) noexcept nogil
+
+cdef extern from "attention/attend.h" nogil:
+    int ROWS, MOST_ROWS, SEGMENT, BAD_BLOCK
+    int NO_MASK, TRUE_HIDES, TRUE_SHOWS
+    int NO_STATISTICS, LOGSUMEXP, MAX_AND_SUM
+    int IS_F32, IS_F16, IS_BF16
+
+    ctypedef struct operand_t:
+        char *data
+        ptrdiff_t row
+        ptrdiff_t head
+        ptrdiff_t step
+    ctypedef struct cache_t:
+        char *data
+        ptrdiff_t row
+        ptrdiff_t step
+        ptrdiff_t block
+    ctypedef struct attention_t:
+        int type
+        int shift_type
+        int mask_kind
+        int mask_size
+        int statistics
+        int shift_first
+        int window
+        ptrdiff_t depth
+        ptrdiff_t rope
+        ptrdiff_t values
+        ptrdiff_t group
+        ptrdiff_t block_size
+        int64_t blocks
+        float scale
+        operand_t query
+        operand_t query_rope
+        operand_t out
+        operand_t mask
+        operand_t shift
+        operand_t first
+        operand_t second
+        cache_t key
+        cache_t key_rope
+        cache_t value
+        const char *table
+        ptrdiff_t table_step
+        const char *sink
+        ptrdiff_t sink_step
+        int64_t queries
+        int64_t keys
+        int64_t low
+        int64_t high
+        int64_t prefix
+        int64_t mask_from
+    ctypedef struct scratch_t:
+        pass
+
+    ptrdiff_t lay_out(const attention_t *, ptrdiff_t rows, int segments, char *memory,
+                      scratch_t *parts)
+    int attend(const attention_t *, ptrdiff_t first, ptrdiff_t rows, int segments, char *memory,
+               int64_t *bad)
+
+cdef extern from "attention/gradient.h" nogil:
+    int BLOCK_ROWS, KEYS
+
+    ctypedef struct gradient_t:
+        attention_t a
+        operand_t grad
+        operand_t result
+        operand_t grad_query
+        cache_t grad_key
+        cache_t grad_value
+    ctypedef struct gradient_scratch_t:
+        pass
+
+    ptrdiff_t lay_out_gradient(const attention_t *, char *memory, gradient_scratch_t *parts)
+    void gradient_of_rows(const gradient_t *, ptrdiff_t first, ptrdiff_t rows, char *memory)
+    void gradient_of_keys(const gradient_t *, int64_t key, ptrdiff_t n, ptrdiff_t rows,
+                          char *memory)
+
+OPERANDS = ("query", "key", "value", "query_rope", "key_rope", "mask", "shift", "sink", "lengths",
+            "key_lengths", "table", "out", "first", "second", "grad", "output", "grad_query",
+            "grad_key", "grad_value")
+TYPES = {"float32": IS_F32, "float16": IS_F16, "bfloat16": IS_BF16}
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int8": 1, "uint8": 1, "int32": 4,
+         "int64": 8}
+
+cdef enum:
+    QUERY, KEY, VALUE, QUERY_ROPE, KEY_ROPE, MASK, SHIFT, SINK, LENGTHS, KEY_LENGTHS, TABLE, OUT
+    FIRST, SECOND, GRAD, RESULT, GRAD_QUERY, GRAD_KEY, GRAD_VALUE
+    N_OPERANDS
+    BAD_LENGTH = 103      # a length that is negative or larger than there is room for
+    BAD_KEY_LENGTH = 104
+    SHARES = 4            # of the work that each of several threads gets, if there is so much
+
+cdef struct state_t:
+    attention_t like      # what is the same for all calls
+    int place[N_OPERANDS]  # of operands among the views, -1 for those that there are not
+    int length_size, key_length_size
+    bint cumulative, key_cumulative
+    bint anchored         # the window counts from the last query and key, not from the first
+    bint is_tree          # the mask is for the last keys, as many as queries
+    int64_t low, high
+    int segments
+    int64_t n_prefix
+    int64_t *prefix       # of each batch
+    int64_t n_lengths, n_key_lengths
+    int64_t *lengths      # what holds where they are no operands
+    int64_t *key_lengths
+
+cdef struct batches_t:
+    # Of one call: where lengths come from, and how large all is.
+    const state_t *state
+    const array_view *views
+    ptrdiff_t batch, heads, spaces, room  # rows of queries and of keys that there is room for
+
+
+# --- Lengths --------------------------------------------------------------------------------------
+
+cdef inline int64_t number_at(const array_view *view, int size, ptrdiff_t index) noexcept nogil:
+    cdef const char *place = view.data + index * view.strides[0]
+    if size == 4:
+        return (<const int32_t *>place)[0]
+    return (<const int64_t *>place)[0]
+
+
+cdef inline ptrdiff_t count_of(const batches_t *b, bint keys) noexcept nogil:
+    """How many lengths there are; 0 where everything counts."""
+    cdef int place = b.state.place[KEY_LENGTHS if keys else LENGTHS]
+    if place >= 0:
+        return b.views[place].shape[0]
+    return b.state.n_key_lengths if keys else b.state.n_lengths
+
+
+cdef inline int64_t given_length(const batches_t *b, bint keys, ptrdiff_t index) noexcept nogil:
+    cdef int place = b.state.place[KEY_LENGTHS if keys else LENGTHS]
+    if place >= 0:
+        return number_at(&b.views[place],
+                         b.state.key_length_size if keys else b.state.length_size, index)
+    return b.state.key_lengths[index] if keys else b.state.lengths[index]
+
+
+cdef bint span_of(const batches_t *b, bint keys, ptrdiff_t batch, int64_t *begin,
+                  int64_t *length, int64_t *bad) noexcept nogil:
+    """Where the rows of a batch begin, and how many they are; whether there is room for them."""
+    cdef ptrdiff_t count = count_of(b, keys), room = b.room if keys else b.spaces
+    cdef int64_t end
+    begin[0], length[0] = 0, room
+    if count == 0:
+        return True
+    end = given_length(b, keys, 0 if count == 1 else batch)
+    if b.state.key_cumulative if keys else b.state.cumulative:
+        begin[0] = given_length(b, keys, batch - 1) if batch > 0 else 0
+    length[0] = end - begin[0]
+    bad[0] = end
+    return begin[0] >= 0 and length[0] >= 0 and end <= room
+
+
+# --- Work -----------------------------------------------------------------------------------------
+
+cdef inline operand_t operand_at(const array_view *view, ptrdiff_t batch, ptrdiff_t head,
+                                 ptrdiff_t row) noexcept nogil:
+    cdef operand_t found
+    found.data = (view.data + batch * view.strides[0] + head * view.strides[1]
+                  + row * view.strides[2])
+    found.head, found.row, found.step = view.strides[1], view.strides[2], view.strides[3]
+    return found
+
+
+cdef inline cache_t cache_at(const array_view *view, bint pages, ptrdiff_t batch, ptrdiff_t head,
+                             ptrdiff_t row) noexcept nogil:
+    cdef cache_t found
+    found.data = view.data + head * view.strides[1]
+    if not pages:
+        found.data += batch * view.strides[0] + row * view.strides[2]
+    found.block, found.row, found.step = view.strides[0], view.strides[2], view.strides[3]
+    return found
+
+
+cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t *query,
+                    int64_t *key, int64_t *bad) noexcept nogil:
+    """What a batch has of its own: lengths, window, prefix."""
+    cdef const state_t *state = b.state
+    if not span_of(b, False, batch, query, &a.queries, bad):
+        return BAD_LENGTH
+    if not span_of(b, True, batch, key, &a.keys, bad):
+        return BAD_KEY_LENGTH
+    a.low, a.high = state.low, state.high
+    if state.anchored:
+        a.low += a.keys - a.queries
+        a.high += a.keys - a.queries
+    if state.n_prefix:
+        a.prefix = state.prefix[batch if state.n_prefix > 1 else 0]
+    if state.is_tree:
+        a.mask_from = a.keys - a.queries
+        bad[0] = a.queries
+        if a.mask_from < 0:
+            return BAD_LENGTH
+    return 0
+
+
+cdef void take_head(const batches_t *b, ptrdiff_t batch, ptrdiff_t head, int64_t query,
+                    int64_t key, attention_t *a) noexcept nogil:
+    """Where the operands of a batch and a head of keys are."""
+    cdef const state_t *state = b.state
+    cdef const array_view *views = b.views
+    cdef const int *place = state.place
+    cdef bint pages = place[TABLE] >= 0
+    cdef ptrdiff_t first = head * a.group
+    cdef ptrdiff_t line = 0 if state.cumulative else batch
+    cdef ptrdiff_t key_line = 0 if state.key_cumulative else batch
+    a.query = operand_at(&views[place[QUERY]], line, first, query)
+    if place[OUT] >= 0:
+        a.out = operand_at(&views[place[OUT]], line, first, query)
+    a.key = cache_at(&views[place[KEY]], pages, key_line, head, key)
+    a.value = cache_at(&views[place[VALUE]], pages, key_line, head, key)
+    if a.rope:
+        a.query_rope = operand_at(&views[place[QUERY_ROPE]], line, first, query)
+        a.key_rope = cache_at(&views[place[KEY_ROPE]], pages, key_line, head, key)
+    if place[MASK] >= 0:
+        a.mask = operand_at(&views[place[MASK]], batch, first, 0)
+    if place[SHIFT] >= 0:
+        a.shift = operand_at(&views[place[SHIFT]], batch, first, 0)
+    if place[SINK] >= 0:
+        a.sink_step = views[place[SINK]].strides[0]
+        a.sink = views[place[SINK]].data + first * a.sink_step
+    if pages:
+        a.table = views[place[TABLE]].data + batch * views[place[TABLE]].strides[0]
+        a.table_step = views[place[TABLE]].strides[1]
+    if place[FIRST] >= 0:
+        a.first = operand_at(&views[place[FIRST]], line, first, query)
+    if place[SECOND] >= 0:
+        a.second = operand_at(&views[place[SECOND]], line, first, query)
+
+
+cdef inline ptrdiff_t rows_in(const batches_t *b, const attention_t *a) noexcept nogil:
+    """Rows of a batch and a head of keys: with cumulative lengths those that there are, else also those
+    behind the last query, whose results are 0."""
+    return (a.queries if b.state.cumulative else b.spaces) * a.group
+
+
+cdef inline ptrdiff_t up_to(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
+    return (n + multiple - 1) // multiple * multiple
+
+
+cdef inline ptrdiff_t rows_at_once(ptrdiff_t rows, ptrdiff_t most) noexcept nogil:
+    """Into what rows are divided: as even parts of at most so many as possible."""
+    cdef ptrdiff_t parts = max(1, (rows + most - 1) // most)
+    return max(<ptrdiff_t>ROWS, up_to((rows + parts - 1) // parts, ROWS))
+
+
+cdef int attention(const array_view *views, const void *given, const void *params, void *scratch,
+                   ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const state_t *state = <const state_t *>given
+    cdef batches_t b
+    cdef attention_t a = state.like
+    cdef ptrdiff_t batch, head, row, rows, step, total = 0, units = 0, unit = 0, begin, end, most
+    cdef int64_t query, key
+    cdef int status
+    describe(views, state, &b)
+    a.scale = <float>(<const kernel_number *>params)[0].real
+    for batch in range(b.batch):
+        status = take_batch(&b, batch, &a, &query, &key, &context.detail)
+        if status != 0:
+            return status
+        rows = rows_in(&b, &a)
+        total += b.heads * rows
+        units += b.heads * ((rows + MOST_ROWS - 1) // MOST_ROWS)
+    # Smaller parts where there would be fewer than chunks: results are the same.
+    most = MOST_ROWS if units >= chunks else min(<ptrdiff_t>MOST_ROWS,
+                                                 up_to((total + chunks - 1) // chunks, ROWS))
+    units = 0
+    for batch in range(b.batch):
+        take_batch(&b, batch, &a, &query, &key, &context.detail)
+        rows = rows_in(&b, &a)
+        step = rows_at_once(rows, most)
+        units += b.heads * ((rows + step - 1) // step)
+    begin, end = units * chunk // chunks, units * (chunk + 1) // chunks
+    for batch in range(b.batch):
+        take_batch(&b, batch, &a, &query, &key, &context.detail)
+        rows = rows_in(&b, &a)
+        step = rows_at_once(rows, most)
+        for head in range(b.heads):
+            take_head(&b, batch, head, query, key, &a)
+            row = 0
+            while row < rows:
+                if begin <= unit < end:
+                    status = attend(&a, row, min(step, rows - row), state.segments, <char *>scratch,
+                                    &context.detail)
+                    if status != 0:
+                        return status
+                unit += 1
+                row += step
+    return 0
+
+
+cdef int attention_gradient(const array_view *views, const void *given, const void *params,
+                            void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                            call_context *context) noexcept nogil:
+    """A unit of work is a block of rows of queries, or a tile of keys."""
+    cdef const state_t *state = <const state_t *>given
+    cdef batches_t b
+    cdef gradient_t g
+    cdef ptrdiff_t batch, head, blocks, tiles, unit, begin, end, per_head, rows, row
+    cdef int64_t query, key
+    cdef int status
+    describe(views, state, &b)
+    memset(&g, 0, sizeof(g))
+    g.a = state.like
+    g.a.scale = <float>(<const kernel_number *>params)[0].real
+    rows = b.spaces * g.a.group
+    blocks, tiles = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS, (b.room + KEYS - 1) // KEYS
+    per_head = blocks + tiles
+    begin = b.batch * b.heads * per_head * chunk // chunks
+    end = b.batch * b.heads * per_head * (chunk + 1) // chunks
+    for unit in range(begin, end):
+        batch, head = unit // per_head // b.heads, unit // per_head % b.heads
+        status = take_batch(&b, batch, &g.a, &query, &key, &context.detail)
+        if status != 0:
+            return status
+        take_head(&b, batch, head, query, key, &g.a)
+        take_gradients(&b, batch, head, &g)
+        row = unit % per_head
+        if row < blocks:
+            row *= BLOCK_ROWS
+            gradient_of_rows(&g, row, min(<ptrdiff_t>BLOCK_ROWS, rows - row), <char *>scratch)
+        else:
+            row = (row - blocks) * KEYS
+            gradient_of_keys(&g, row, min(<ptrdiff_t>KEYS, b.room - row), rows, <char *>scratch)
+    return 0
+
+
+cdef void take_gradients(const batches_t *b, ptrdiff_t batch, ptrdiff_t head,
+                         gradient_t *g) noexcept nogil:
+    cdef const int *place = b.state.place
+    cdef ptrdiff_t first = head * g.a.group
+    g.grad = operand_at(&b.views[place[GRAD]], batch, first, 0)
+    g.result = operand_at(&b.views[place[RESULT]], batch, first, 0)
+    g.grad_query = operand_at(&b.views[place[GRAD_QUERY]], batch, first, 0)
+    g.grad_key = cache_at(&b.views[place[GRAD_KEY]], False, batch, head, 0)
+    g.grad_value = cache_at(&b.views[place[GRAD_VALUE]], False, batch, head, 0)
+
+
+cdef void describe(const array_view *views, const state_t *state, batches_t *b) noexcept nogil:
+    cdef const array_view *query = &views[state.place[QUERY]]
+    cdef const array_view *key = &views[state.place[KEY]]
+    b.state, b.views = state, views
+    b.heads, b.spaces = key.shape[1], query.shape[2]
+    b.batch = count_of(b, False) if state.cumulative else query.shape[0]
+    if state.place[TABLE] >= 0:
+        b.room = views[state.place[TABLE]].shape[1] * key.shape[2]
+    else:
+        b.room = key.shape[2]
+
+
+# --- The kernel's reference -----------------------------------------------------------------------
+
+cdef int64_t *copied(tuple numbers) except? NULL:
+    cdef int64_t *found = <int64_t *>calloc(max(1, len(numbers)), sizeof(int64_t))
+    cdef Py_ssize_t k
+    if found == NULL:
+        raise MemoryError
+    for k in range(len(numbers)):
+        found[k] = numbers[k]
+    return found
+
+
+cdef class AttentionKernelRef:
+    """The kernel of attention for certain dtypes and shapes; owns its state.
+
+    Parameters
+    ----------
+    dtypes : dict of str to str
+        Of each operand that there is, results included, by its name in `OPERANDS`, in that order.
+    shapes : dict of str to tuple of int
+        Of query, key and value, and of query_rope and table where there are such.
+    mask : {'hides', 'shows'}
+        What a true element of a mask does.
+    shift_first : bool
+        Whether the shift is added to the product, and the sum is scaled.
+    window : (int, int), optional
+        Query i sees keys from i + window[0] to i + window[1].
+    anchored : bool
+        Whether that is so for the last query and the last key, instead of the first ones.
+    tree : bool
+        Whether the mask is for the last keys of each batch, as many as it has queries.
+    prefix : tuple of int
+        So many keys of each batch are seen by all of its queries.
+    lengths, key_lengths : tuple of int
+        Where they are no operands.
+    cumulative, key_cumulative : bool
+        Whether lengths are ends, counted through all batches, which follow one another.
+    """
+
+    cdef readonly str name
+    cdef readonly tuple itemsizes
+    cdef readonly size_t fn
+    cdef readonly double cost
+    cdef readonly ptrdiff_t scratch
+    cdef Py_ssize_t panels, units
+    cdef bint is_gradient
+    cdef state_t kept
+
+    prepare = 0
+    params_size = 0
+
+    def __cinit__(self, dict dtypes not None, dict shapes not None, *, str mask="hides",
+                  bint shift_first=False, window=None, bint anchored=False, bint tree=False,
+                  tuple prefix=(), tuple lengths=(), tuple key_lengths=(), bint cumulative=False,
+                  bint key_cumulative=False):
+        cdef int place
+        cdef state_t *kept = &self.kept
+        cdef attention_t *like = &kept.like
+        for place in range(N_OPERANDS):
+            kept.place[place] = -1
+        for place, role in enumerate(dtypes):
+            kept.place[<int>OPERANDS.index(role)] = place
+        self.name = f"{'attention_gradient' if 'grad' in dtypes else 'attention'}[{','.join(dtypes.values())}]"
+        self.itemsizes = tuple(SIZES[dtype] for dtype in dtypes.values())
+        self.is_gradient = "grad" in dtypes
+        self.fn = <size_t>(<call_kernel>attention_gradient if self.is_gradient
+                           else <call_kernel>attention)
+        like.type = TYPES[dtypes["query"]]
+        like.shift_type = TYPES[dtypes.get("shift", "float32")]
+        like.shift_first = shift_first
+        like.depth, like.values = shapes["query"][3], shapes["value"][3]
+        like.rope = shapes["query_rope"][3] if "query_rope" in dtypes else 0
+        like.group = shapes["query"][1] // max(1, shapes["key"][1])
+        if "mask" in dtypes:
+            like.mask_kind = TRUE_HIDES if mask == "hides" else TRUE_SHOWS
+            like.mask_size = SIZES[dtypes["mask"]]
+        if "first" in dtypes:
+            like.statistics = MAX_AND_SUM if "second" in dtypes else LOGSUMEXP
+        if "table" in dtypes:
+            like.block_size, like.blocks = shapes["key"][2], shapes["key"][0]
+        like.window = window is not None
+        if window is not None:
+            kept.low, kept.high = window
+        kept.anchored, kept.is_tree = anchored, tree
+        kept.cumulative, kept.key_cumulative = cumulative, key_cumulative
+        kept.length_size = SIZES[dtypes.get("lengths", "int64")]
+        kept.key_length_size = SIZES[dtypes.get("key_lengths", "int64")]
+        kept.n_prefix, kept.prefix = len(prefix), copied(prefix)
+        kept.n_lengths, kept.lengths = len(lengths), copied(lengths)
+        kept.n_key_lengths, kept.key_lengths = len(key_lengths), copied(key_lengths)
+        self.measure(shapes)
+
+    def __dealloc__(self):
+        free(self.kept.prefix)
+        free(self.kept.lengths)
+        free(self.kept.key_lengths)
+
+    cdef int measure(self, dict shapes) except -1:
+        """How much work there is, and what scratch it takes."""
+        cdef scratch_t parts
+        cdef gradient_scratch_t gradient_parts
+        batch, heads, queries, depth = shapes["query"]
+        _, key_heads, keys, _ = shapes["key"]
+        if "table" in shapes:
+            keys = shapes["table"][1] * shapes["key"][2]
+        rows = queries * (heads // max(1, key_heads))
+        self.kept.segments = 2 if keys > SEGMENT else 1
+        most = min(<ptrdiff_t>MOST_ROWS, up_to(rows, ROWS))
+        self.scratch = lay_out(&self.kept.like, most, self.kept.segments, NULL, &parts)
+        self.panels = batch * key_heads * up_to(rows, ROWS) // ROWS
+        self.units = batch * key_heads * (up_to(rows, MOST_ROWS) // MOST_ROWS)
+        depth += self.kept.like.rope + self.kept.like.values
+        if self.is_gradient:
+            self.scratch = lay_out_gradient(&self.kept.like, NULL, &gradient_parts)
+            blocks = up_to(rows, BLOCK_ROWS) // BLOCK_ROWS + up_to(keys, KEYS) // KEYS
+            self.panels = self.units = batch * key_heads * blocks
+        self.cost = batch * heads * keys * depth * (2.0 * queries / 100 + 0.05)
+        return 0
+
+    @property
+    def state(self):
+        return <size_t>&self.kept
+
+    def chunks(self, threads):
+        """Into how many calls the work is cut, for so many threads.
+
+        Parameters
+        ----------
+        threads : int
+
+        Returns
+        -------
+        int
+        """
+        if threads < 2:
+            return 1
+        wanted = SHARES * threads if self.units >= SHARES * threads else threads
+        return max(1, min(self.panels, wanted))
+
+    def failure(self, code, detail):
+        """Why a run stopped in this kernel, or None where it does not know the code.
+
+        Parameters
+        ----------
+        code, detail : int
+            What the kernel gave.
+
+        Returns
+        -------
+        str or None
+        """
+        if code == BAD_BLOCK:
+            return (f"a block of the block table is {detail}, must be from 0 to "
+                    f"{self.kept.like.blocks - 1}")
+        if code == BAD_LENGTH or code == BAD_KEY_LENGTH:
+            which = "queries" if code == BAD_LENGTH else "keys"
+            return f"a length of {which} is {detail}, for which there is no room, or after a larger one"
+        return None
+
+    def __repr__(self):
+        return f"<AttentionKernelRef {self.name}>"

@@ -1,0 +1,1 @@
+"""Attention: tiles in C, and the records of its kernels."""
