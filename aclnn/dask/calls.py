@@ -45,8 +45,8 @@ def call(
     options = {a.role: a.default for a in operator.switches} | options
     shapes = tuple([one.shape if isinstance(one, da.Array) else None for one in operands])
     facts = Facts(handle.name, shapes, first.shape, options)
-    if handle.name in _BY_PARTS:
-        return _reduce(facts, operands[0], first.dtype)
+    if operator.chunking in BY_PARTS:
+        return _reduce(facts, operands[0], first.dtype, operator.chunking)
     layout = layout_of(facts)
     block = _block_of(handle, operands, tuple(numbers), switches and tuple(switches))
     blocks = spread(block, operands, layout, first.shape, first.dtype, handle.name)
@@ -224,14 +224,14 @@ def _item(block: Any, place: int) -> np.ndarray:
 # --- Reductions -----------------------------------------------------------------------------------
 
 
-_BY_PARTS = ("sum", "mean", "amax", "max")
+BY_PARTS = ("sums", "means", "maxima")  # what declarations say
 
 
-def _reduce(facts: Facts, array: Any, dtype: np.dtype) -> da.Array:
+def _reduce(facts: Facts, array: Any, dtype: np.dtype, kind: str) -> da.Array:
     """A reduction of the reductions of chunks; sums of these are in the widest dtype of their kind."""
     axes = facts.ints("dim", array.ndim) if "dim" in facts.options and array.ndim else None
     kept = bool(facts.options.get("keepdim", False))
-    sums = facts.name in ("sum", "mean")
+    sums = kind != "maxima"
     wide = np.dtype(np.int64 if array.dtype.kind in "iub" and dtype.kind in "iu" else np.float64)
     found = da.reduction(
         array,
@@ -244,7 +244,7 @@ def _reduce(facts: Facts, array: Any, dtype: np.dtype) -> da.Array:
         concatenate=True,
         name=f"aclnn-{facts.name}",
     )
-    if facts.name == "mean":
+    if kind == "means":
         count = prod(
             array.shape[axis] for axis in (axes if axes is not None else range(array.ndim))
         )

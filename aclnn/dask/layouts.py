@@ -128,8 +128,8 @@ def channels(whole: Callable[[int], Sequence[int]]) -> Rule:
     return rule
 
 
-def parameters(facts: Facts) -> Layout:
-    """`prelu`: a weight for each channel, or one for all."""
+def weight_of_channels(facts: Facts) -> Layout:
+    """A weight for each channel, or one for all."""
     weight, ndim = facts.shapes[1] or (), len(facts.out)
     alone = ndim < 2 or prod(weight) == 1
     labels = (USED_UP if alone else 1,)[: len(weight)]
@@ -137,7 +137,7 @@ def parameters(facts: Facts) -> Layout:
 
 
 def rows_of_table(facts: Facts) -> Layout:
-    """`embedding`: any row of the table may be asked for."""
+    """Any row of the table, which is the first operand, may be asked for."""
     ndim = len(facts.out)
     return Layout(((USED_UP, ndim - 1), tuple(range(ndim - 1))), frozenset({USED_UP}))
 
@@ -158,7 +158,7 @@ def _last(batch: int, count: int) -> Labels:
 
 
 def summed_batch(facts: Facts) -> Layout:
-    """`addbmm`: sums go over the batch too."""
+    """Sums go over the batch too."""
     addend = aligned(facts.shapes[:1], 2)
     whole = frozenset({USED_UP, USED_UP + 1})
     return Layout((*addend, (USED_UP + 1, 0, USED_UP), (USED_UP + 1, USED_UP, 1)), whole)
@@ -182,42 +182,31 @@ def _used(labels: Labels) -> frozenset[int]:
     return frozenset([one for one in labels if one >= USED_UP])
 
 
-# Those that compute element by element, although no formula alone says so.
-_ELEMENTWISE = (
-    "rsub", "rsubs", "div_mod", "div_mods", "pow", "pow_tensor_scalar", "pow_scalar_tensor",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "clamp", "fill", "masked_fill", "cast",
-    "selu", "selu_backward", "hardsigmoid", "add_relu", "log_sigmoid", "softshrink_backward",
-    "softplus_backward", "rrelu_with_noise",
-)  # fmt: skip
+# By what declarations say (`Operator.chunking`).
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "cumsum"), along_dim),
-    **dict.fromkeys(("glu", "glu_backward", "swiglu", "swiglu_backward", "gelu_mul", "geglu"), halved),
-    "layer_norm": last_axes,
-    "native_layer_norm": last_axes,
-    "rms_norm": last_axes,
-    **dict.fromkeys(("native_rms_norm", "gemma_rms_norm"), normalized_by(1)),
-    **dict.fromkeys(("add_rms_norm", "add_rms_norm_cast", "add_layer_norm"), normalized_by(2)),
-    **dict.fromkeys(("group_norm", "group_norm_silu"), channels(lambda ndim: range(1, ndim))),
-    "batch_norm": channels(lambda ndim: ()),
-    "prelu": parameters,
-    "embedding": rows_of_table,
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "addmv"), product),
-    "addbmm": summed_batch,
-    **dict.fromkeys(("var", "arg_max"), reduced),
-}  # fmt: skip
-_SUMMED = ("native_layer_norm_backward", "rms_norm_backward", "prelu_backward")
-# What Dask has itself, for messages.
-INSTEAD = {
-    "cat": "concatenate", "stack": "stack", "permute": "transpose", "expand": "broadcast_to",
-    "repeat": "tile", "slice": "x[start:end]", "split": "x[start:end]",
-    "split_with_sizes": "x[start:end]", "constant_pad_nd": "pad", "tril": "tril", "triu": "triu",
-    "index_select": "take", "gather_v2": "take",
-}  # fmt: skip
+    "elementwise": elementwise,
+    "along_dim": along_dim,
+    "halved": halved,
+    "last_axes": last_axes,
+    "weight_1": normalized_by(1),
+    "weight_2": normalized_by(2),
+    "channels": channels(lambda ndim: range(1, ndim)),
+    "channels_alone": channels(lambda ndim: ()),
+    "weight_of_channels": weight_of_channels,
+    "rows_of_table": rows_of_table,
+    "product": product,
+    "summed_batch": summed_batch,
+    "reduced": reduced,
+}
+SUMMED_WEIGHTS = "summed_weights"
+INSTEAD = "dask.array: "  # what Dask has itself, for messages
 
 
 def is_elementwise(operator: Any) -> bool:
     """Whether a result's element is made of those in its place, as far as operands are broadcast."""
-    return operator.is_elementwise or operator.name in _ELEMENTWISE
+    if operator.chunking:
+        return bool(operator.chunking == "elementwise")
+    return bool(operator.is_elementwise)
 
 
 def layout_of(facts: Facts) -> Layout:
@@ -228,16 +217,17 @@ def layout_of(facts: Facts) -> Layout:
     AclnnError
         If the operator does not go over chunks.
     """
-    if rule := RULES.get(facts.name):
+    operator = HANDLES_BY_NAME[facts.name].handle.operator
+    if rule := RULES.get(operator.chunking):
         return rule(facts)
-    if is_elementwise(HANDLES_BY_NAME[facts.name].handle.operator):
+    if is_elementwise(operator):
         return elementwise(facts)
-    if facts.name in _SUMMED:
+    if operator.chunking == SUMMED_WEIGHTS:
         raise invalid(
             "it does not go over chunks of Dask's arrays, as gradients of weights are sums over all of "
             "them: dask.array.map_blocks calls it on each, and a sum adds these up"
         )
-    other = INSTEAD.get(facts.name)
+    other = operator.chunking.removeprefix(INSTEAD)
     raise invalid(
         "it does not go over chunks of Dask's arrays; "
         + (f"use dask.array's own: {other}" if other else "dask.array.map_blocks calls it on each")

@@ -270,6 +270,7 @@ group_norm = Operator(
     accuracy=ROW_ACCURACY,
     differentiated_as="ops.native_group_norm(input, weight, bias, *input.shape[:2], input.shape[2:].numel(), num_groups, eps)[0]",
     keeps_channels_last=True,
+    chunking="channels",
 )
 
 group_norm_silu = Operator(
@@ -339,6 +340,7 @@ group_norm_silu = Operator(
     gradient={
         "input, weight, bias": "gradients_of_group_norm_silu(grad, input, weight, bias, mean, rstd, group, eps, activate_silu, needed)"
     },
+    chunking="channels",
 )
 
 
@@ -470,4 +472,5 @@ batch_norm = Operator(
     accuracy=ROW_ACCURACY,
     differentiated_as="native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]",
     keeps_channels_last=True,
+    chunking="channels_alone",
 )

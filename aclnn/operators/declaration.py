@@ -231,6 +231,9 @@ class Operator:
         sum over what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs
         that are not named have no gradient; outputs but for the first whose gradient no formula
         names are not differentiable.
+    chunking : str
+        How a call goes over chunks of Dask's arrays, if not element by element: the name of a rule in
+        ``aclnn.dask.layouts``; or what to call instead, as in ``dask.array: stack``. Empty: elementwise, or not.
     differentiated_as : str
         Where the result alone does not tell the gradients: the call of another functional form, of
         inputs and options by their roles, that gives the same result and has some.
@@ -279,6 +282,7 @@ class Operator:
     keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
+    chunking: str = ""
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 

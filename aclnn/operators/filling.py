@@ -170,4 +170,5 @@ masked_fill = Operator(
     ),
     seealso=("where",),
     gradient={"input": "where(mask, 0, grad)"},
+    chunking="elementwise",
 )

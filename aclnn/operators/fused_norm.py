@@ -218,6 +218,7 @@ add_rms_norm = Operator(
     seealso=("add_rms_norm_cast", "native_rms_norm"),
     accuracy=ROW_ACCURACY,
     gradient={"x1, x2, gamma": "gradients_of_added_rms_norm(grad, grad_x, x, gamma, rstd)"},
+    chunking="weight_2",
 )
 
 
@@ -278,6 +279,7 @@ add_rms_norm_cast = Operator(
     gradient={
         "x1, x2, gamma": "gradients_of_added_rms_norm(added(grad, grad_y2), grad_x, x, gamma, rstd)"
     },
+    chunking="weight_2",
 )
 
 
@@ -342,6 +344,7 @@ gemma_rms_norm = Operator(
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
     gradient={"x, gamma": "gradients_of_rms_norm(grad, x, gamma + 1, rstd)"},
+    chunking="weight_1",
 )
 
 
@@ -493,4 +496,5 @@ add_layer_norm = Operator(
     gradient={
         "x1, x2, gamma, beta, bias": "gradients_of_added_layer_norm(grad, grad_x, x1 + x2 if bias is None else x1 + x2 + bias, gamma, beta, mean, rstd)"
     },
+    chunking="weight_2",
 )

@@ -156,6 +156,7 @@ swiglu = Operator(
     example=("swiglu(np.float32([0, 1, 5, 2]))", "array([0.       , 1.4621172], dtype=float32)"),
     seealso=("swiglu_backward",),
     gradient={"input": "swiglu_backward(grad, input, dim)"},
+    chunking="halved",
 )
 
 swiglu_backward = Operator(
@@ -184,6 +185,7 @@ swiglu_backward = Operator(
         "array([1., 0.], dtype=float32)",
     ),
     seealso=("swiglu",),
+    chunking="halved",
 )
 
 
@@ -214,6 +216,7 @@ glu = Operator(
     seealso=("glu_backward", "swiglu"),
     gradient={"input": "glu_backward(grad, input, dim)"},
     layout=("input",),
+    chunking="halved",
 )
 
 glu_backward = Operator(
@@ -242,6 +245,7 @@ glu_backward = Operator(
         "array([0.5, 0.5], dtype=float32)",
     ),
     seealso=("glu",),
+    chunking="halved",
 )
 
 
@@ -361,6 +365,7 @@ geglu = Operator(
     ),
     seealso=("geglu_backward", "gelu", "gelu_mul"),
     gradient={"input": "geglu_backward(grad, input, out_gelu, dim, approximate, activate_left)"},
+    chunking="halved",
 )
 
 geglu_backward = Operator(
@@ -477,6 +482,7 @@ gelu_mul = Operator(
     gradient={
         "input": "geglu_backward(grad, input, gelu(input.chunk(2, -1)[0], approximate=approximate), -1, int(approximate == 'tanh'), True)"
     },
+    chunking="halved",
 )
 
 

@@ -178,6 +178,7 @@ embedding = _selection(
     },
     seealso=("index_select",),
     gradient={"weight": "aten.embedding_dense_backward(grad, indices, weight.shape[0], -1, False)"},
+    chunking="rows_of_table",
 )
 
 index_select = _selection(
@@ -196,6 +197,7 @@ index_select = _selection(
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
     seealso=("embedding", "gather"),
     gradient={"input": "aten.index_select_backward(grad, input.shape, dim, index)"},
+    chunking="dask.array: take",
 )
 
 gather_v2 = _selection(
@@ -214,6 +216,7 @@ gather_v2 = _selection(
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
     seealso=("index_select",),
     gradient={"input": "gradient_of_slices(grad, input.shape, dim, index)"},
+    chunking="dask.array: take",
 )
 
 

@@ -414,6 +414,7 @@ matmul = Operator(
     seealso=("mm", "bmm", "addmm"),
     accuracy=_ACCURACY,
     gradient={"input, other": "gradients_of_product(grad, input, other)"},
+    chunking="product",
 )
 
 
@@ -447,6 +448,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         seealso=("matmul",),
         accuracy=_ACCURACY,
         gradient={"input": f"{name}(grad, mat2.mH)", "mat2": f"{name}(input.mH, grad)"},
+        chunking="product",
     )
 
 
@@ -484,6 +486,7 @@ def _with_addend(
     in_place: bool = True,
     summed: bool = False,
     gradient: Mapping[str, str] | None = None,
+    chunking: str = "product",
 ) -> Operator:
     """A product of matrices, scaled and added to what is scaled, too."""
     first, second = matrices
@@ -495,6 +498,7 @@ def _with_addend(
     most = _RESULT_DIMS[ranks] - summed
     return Operator(
         name=name,
+        chunking=chunking,
         in_place=f"{name}_",
         summary=summary,
         expression=expression,
@@ -584,6 +588,7 @@ addbmm = _with_addend(
         "batch1": "matmul(grad, batch2.mH) * alpha",
         "batch2": "matmul(batch1.mH, grad) * alpha",
     },
+    chunking="summed_batch",
 )
 
 _VECTORS = (
@@ -700,6 +705,7 @@ addmv = replace(
     ),
     infer=_infer_vector,
     lower=_lower_vector,
+    chunking="product",
 )
 del _addmv
 
@@ -733,6 +739,7 @@ mv = Operator(
     seealso=("matmul", "addmv"),
     accuracy=_ACCURACY,
     gradient={"input": "grad[:, None] * conj(vec)", "vec": "mv(input.mH, grad)"},
+    chunking="product",
 )
 
 

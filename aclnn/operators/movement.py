@@ -152,6 +152,7 @@ permute = Operator(
     ),
     example=("permute(np.float32([[1], [2]]), (1, 0))", "array([[1., 2.]], dtype=float32)"),
     gradient={"input": "permuted_back(grad, dims)"},
+    chunking="dask.array: transpose",
 )
 
 
@@ -352,6 +353,7 @@ cat = Operator(
     example=("cat([np.float32([1]), np.float32([2, 3])])", "array([1., 2., 3.], dtype=float32)"),
     keeps_channels_last=True,
     gradient={"tensors": "parts_of_cat(grad, tensors, dim)"},
+    chunking="dask.array: concatenate",
 )
 
 
@@ -462,6 +464,7 @@ slice = _moved(
         Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
     ),
     gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},
+    chunking="dask.array: x[start:end]",
 )
 
 
@@ -550,6 +553,7 @@ expand = _moved(
     notes="A view with strides of 0 does the same without a copy.",
     seealso=("repeat",),
     gradient={"input": "grad"},
+    chunking="dask.array: broadcast_to",
 )
 
 
@@ -592,6 +596,7 @@ repeat = _moved(
     attributes=_ints("repeats", "The number of repetitions along each dimension."),
     seealso=("expand",),
     gradient={"input": "sum_of_repetitions(grad, input.shape, repeats)"},
+    chunking="dask.array: tile",
 )
 
 
@@ -706,6 +711,7 @@ constant_pad_nd = _moved(
     notes="Negative margins remove elements.",
     keeps_channels_last=True,
     gradient={"input": "without_padding(grad, pad)"},
+    chunking="dask.array: pad",
 )
 
 
@@ -801,6 +807,7 @@ stack = Operator(
     seealso=("cat",),
     gradient={"tensors": "grad.unbind(dim)"},
     keeps_channels_last=True,
+    chunking="dask.array: stack",
 )
 
 
@@ -820,6 +827,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         name=name,
         in_place=f"{name}_",
         gradient={"input": f"{name}(grad, diagonal)"},
+        chunking=f"dask.array: {name}",
         summary=f"Matrices with zeros {words} a diagonal.",
         expression=f"column - row {sign} diagonal: input; else 0",
         notes="Other elements keep their bits.",
@@ -1016,6 +1024,7 @@ split = _split(
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),
     differentiated_as="pieces(input, split_size, dim)",
+    chunking="dask.array: x[start:end]",
 )
 
 split_with_sizes = _split(
@@ -1028,4 +1037,5 @@ split_with_sizes = _split(
     unlike={"split_sizes": (2,)},
     seealso=("split",),
     differentiated_as="pieces(input, split_sizes, dim)",
+    chunking="dask.array: x[start:end]",
 )

@@ -278,6 +278,7 @@ native_layer_norm = Operator(
     gradient={
         "input, weight, bias": "native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, bias, needed)"
     },
+    chunking="last_axes",
 )
 
 layer_norm = Operator(
@@ -307,6 +308,7 @@ layer_norm = Operator(
     seealso=("native_layer_norm",),
     accuracy=ROW_ACCURACY,
     differentiated_as="native_layer_norm(input, normalized_shape, weight, bias, eps)[0]",
+    chunking="last_axes",
 )
 
 
@@ -438,6 +440,7 @@ native_layer_norm_backward = Operator(
         "array([4., 0., 0., 0.], dtype=float32))",
     ),
     seealso=("native_layer_norm",),
+    chunking="summed_weights",
 )
 
 
@@ -599,6 +602,7 @@ native_rms_norm = Operator(
     gradient={
         "x, gamma": "rms_norm_backward(grad.reshape(-1, *gamma.shape), x.reshape(-1, *gamma.shape), gamma, rstd)"
     },
+    chunking="weight_1",
 )
 
 rms_norm_backward = Operator(
@@ -650,6 +654,7 @@ rms_norm_backward = Operator(
     ),
     accuracy=GRADIENT_ACCURACY,
     seealso=("native_rms_norm",),
+    chunking="summed_weights",
 )
 
 rms_norm = Operator(
@@ -687,4 +692,5 @@ rms_norm = Operator(
         "weight, 2**-23 if eps is None or eps < 0 else eps)[0]"
     ),
     keeps_channels_last=True,
+    chunking="last_axes",
 )

@@ -277,6 +277,7 @@ sum = Operator(
     example=("sum(np.float32([[1, 2], [3, 4]]), 1)", "array([3., 7.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
     gradient={"input": "repeated_along(grad, input, dim, keepdim)"},
+    chunking="sums",
 )
 
 
@@ -329,6 +330,7 @@ mean = Operator(
     gradient={
         "input": "repeated_along(grad, input, dim, keepdim) * (grad.numel() / (input.numel() or 1))"
     },
+    chunking="means",
 )
 
 
@@ -411,6 +413,7 @@ var = Operator(
     gradient={
         "input": "gradient_of_variance(grad, input, dim, correction if unbiased else 0, keepdim)"
     },
+    chunking="reduced",
 )
 
 
@@ -477,6 +480,7 @@ amax = _largest(
     attributes=(_DIM, _KEEPDIM),
     seealso=("max", "arg_max"),
     gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
+    chunking="maxima",
 )
 max = _largest(
     "max",
@@ -485,6 +489,7 @@ max = _largest(
     ("max(np.float32([1, 4, 3]))", "array(4., dtype=float32)"),
     seealso=("amax",),
     gradient={"input": "shared_by_largest(grad, input, out, None, False)"},
+    chunking="maxima",
 )
 
 
@@ -536,6 +541,7 @@ arg_max = Operator(
     example=("arg_max(np.float32([[1, 2], [4, 3]]), 1)", "array([1, 0])"),
     accuracy="Results are exact.",
     seealso=("amax",),
+    chunking="reduced",
 )
 
 
@@ -587,4 +593,5 @@ cumsum = Operator(
     gradient={
         "input": "aten.flip(cumsum(aten.flip(grad, [dim]), dim), [dim]) if grad.ndim else grad"
     },
+    chunking="along_dim",
 )

@@ -304,6 +304,7 @@ prelu = Operator(
     seealso=("prelu_backward", "leaky_relu"),
     gradient={"self, weight": "prelu_backward(grad, self.to(grad.dtype), weight.to(grad.dtype))"},
     layout=("self",),
+    chunking="weight_of_channels",
 )
 
 
@@ -374,6 +375,7 @@ prelu_backward = Operator(
     seealso=("prelu",),
     accuracy=GRADIENT_ACCURACY,
     layout=("self", "grad_output"),
+    chunking="summed_weights",
 )
 
 # --- Randomised ReLU, without training ------------------------------------------------------------

@@ -86,6 +86,7 @@ softmax = Operator(
     seealso=("softmax_backward", "log_softmax"),
     accuracy=ROW_ACCURACY,
     gradient={"input": "gradient_of_softmax(grad, out, dim)"},
+    chunking="along_dim",
 )
 
 log_softmax = Operator(
@@ -112,6 +113,7 @@ log_softmax = Operator(
     seealso=("log_softmax_backward", "softmax"),
     accuracy=ROW_ACCURACY,
     gradient={"input": "gradient_of_log_softmax(grad, out, dim)"},
+    chunking="along_dim",
 )
 
 softmax_backward = Operator(
@@ -145,6 +147,7 @@ softmax_backward = Operator(
         "grad_output": "softmax_backward(grad, output, dim)",
         "output": "grad * (grad_output - sum(grad_output * output, dim, True)) - grad_output * sum(grad * output, dim, True)",
     },
+    chunking="along_dim",
 )
 
 log_softmax_backward = Operator(
@@ -178,4 +181,5 @@ log_softmax_backward = Operator(
         "grad_output": "grad - sum(grad * exp(output), dim, True)",
         "output": "-grad * exp(output) * sum(grad_output, dim, True)",
     },
+    chunking="along_dim",
 )
