@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 import accuracy
 import numpy as np
 import oracle
+import references
 from aclnn.graph.views import svg
 
 import aclnn
@@ -29,6 +31,7 @@ from aclnn.operators import REGISTRY
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "activations.md"
+LIST = PAGE.with_suffix(".toml")
 PICTURE = ROOT / "docs" / "pictures" / "activations.svg"
 TABLE = re.compile(r"(?<=<!-- measured -->\n\n)(?:\|.*\n)*")
 
@@ -39,7 +42,7 @@ class Curve:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    case: str = ""  # of the operator in `accuracy.EXTENDED`, where no judge has the formula
+    case: str = ""  # of the operator in `references.EXTENDED`, where no judge has the formula
     others: Mapping[str, float] = field(default_factory=dict)  # what other operands are there
 
     @property
@@ -54,10 +57,10 @@ class Curve:
             operands = [np.ones_like(x), x] if judge.takes_gradient else [x]
             exact = judge.arrays(*(v.astype(np.float64) for v in operands), **self.options)
             return getattr(aclnn, self.name)(*operands, **self.options), exact
-        call, reference, _ = accuracy.EXTENDED[self.name, self.case]
+        call, reference, _ = references.EXTENDED[self.name, self.case]
         operands = accuracy.around(x, [np.full_like(x, value) for value in self.others.values()])
         with np.errstate(all="ignore"):
-            exact = reference(np, *[v.astype(accuracy.WIDE) for v in operands])
+            exact = reference(np, *[v.astype(references.WIDE) for v in operands])
             return call(*operands), exact.astype(np.float64)
 
 
@@ -90,54 +93,26 @@ class Shown:
         return x
 
 
-def shown(name: str, gradient: str | None = "", **options: Any) -> Shown:
-    """What judges know, with the same options for both."""
-    if gradient is None:
-        return Shown(Curve(name, options))
-    kept = {k: v for k, v in options.items() if k in aclnn_options(gradient or f"{name}_backward")}
-    return Shown(Curve(name, options), Curve(gradient or f"{name}_backward", kept))
+def read(entry: dict[str, Any]) -> Shown:
+    """An entry of the list; a gradient has those options of the function that it takes."""
+    function = Curve(**entry["function"])
+    given = entry.get("gradient")
+    if given is None:
+        return Shown(function, None, **_rest(entry))
+    known = aclnn_options(given["name"])
+    options = {role: value for role, value in function.options.items() if role in known}
+    return Shown(function, Curve(**{"options": options, **given}), **_rest(entry))
+
+
+def _rest(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in ("function", "gradient")}
 
 
 def aclnn_options(name: str) -> list[str]:
     return [one.role for one in REGISTRY[name].attributes]
 
 
-FAMILY = (
-    Shown(Curve("relu"), Curve("threshold_backward", {"threshold": 0.0})),
-    shown("threshold", threshold=1.0, value=-1.0),
-    shown("leaky_relu", negative_slope=0.1875),
-    Shown(
-        Curve("prelu", others={"weight": 0.1875}),
-        Curve("prelu_backward", case="grad_input", others={"weight": 0.1875, "grad_output": 1.0}),
-    ),
-    Shown(Curve("rrelu_with_noise", case="upper=0.3")),
-    Shown(Curve("add_relu", others={"other": 1.0})),
-    shown("squared_relu", None),
-    shown("elu"),
-    Shown(Curve("selu"), Curve("selu_backward"), from_result=True),
-    shown("celu", None, alpha=0.375),
-    Shown(Curve("sigmoid"), Curve("sigmoid_backward"), from_result=True),
-    Shown(Curve("tanh"), Curve("tanh_backward"), from_result=True),
-    shown("silu"),
-    shown("swish", beta=0.75),
-    shown("fast_gelu"),
-    shown("gelu"),
-    shown("gelu", approximate="tanh"),
-    shown("mish"),
-    shown("softplus"),
-    Shown(Curve("log_sigmoid"), Curve("log_sigmoid_backward", others={"grad_output": 1.0})),
-    Shown(Curve("log_sigmoid_forward")),
-    shown("hardswish"),
-    shown("hardswish", "hardswish_backward_v2"),
-    shown("hardsigmoid"),
-    shown("hardtanh"),
-    shown("hardshrink"),
-    shown("softshrink"),
-    shown("shrink", None, bias=0.25),
-    Shown(Curve("heaviside", others={"values": 0.5})),
-    Shown(Curve("erfinv"), ends=(-1.0, 1.0)),
-    Shown(Curve("logit"), Curve("logit_backward"), ends=(0.0, 1.0)),
-)
+FAMILY = tuple([read(entry) for entry in tomllib.loads(LIST.read_text(encoding="utf-8"))["shown"]])
 
 
 # --- The picture ----------------------------------------------------------------------------------
