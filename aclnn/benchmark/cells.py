@@ -16,19 +16,39 @@ from aclnn.api.executor import executor
 from aclnn.benchmark.chains import CHAINS
 from aclnn.compiler.settings import get_soc_version
 from aclnn.execution._executor import aclOpExecutor
+from aclnn.kernels import records
+from aclnn.kernels.record import Record
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
 
 DTYPES = {name: dtypes.NUMPY[dtypes.of_name(name)] for name in ("float32", "float16", "bfloat16")}
-OPERATORS = (
-    "leaky_relu",
-    "hardshrink_backward",
-    "elu_backward",
-    "logit_backward",
-    "gelu_backward",
+
+
+def record_of(name: str) -> Record | None:
+    """The record of the kernel that a pointwise operator is by default; None of others.
+
+    >>> record_of("gelu").name
+    'gelu'
+    """
+    operator = REGISTRY.get(name)
+    formula = operator.formula if operator is not None else None
+    if operator is not None and callable(formula):
+        formula = formula({one.role: one.default for one in operator.switches})
+    return records()[formula] if isinstance(formula, str) else None
+
+
+# Those that other libraries can compile, and of these those of a gradient and an input.
+OPERATORS = tuple(
+    [name for name in REGISTRY if (found := record_of(name)) is not None and found.expression]
+)
+LAYOUT_OPERATORS = tuple(
+    [
+        name
+        for name in OPERATORS
+        if (found := record_of(name)) is not None and found.inputs[0].name == "g"
+    ]
 )
 PRODUCTS = ("matmul",)  # of square matrices, which have the elements of the output each
-LAYOUT_OPERATORS = ("gelu_backward", "hardshrink_backward", "elu_backward")
 CHAIN_COLUMNS = 1024  # of a row of a chain's operands
 MIXED = (("float16", "float32"), ("float32", "bfloat16"))
 

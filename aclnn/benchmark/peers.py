@@ -13,12 +13,15 @@ include making the output. Compiling is never included.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import math
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
 from typing import Any, Protocol
@@ -27,34 +30,92 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
-from aclnn.benchmark.cells import DTYPES, PRODUCTS, VIEWS, Cell, Memory
+from aclnn.benchmark.cells import DTYPES, PRODUCTS, VIEWS, Cell, Memory, record_of
 from aclnn.benchmark.chains import CHAINS
+from aclnn.operators import REGISTRY, Operator
 
 Call = Callable[[], Any]
 
 # numba wakes its threads for whatever it is told to: below, telling it would make it slower.
 THREADED_ELEMENTS = 1 << 15
 
-# The operators for the libraries that compile expressions. Numbers have names, because a bare one
-# is a double to some of these libraries, and what is slow then would not be their fault.
-EXPRESSIONS = {
-    "leaky_relu": "where(x > ZERO, x, x * SLOPE)",
-    "hardshrink_backward": "where((x > HALF) | (x < -HALF), g, ZERO)",
-    "elu_backward": "where(x > ZERO, g, g * exp(x))",
-    "logit_backward": "where((x < ZERO) | (x > ONE), NAN, g / (x * (ONE - x)))",
-    "gelu_backward": (
-        "g * (HALF + HALF * erf(x * INV_SQRT2) + x * INV_SQRT2PI * exp(x * x * -HALF))"
-    ),
-}
-CONSTANTS = {
-    "ZERO": 0.0,
-    "ONE": 1.0,
-    "HALF": 0.5,
-    "SLOPE": 0.01,
-    "NAN": float("nan"),
-    "INV_SQRT2": 0.7071067811865476,
-    "INV_SQRT2PI": 0.3989422804014327,
-}
+# What the text of an expression calls numbers: a bare one is a double to some of the libraries that compile
+# it, and what is slow then would not be their fault.
+NUMBER = "NUMBER"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What a kernel's record says for libraries that compile expressions.
+
+    Attributes
+    ----------
+    text : str
+        Of names of inputs, numbers and functions.
+    inputs : tuple of str
+    numbers : mapping of str to float
+    """
+
+    text: str
+    inputs: tuple[str, ...]
+    numbers: Mapping[str, float]
+
+
+@cache
+def expression_of(name: str) -> Expression | None:
+    """The expression of an operator with its options' defaults; None where its kernel has none.
+
+    >>> expression_of("leaky_relu")
+    Expression(text='where(x > NUMBER_0, x, x * slope)', inputs=('x',), numbers={'slope': 0.01, 'NUMBER_0': 0.0})
+    """
+    record = record_of(name)
+    if record is None or not record.expression:
+        return None
+    numbers = {
+        parameter: float(one.default)
+        for parameter, one in zip(record.parameters, REGISTRY[name].scalars, strict=True)
+        if isinstance(one.default, int | float)
+    }
+    named = _NamedNumbers(numbers)
+    tree = named.visit(ast.parse(record.expression, mode="eval"))
+    names = dict(zip(REGISTRY[name].kernel_operands, record.inputs, strict=True))
+    inputs = tuple([names[role].name for role in REGISTRY[name].inputs])
+    return Expression(ast.unparse(tree), inputs, named.numbers)
+
+
+def _known(name: str) -> Expression:
+    found = expression_of(name)
+    assert found is not None
+    return found
+
+
+class _NamedNumbers(ast.NodeTransformer):
+    """Gives each number of an expression a name."""
+
+    def __init__(self, numbers: Mapping[str, float]):
+        self.numbers = dict(numbers)
+        self._names: dict[float, str] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id == "nan":
+            self.numbers[node.id] = math.nan
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.operand, ast.Constant):
+            return self.named(-node.operand.value)  # type: ignore[operator]
+        self.generic_visit(node)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return self.named(node.value)
+
+    def named(self, value: Any) -> ast.Name:
+        """The name of a number."""
+        self._names.setdefault(float(value), f"{NUMBER}_{len(self._names)}")
+        name = self._names[float(value)]
+        self.numbers[name] = float(value)
+        return ast.Name(name, ast.Load())
 
 
 class Peer(Protocol):
@@ -75,104 +136,65 @@ def _installed(module: str) -> str | None:
     return metadata.version(module)
 
 
-def _names(cell: Cell) -> tuple[str, ...]:
-    """What an operator's inputs are called in its expression."""
-    return ("x",) if len(cell.inputs) == 1 else ("g", "x")
-
-
 def _aten() -> Any:
     return importlib.import_module("torch").ops.aten
 
 
-def _torch_gelu_backward(g: Any, x: Any, out: Any) -> Call:
-    """It broadcasts nothing: a gradient of another shape has to be copied out first."""
-    form = partial(_aten().gelu_backward.grad_input, approximate="none", grad_input=out)
-    if g.shape == out.shape:
-        return partial(form, g, x)
-    return lambda: form(g.expand(out.shape).contiguous(), x)
+@cache
+def torch_form(name: str) -> Callable[..., Call] | None:
+    """Makes PyTorch's call of inputs and ``out``, which computes the same; None: it has none.
+
+    It is what the declaration says, or ATen's operator of that name.  Forms that PyTorch generates make a
+    tensor of their own first, and do not count.
+    """
+    operator = REGISTRY.get(name)
+    if operator is None:
+        return None
+    if operator.torch:
+        return _declared(operator)
+    packet = getattr(_aten(), name, None)
+    forms = [getattr(packet, one) for one in packet.overloads()] if packet is not None else []
+    return next(filter(None, [_with_out(operator, form) for form in forms]), None)
 
 
-def _torch_gradient(name: str, *numbers: float) -> Callable[..., Call]:
-    """Of a gradient and an input or result."""
-    return lambda g, x, out: partial(
-        getattr(_aten(), name).grad_input, g, x, *numbers, grad_input=out
-    )
+def _declared(operator: Operator) -> Callable[..., Call]:
+    """What an expression says; what is called first within it is called once."""
+    call = ast.parse(operator.torch, mode="eval").body
+    assert isinstance(call, ast.Call)
+    made = ast.Call(ast.Name("partial", ast.Load()), [call.func, *call.args], call.keywords)
+    text = f"lambda {', '.join(operator.inputs)}, out: {ast.unparse(made)}"
+    return eval(text, {"partial": partial, **_aten_names(text)})
 
 
-def _torch_comparison(name: str) -> Callable[..., Call]:
-    return lambda x, y, out: partial(getattr(_aten(), name).Tensor_out, x, y, out=out)
+def _with_out(operator: Operator, form: Any) -> Callable[..., Call] | None:
+    """A form of ATen's with `out`, if it takes as many tensors, and options that are known."""
+    torch = importlib.import_module("torch")
+    outs = [one.name for one in form._schema.arguments if one.is_out]
+    rest = [one for one in form._schema.arguments if not one.is_out]
+    tensors = [one.name for one in rest if str(one.type) == "Tensor"]
+    if len(outs) != 1 or len(tensors) != len(operator.inputs) or torch.Tag.generated in form.tags:
+        return None
+    known = {one.name: one.default_value for one in rest if one.has_default_value()}
+    known |= {one.role: one.default for one in operator.attributes}
+    if not {one.name for one in rest} <= {*tensors, *known}:
+        return None
+
+    def make(*operands: Any, out: Any) -> Call:
+        given = known | dict(zip(tensors, operands, strict=True)) | {outs[0]: out}
+        by_place = [given[one.name] for one in rest if not one.kwarg_only]
+        by_name = [one.name for one in rest if one.kwarg_only] + outs
+        return partial(form, *by_place, **{name: given[name] for name in by_name})
+
+    return make
 
 
-_SELU = (1.6732632423543772848, 1.0507009873554804934)
-# Whose `out` form takes what ours does, with the same defaults.
-TORCH_NAMESAKES = (
-    *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "floor", "square", "sqrt"),
-    *("rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos"),
-    *("erf", "logical_and", "logical_or", "logical_xor", "logical_not"),
-    *("sigmoid", "tanh", "silu", "mish", "softplus", "log_sigmoid", "hardswish"),
-    *("hardsigmoid", "hardtanh", "softshrink", "heaviside", "erfinv", "celu"),
-)
-TORCH_FORMS: dict[str, Callable[..., Call]] = {
-    "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
-    "leaky_relu_backward": lambda g, x, out: partial(
-        _aten().leaky_relu_backward.grad_input, g, x, 0.01, False, grad_input=out
-    ),
-    "hardshrink": lambda x, out: partial(_aten().hardshrink.out, x, 0.5, out=out),
-    "elu": lambda x, out: partial(_aten().elu.out, x, 1.0, 1.0, 1.0, out=out),
-    "gelu": lambda x, out: partial(_aten().gelu.out, x, approximate="none", out=out),
-    "logit": lambda x, out: partial(_aten().logit.out, x, None, out=out),
-    "hardshrink_backward": lambda g, x, out: partial(
-        _aten().hardshrink_backward.grad_input, g, x, 0.5, grad_input=out
-    ),
-    "elu_backward": lambda g, x, out: partial(
-        _aten().elu_backward.grad_input, g, 1.0, 1.0, 1.0, False, x, grad_input=out
-    ),
-    "logit_backward": lambda g, x, out: partial(
-        _aten().logit_backward.grad_input, g, x, None, grad_input=out
-    ),
-    "gelu_backward": _torch_gelu_backward,
-    # Its own `out` form makes another tensor first.
-    "relu": lambda x, out: partial(_aten().clamp_min.out, x, 0.0, out=out),
-    "selu": lambda x, out: partial(_aten().elu.out, x, *_SELU, 1.0, out=out),
-    "selu_backward": lambda g, y, out: partial(
-        _aten().elu_backward.grad_input, g, *_SELU, 1.0, True, y, grad_input=out
-    ),
-    **{
-        f"{name}_backward": _torch_gradient(f"{name}_backward", *numbers)
-        for name, numbers in {
-            "sigmoid": (),
-            "tanh": (),
-            "silu": (),
-            "hardsigmoid": (),
-            "hardtanh": (-1.0, 1.0),
-            "softshrink": (0.5,),
-            "softplus": (1.0, 20.0),
-        }.items()
-    },
-    **{name: _torch_comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "pow": lambda x, y, out: partial(_aten().pow.Tensor_Tensor_out, x, y, out=out),
-    "addcmul": lambda x, a, b, out: partial(_aten().addcmul.out, x, a, b, out=out),
-    "lerp": lambda x, y, weight, out: partial(_aten().lerp.Tensor_out, x, y, weight, out=out),
-    "matmul": lambda a, b, out: partial(_aten().mm.out, a, b, out=out),
-    "hardswish_backward_v2": lambda g, x, out: partial(
-        _aten().hardswish_backward.out, g, x, out=out
-    ),
-    # Its buffer is what its forward function leaves there, which ours does without.
-    "log_sigmoid_backward": lambda g, x, _, out: partial(
-        _aten().log_sigmoid_backward.grad_input,
-        g,
-        x,
-        _aten().log_sigmoid_forward(x)[1],
-        grad_input=out,
-    ),
-}
-
-
-def _torch_form(name: str) -> Callable[..., Any]:
-    """A function of operands and ``out``."""
-    if name in TORCH_FORMS:
-        return lambda *operands, out: TORCH_FORMS[name](*operands, out)()
-    return getattr(_aten(), name).out
+def _aten_names(text: str) -> dict[str, Any]:
+    """The operators of ATen's that an expression calls, by name."""
+    return {
+        name: getattr(_aten(), name)
+        for name in re.findall(r"\w+(?=[.(])", text)
+        if hasattr(_aten(), name)
+    }
 
 
 class OneByOne:
@@ -206,7 +228,7 @@ class Torch:
         importlib.import_module("torch").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        form = self._form(cell.operator)
+        form = torch_form(cell.operator)
         if form is None and cell.operator not in CHAINS:
             return None
         torch = importlib.import_module("torch")
@@ -216,16 +238,9 @@ class Torch:
         ]
         out = self.tensor(memory.out)
         if form is None:
-            return CHAINS[cell.operator].into(_torch_form, tensors, torch.empty_like(out), out)
-        return form(*tensors, out)
-
-    @staticmethod
-    def _form(name: str) -> Callable[..., Call] | None:
-        if name not in TORCH_NAMESAKES:
-            return TORCH_FORMS.get(name)
-        return lambda *operands: partial(
-            getattr(_aten(), name).out, *operands[:-1], out=operands[-1]
-        )
+            return CHAINS[cell.operator].into(_calling, tensors, torch.empty_like(out), out)
+        call = form(*tensors, out=out)
+        return call if _broadcasts(call) else _with_copies(form, tensors, out)
 
     @staticmethod
     def tensor(array: np.ndarray) -> Any:
@@ -233,6 +248,30 @@ class Torch:
         if array.dtype == ml_dtypes.bfloat16:
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)
+
+
+def _calling(name: str) -> Callable[..., Any]:
+    """A function of operands and ``out``: PyTorch's of that name."""
+    form = torch_form(name)
+    if form is None:
+        return getattr(_aten(), name).out
+    return lambda *operands, out: form(*operands, out=out)()
+
+
+def _broadcasts(call: Call) -> bool:
+    try:
+        call()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _with_copies(form: Callable[..., Call], tensors: Sequence[Any], out: Any) -> Call:
+    """A call of what broadcasts nothing: operands of another shape have to be copied out first."""
+    return lambda: form(
+        *[one if one.shape == out.shape else one.expand(out.shape).contiguous() for one in tensors],
+        out=out,
+    )()
 
 
 class Jax:
@@ -264,23 +303,23 @@ class Jax:
             os.environ |= {"NPROC": before} if before is not None else {}
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        expression = EXPRESSIONS.get(cell.operator)
+        expression = expression_of(cell.operator)
         if expression is None:
             return None
         jax = importlib.import_module("jax")
         views = tuple(operand.view for operand in cell.inputs)
-        compiled = _jax_compiled(expression, _names(cell), views, cell.out.dtype)
+        compiled = _jax_compiled(cell.operator, views, cell.out.dtype)
         arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
         return lambda: compiled(*arrays).block_until_ready()
 
 
 @cache
-def _jax_compiled(
-    expression: str, inputs: tuple[str, ...], views: tuple[str, ...], dtype: str
-) -> Callable[..., Any]:
+def _jax_compiled(name: str, views: tuple[str, ...], dtype: str) -> Callable[..., Any]:
+    expression = _known(name)
     jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
     functions = {"where": jnp.where, "exp": jnp.exp, "erf": jax.scipy.special.erf}
-    formula = eval(f"lambda {', '.join(inputs)}: {expression}", {**CONSTANTS, **functions})
+    text = f"lambda {', '.join(expression.inputs)}: {expression.text}"
+    formula = eval(text, {**expression.numbers, **functions})
 
     def compute(*bases: Any) -> Any:
         looked_at = (VIEWS[view](base) for view, base in zip(views, bases, strict=True))
@@ -303,18 +342,21 @@ class Numexpr:
         importlib.import_module("numexpr").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        expression = EXPRESSIONS.get(cell.operator)
-        if expression is None or "erf(" in expression or not _all_float32(cell):
+        expression = expression_of(cell.operator)
+        if expression is None or "erf(" in expression.text or not _all_float32(cell):
             return None
         numexpr = importlib.import_module("numexpr")
         nodes = importlib.import_module("numexpr.expressions")
         # Constants as nodes: numexpr takes numbers in the text for doubles.
         names = {
-            **{name: nodes.VariableNode(name, "float") for name in _names(cell)},
-            **{name: nodes.ConstantNode(np.float32(value)) for name, value in CONSTANTS.items()},
+            **{name: nodes.VariableNode(name, "float") for name in expression.inputs},
+            **{
+                name: nodes.ConstantNode(np.float32(value))
+                for name, value in expression.numbers.items()
+            },
         }
-        tree = eval(expression, {**nodes.functions, **names})
-        compiled = numexpr.NumExpr(tree, [(name, float) for name in _names(cell)])
+        tree = eval(expression.text, {**nodes.functions, **names})
+        compiled = numexpr.NumExpr(tree, [(name, float) for name in expression.inputs])
         return partial(
             compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
         )
@@ -336,40 +378,42 @@ class Numba:
         self._threads = n
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        expression = EXPRESSIONS.get(cell.operator)
+        expression = expression_of(cell.operator)
         if expression is None or not _all_float32(cell):
             return None
         make = _numba_ufunc if cell.regime.layout else _numba_loop
         parallel = self._threads > 1 and cell.regime.elements >= THREADED_ELEMENTS
-        return partial(make(expression, _names(cell), parallel), *memory.inputs, memory.out)
+        return partial(make(cell.operator, parallel), *memory.inputs, memory.out)
 
 
 @cache
-def _numba_ufunc(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
-    numba = importlib.import_module("numba")
-    formula = eval(f"lambda {', '.join(inputs)}: {expression}", _numba_names(numba))
-    signature = f"float32({', '.join(['float32'] * len(inputs))})"
+def _numba_ufunc(name: str, parallel: bool) -> Any:
+    numba, expression = importlib.import_module("numba"), _known(name)
+    text = f"lambda {', '.join(expression.inputs)}: {expression.text}"
+    formula = eval(text, _numba_names(numba, expression))
+    signature = f"float32({', '.join(['float32'] * len(expression.inputs))})"
     return numba.vectorize([signature], target="parallel" if parallel else "cpu")(formula)
 
 
 @cache
-def _numba_loop(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
-    numba = importlib.import_module("numba")
+def _numba_loop(name: str, parallel: bool) -> Any:
+    numba, expression = importlib.import_module("numba"), _known(name)
+    inputs = expression.inputs
     source = (
         f"def loop({', '.join(f'{name}s' for name in inputs)}, out):\n"
         f"    for i in {'prange' if parallel else 'range'}(out.size):\n"
         f"        {'; '.join(f'{name} = {name}s[i]' for name in inputs)}\n"
-        f"        out[i] = {expression}\n"
+        f"        out[i] = {expression.text}\n"
     )
     scope: dict[str, Any] = {}
-    exec(source, _numba_names(numba), scope)
+    exec(source, _numba_names(numba, expression), scope)
     # NumPy's division: without it, every quotient is checked for a divisor of zero.
     return numba.njit(parallel=parallel, error_model="numpy")(scope["loop"])
 
 
-def _numba_names(numba: Any) -> dict[str, Any]:
+def _numba_names(numba: Any, expression: Expression) -> dict[str, Any]:
     """What an expression's names stand for."""
-    constants = {name: np.float32(value) for name, value in CONSTANTS.items()}
+    constants = {name: np.float32(value) for name, value in expression.numbers.items()}
     functions = {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
     return {**constants, **functions, "prange": numba.prange}
 

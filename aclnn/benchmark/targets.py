@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from aclnn.benchmark.cells import LAYOUTS
+from aclnn.benchmark.cells import LAYOUTS, OPERATORS
+from aclnn.kernels import records
 
 Row = dict[str, Any]
 MEBIBYTE = 1 << 20
@@ -88,8 +89,8 @@ class Bar:
 
 
 _GELU = ("gelu_backward",)
-_MEMORY_BOUND = ("leaky_relu", "hardshrink_backward")
-_COMPUTE_BOUND = ("elu_backward", "logit_backward", "gelu_backward")
+_MEMORY_BOUND = tuple([name for name in OPERATORS if records()[name].cost < 0.5])
+_COMPUTE_BOUND = tuple([name for name in OPERATORS if name not in _MEMORY_BOUND])
 
 BARS = (
     Bar(("call16",), "torch", 4.0),

@@ -37,6 +37,7 @@ RECORDS: tuple[Record, ...] = (
             StepForm("leaky_relu_to_odd", scarce="scarce_of_one", at_once="leaky_relu_near"),
         ),
         onnx="LeakyRelu(x, alpha=slope)",
+        expression="where(x > 0, x, x * slope)",
     ),
     point(
         "leaky_relu_backward",
@@ -74,6 +75,7 @@ RECORDS: tuple[Record, ...] = (
         steps=chosen("hardshrink_backward"),
         keeps_bits=True,
         onnx="Where(Abs(x) > Max(lambd, 0), g, 0)",
+        expression="where((x > lambd) | (x < -lambd), g, 0)",
     ),
     point(
         "hardshrink",
@@ -203,6 +205,7 @@ RECORDS: tuple[Record, ...] = (
             "elu", "elu_backward", prepare="prepare_elu_backward", classify="classify_elu_backward"
         ),
         onnx="Where(x <= 0, g * scale * alpha * rate * Exp(rate * Min(x, 0)), scale * g)",
+        expression="where(x > 0, g, g * exp(x))",
     ),
     point(
         "elu_backward_result",
@@ -227,6 +230,7 @@ RECORDS: tuple[Record, ...] = (
         computed_in="double",
         by_hand=HandForm("gelu", "gelu_backward", classify="classify_gelu_backward"),
         onnx="g * (0.5 * (1 + Erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * Exp(-0.5 * x * x))",
+        expression="g * (0.5 + 0.5 * erf(x * 0.7071067811865476) + x * 0.3989422804014327 * exp(x * x * -0.5))",
     ),
     point(
         "gelu_tanh",
@@ -269,6 +273,7 @@ RECORDS: tuple[Record, ...] = (
             OnnxBody("Where((x >= 0) & (x <= 1), g / (x * (1 - x)), nan)", when="eps < 0"),
             OnnxBody("Where((x >= eps) & (x <= 1 - eps), g / (x * (1 - x)), 0)"),
         ),
+        expression="where((x < 0) | (x > 1), nan, g / (x * (1 - x)))",
     ),
     point(
         "relu",

@@ -258,6 +258,9 @@ class Record:
         Parameters with which the two operands may change places.
     onnx : tuple of OnnxBody
         The first one whose condition holds counts.
+    expression : str
+        As one expression of operands and parameters, for the libraries that benchmarks compare with: of
+        `where`, `exp`, `erf` and arithmetic.  Kernels that have one make up the default matrix.
     """
 
     name: str
@@ -283,6 +286,7 @@ class Record:
     keeps_bits: bool = False
     commutes: tuple[float, ...] | None = None
     onnx: tuple[OnnxBody, ...] = ()
+    expression: str = ""
 
     @property
     def masks(self) -> int:
@@ -315,6 +319,7 @@ def point(
     steps: Steps | None = None,
     keeps_bits: bool = False,
     commutes: tuple[float, ...] | None = None,
+    expression: str = "",
 ) -> Record:
     """The record of a pointwise kernel; operands, parameters and forms are words.
 
@@ -338,6 +343,7 @@ def point(
         keeps_bits=keeps_bits,
         commutes=commutes,
         onnx=_bodies(onnx),
+        expression=expression,
     )
 
 

@@ -231,6 +231,9 @@ class Operator:
         sum over what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs
         that are not named have no gradient; outputs but for the first whose gradient no formula
         names are not differentiable.
+    torch : str
+        What benchmarks call of PyTorch where ATen has no form of that name with `out` that takes inputs and
+        options as they are called here: an expression of inputs and `out`, whose functions are ATen's.
     chunking : str
         How a call goes over chunks of Dask's arrays, if not element by element: the name of a rule in
         ``aclnn.dask.layouts``; or what to call instead, as in ``dask.array: stack``. Empty: elementwise, or not.
@@ -282,6 +285,7 @@ class Operator:
     keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
+    torch: str = ""
     chunking: str = ""
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)

@@ -120,6 +120,7 @@ selu = Operator(
     seealso=("selu_backward", "elu"),
     gradient={"input": "selu_backward(grad, out)"},
     elementwise=True,
+    torch="elu.out(input, 1.6732632423543773, 1.0507009873554805, 1.0, out=out)",
 )
 
 _FROM_RESULT = ("grad_output", "result")
@@ -152,6 +153,7 @@ selu_backward = Operator(
         "result": "where(gt(result, 0), 0, grad * grad_output)",
     },
     elementwise=True,
+    torch="elu_backward.grad_input(grad_output, 1.6732632423543773, 1.0507009873554805, 1.0, True, result, grad_input=out)",
 )
 
 
@@ -187,4 +189,5 @@ celu = Operator(
     ),
     seealso=("elu",),
     gradient={"input": "elu_backward(grad, input, alpha=alpha, input_scale=1.0 / alpha)"},
+    torch="celu.out(input, out=out)",
 )

@@ -58,7 +58,7 @@ hardswish = Operator(
 )
 
 
-def _hardswish_gradient(name: str, pair: str, ends: str, printed: str) -> Operator:
+def _hardswish_gradient(name: str, pair: str, ends: str, printed: str, torch: str = "") -> Operator:
     return Operator(
         name=name,
         summary=f"Gradient of hard Swish, at -3 and 3 that of {ends}.",
@@ -74,6 +74,7 @@ def _hardswish_gradient(name: str, pair: str, ends: str, printed: str) -> Operat
             "grad_output": f"{name}(grad, self)",
             "self": "where(lt(abs(self), 3), grad * grad_output / 3, 0)",
         },
+        torch=torch,
     )
 
 
@@ -88,6 +89,7 @@ hardswish_backward_v2 = _hardswish_gradient(
     "aclnnHardswishBackwardV2",
     "the ends",
     "array([0. , 0.5, 1. ], dtype=float32)",
+    torch="hardswish_backward.out(grad_output, self, out=out)",
 )
 
 hardsigmoid = Operator(

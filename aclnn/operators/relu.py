@@ -69,6 +69,7 @@ relu = Operator(
     example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
     gradient={"input": "gradient_of_relu(grad, out)"},
     seealso=("threshold", "threshold_backward"),
+    torch="clamp_min.out(input, 0.0, out=out)",  # its own `out` form makes another tensor first
 )
 
 squared_relu = Operator(

@@ -161,6 +161,7 @@ log_sigmoid_backward = Operator(
         "self": "-sigmoid_backward(grad * grad_output, sigmoid(self))",
     },
     layout=("grad_output",),
+    torch="log_sigmoid_backward.grad_input(grad_output, self, log_sigmoid_forward(self)[1], grad_input=out)",
 )
 
 # --- Mish -----------------------------------------------------------------------------------------
