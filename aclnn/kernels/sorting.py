@@ -12,7 +12,7 @@ RECORDS: tuple[Record, ...] = (
         body="sorting",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference",
-        onnx=(),
+        onnx="TopK(x, axis=axis)",
     ),
     opaque(
         "topk",
@@ -21,7 +21,7 @@ RECORDS: tuple[Record, ...] = (
         body="sorting",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference",
-        onnx=(),
+        onnx="TopK(x, axis=axis)",
     ),
     opaque(
         "top_k_top_p",

@@ -220,7 +220,7 @@ class _Writer:
             self.add_copy(node)
         elif (record := _record_of(node)) is not None and not record.inputs:
             self.add_fill(node)
-        elif node.attr("kernel") in ("sort", "topk"):
+        elif record is not None and _first_operator(record) == "TopK":
             self.add_sort(node)
         else:
             self.add_compute(node)
@@ -416,6 +416,12 @@ class _Writer:
         self.emit(kernel, [self.read(id) for id in node.inputs], names, views.DOMAIN)
         for value, name in zip(results, names, strict=True):
             self.written(value, name)
+
+
+def _first_operator(record: Record) -> str:
+    """The operator of the standard that the first body of a kernel begins with; empty: there is none."""
+    bodies = formulas().get(record.name, ())
+    return bodies[0].body[0].operator if bodies else ""
 
 
 def _record_of(node: Node) -> Record | None:
