@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytorch_calls
 import pytorch_swaps
 import torch
 
@@ -27,6 +26,9 @@ import aclnn
 import aclnn.torch as at
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import pytorch_calls  # noqa: E402
+
 PAGE = ROOT / "docs" / "pytorch.md"
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_fused_kernels.c"
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import make_kernels  # noqa: E402
+
 from setup import COMMON_FLAGS, INCLUDES, INLINED_FLAGS, X86_LEVELS  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
@@ -28,13 +30,8 @@ STEP = re.compile(r"\w+_step(_raw)?|load_\w+|store_\w+|stream_\w+")
 JUMP = re.compile(r"\t(?:notrack )?jmp +\*", re.MULTILINE)
 CALL = re.compile(r"\tcall", re.MULTILINE)
 STACK = re.compile(r"\(%rsp|\(%rbp|%rsp,|\tpush")
-# What takes more constants and intermediates than the sixteen registers of v3 hold beside eight vectors,
-# and what rounds products of bfloat16 to odd on v4.
-SPILLS = {
-    "v3": re.compile(r"(adds|subs|rsubs|muls|leaky_relu|leaky_relu_backward|div|divs|reciprocal|"
-                     r"clamp|shrink)_(f16|bf16|f32)_step(_raw)?"),
-    "v4": re.compile(r"(muls|leaky_relu|leaky_relu_backward)_bf16_step(_raw)?"),
-}  # fmt: skip
+# By instruction set, the formulas whose steps spill, and the dtypes of results where they do.
+SPILLS = {"v3": r"(f16|bf16|f32)", "v4": "bf16"}
 LIBRARY = ("add_step", "set_step", "prefetch_step")
 
 
@@ -55,15 +52,22 @@ def listing(level: str, folder: str) -> str:
     ).stdout
 
 
+def spilling(level: str) -> re.Pattern[str]:
+    """Names of steps that take more constants and intermediates than registers hold beside eight vectors."""
+    records = make_kernels.load_records().values()
+    names = [one.name for one in records if one.steps and level in one.steps.spills]
+    return re.compile(rf"({'|'.join(names)})_{SPILLS[level]}_step(_raw)?")
+
+
 def faults(level: str, text: str) -> list[str]:
-    found, steps = [], 0
+    found, steps, spills = [], 0, spilling(level)
     for name, body in FUNCTION.findall(text):
         if not STEP.fullmatch(name) or name in LIBRARY:
             continue
         steps += 1
         if CALL.search(body) or not JUMP.search(body):
             found.append(f"{level}: {name} ends in no jump, or calls")
-        if STACK.search(body) and not SPILLS[level].fullmatch(name):
+        if STACK.search(body) and not spills.fullmatch(name):
             found.append(f"{level}: {name} uses the stack")
     print(f"{level}: {steps} steps")
     return found if steps else [f"{level}: no steps were found"]

@@ -35,6 +35,7 @@ RECORDS: tuple[Record, ...] = (
         steps=Steps(
             StepForm("leaky_relu", canonical=True),
             StepForm("leaky_relu_to_odd", scarce="scarce_of_one", at_once="leaky_relu_near"),
+            spills=("v3", "v4"),
         ),
         onnx="LeakyRelu(x, alpha=slope)",
         expression="where(x > 0, x, x * slope)",
@@ -60,6 +61,7 @@ RECORDS: tuple[Record, ...] = (
                 half="keep",
                 at_once="leaky_relu_backward_near",
             ),
+            spills=("v3", "v4"),
         ),
         onnx="Where(x > 0, g, slope * g)",
     ),
@@ -116,7 +118,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.2,
         computed_in="real",
         halves=HalfForm(inexact="not is_short(own.p[1])"),
-        steps=Steps(StepForm("arithmetic.shrink", canonical=True)),
+        steps=Steps(StepForm("arithmetic.shrink", canonical=True), spills=("v3",)),
         onnx="Shrink(x, lambd=lambd, bias=bias)",
     ),
     point(

@@ -130,7 +130,7 @@ RECORDS: tuple[Record, ...] = (
         computed_in="real",
         forms="whole complex",
         halves=HalfForm(inexact="not is_short(own.p[0])", scant=True),
-        steps=rounded_to_odd("muls", scarce="scarce_of_all"),
+        steps=rounded_to_odd("muls", scarce="scarce_of_all", spills=("v3", "v4")),
         onnx="a * other",
     ),
     point(

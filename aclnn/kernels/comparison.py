@@ -30,7 +30,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.15,
         computed_in="number",
         halves=HalfForm(),
-        steps=chosen("arithmetic.clamp", half="keep"),
+        steps=chosen("arithmetic.clamp", half="keep", spills=("v3",)),
         onnx="Clip(x, low, high)",
     ),
     point(

@@ -175,10 +175,15 @@ class StepForm:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of programs on registers: for float32, and for results in half precision."""
+    """The steps of programs on registers: for float32, and for results in half precision.
+
+    `spills` names the instruction sets whose registers do not hold what they need besides the eight vectors that
+    they get; ``v4`` means those for bfloat16 alone.
+    """
 
     float32: StepForm
     half: StepForm | None = None
+    spills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,17 +426,23 @@ def rounded(name: str, *unit: int) -> Steps:
 
 
 def rounded_to_odd(
-    name: str, *unit: int, dtypes: tuple[str, ...] = HALVES, scarce: str = ""
+    name: str,
+    *unit: int,
+    dtypes: tuple[str, ...] = HALVES,
+    scarce: str = "",
+    spills: tuple[str, ...] = ("v3",),
 ) -> Steps:
     """Results of half precision are rounded to odd first, by a function of their own."""
     half = StepForm(f"{name}_to_odd", unit=unit, dtypes=dtypes, scarce=scarce)
-    return Steps(StepForm(f"arithmetic.{name}", canonical=True), half)
+    return Steps(StepForm(f"arithmetic.{name}", canonical=True), half, spills)
 
 
-def chosen(function: str, half: str = "same", blind: bool = False) -> Steps:
+def chosen(
+    function: str, half: str = "same", blind: bool = False, spills: tuple[str, ...] = ()
+) -> Steps:
     """Results are operands, or numbers of the node, in all dtypes."""
     form = StepForm(function, half=half, blind=blind)
-    return Steps(form, form)
+    return Steps(form, form, spills)
 
 
 def truth(name: str) -> Steps:

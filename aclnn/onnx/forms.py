@@ -16,6 +16,7 @@ import numpy as np
 
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import functional
+from aclnn.operators import REGISTRY
 from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
@@ -120,12 +121,15 @@ def _named(name: str, **options: str) -> Form:
     return form
 
 
-def _with(name: str, **defaults: Any) -> Form:
-    """A form whose options have ONNX's names, and its defaults."""
+def _declared(name: str, given: Mapping[str, Any]) -> Form:
+    """A form whose options are what the declaration says: attributes with their defaults, or constants."""
 
     def form(step: Step) -> Any:
-        given = {key: step.attribute(key, default) for key, default in defaults.items()}
-        return getattr(ours, name)(step.inputs[0], **given)
+        options = {
+            role: step.attribute(*one) if isinstance(one, tuple) else one
+            for role, one in given.items()
+        }
+        return getattr(ours, name)(step.inputs[0], **options)
 
     return form
 
@@ -179,38 +183,11 @@ def _where(step: Step) -> Any:
     return ours.where(condition, first, second)
 
 
-def _elu(step: Step) -> Any:
-    return ours.elu(step.inputs[0], alpha=step.attribute("alpha", 1.0))
-
-
-def _selu(step: Step) -> Any:
-    alpha = step.attribute("alpha", 1.67326319217681884765625)
-    gamma = step.attribute("gamma", 1.05070102214813232421875)
-    return ours.elu(step.inputs[0], alpha=alpha, scale=gamma)
-
-
-def _leaky_relu(step: Step) -> Any:
-    return ours.leaky_relu(step.inputs[0], step.attribute("alpha", 0.01))
-
-
-def _thresholded_relu(step: Step) -> Any:
-    return ours.threshold(step.inputs[0], step.attribute("alpha", 1.0), 0.0)
-
-
 def _hard_sigmoid(step: Step) -> Any:
     slope, shift = step.attribute("alpha", 0.2), step.attribute("beta", 0.5)
     if shift == 0.5 and np.float32(slope) == np.float32(1 / 6):
         return ours.hardsigmoid(step.inputs[0])
     return ours.clamp(step.inputs[0] * slope + shift, 0.0, 1.0)
-
-
-def _gelu(step: Step) -> Any:
-    how = step.attribute("approximate", "none")
-    return ours.gelu(step.inputs[0], approximate=how)
-
-
-def _swish(step: Step) -> Any:
-    return ours.swish(step.inputs[0], step.attribute("alpha", 1.0))
 
 
 def _softsign(step: Step) -> Any:
@@ -267,7 +244,7 @@ def _gemm(step: Step) -> Any:
 # --- Rows -------------------------------------------------------------------------------------------
 
 
-def _softmax(name: str) -> Form:
+def _along_rows(name: str) -> Form:
     def form(step: Step) -> Any:
         (x,) = step.inputs
         if step.opset >= 13:
@@ -486,6 +463,11 @@ def _trilu(step: Step) -> Any:
 
 FORMS: dict[str, Form] = {
     **{
+        kind: _declared(operator.name, options)
+        for operator in REGISTRY.values()
+        for kind, options in operator.onnx.items()
+    },
+    **{
         kind: _named(kind.lower())
         for kind in (
             "Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Neg", "Abs", "Floor", "Reciprocal",
@@ -503,12 +485,10 @@ FORMS: dict[str, Form] = {
     "Not": _named("logical_not"),
     "Max": _folded("maximum"), "Min": _folded("minimum"), "Sum": _folded("add"),
     "Mean": _mean_of_inputs, "Div": _div, "Pow": _pow, "Clip": _clip, "Where": _where,
-    "Elu": _elu, "Selu": _selu, "Celu": _with("celu", alpha=1.0), "LeakyRelu": _leaky_relu,
-    "ThresholdedRelu": _thresholded_relu, "HardSigmoid": _hard_sigmoid, "Gelu": _gelu,
-    "Swish": _swish, "Softsign": _softsign, "Shrink": _with("shrink", lambd=0.5, bias=0.0),
+    "HardSigmoid": _hard_sigmoid, "Softsign": _softsign,
     "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
     "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
-    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"),
+    "Softmax": _along_rows("softmax"), "LogSoftmax": _along_rows("log_softmax"),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,
     "BatchNormalization": _batch_norm,

@@ -231,6 +231,9 @@ class Operator:
         sum over what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs
         that are not named have no gradient; outputs but for the first whose gradient no formula
         names are not differentiable.
+    onnx : mapping of str to mapping
+        ONNX's operators that it is, besides one of the same name: for each, options by role, and which
+        attribute gives them, with its default, or what they are there.
     torch : str
         What benchmarks call of PyTorch where ATen has no form of that name with `out` that takes inputs and
         options as they are called here: an expression of inputs and `out`, whose functions are ATen's.
@@ -285,6 +288,7 @@ class Operator:
     keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
+    onnx: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     torch: str = ""
     chunking: str = ""
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)

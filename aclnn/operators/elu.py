@@ -48,6 +48,13 @@ elu = Operator(
     ),
     seealso=("elu_backward",),
     gradient={"self": "gradient_of_elu(grad, self, alpha, scale, input_scale)"},
+    onnx={
+        "Elu": {"alpha": ("alpha", 1.0)},
+        "Selu": {
+            "alpha": ("alpha", 1.67326319217681884765625),
+            "scale": ("gamma", 1.05070102214813232421875),
+        },
+    },
 )
 
 elu_backward = Operator(
@@ -190,4 +197,5 @@ celu = Operator(
     seealso=("elu",),
     gradient={"input": "elu_backward(grad, input, alpha=alpha, input_scale=1.0 / alpha)"},
     torch="celu.out(input, out=out)",
+    onnx={"Celu": {"alpha": ("alpha", 1.0)}},
 )

@@ -46,6 +46,7 @@ gelu = Operator(
     ),
     seealso=("gelu_backward",),
     gradient={"self": "gelu_backward(grad, self, approximate=approximate)"},
+    onnx={"Gelu": {"approximate": ("approximate", "none")}},
 )
 
 gelu_backward = Operator(

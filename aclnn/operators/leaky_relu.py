@@ -48,6 +48,7 @@ leaky_relu = Operator(
     ),
     seealso=("leaky_relu_backward",),
     gradient={"self": "leaky_relu_backward(grad, self, negative_slope)"},
+    onnx={"LeakyRelu": {"negative_slope": ("alpha", 0.01)}},
 )
 
 leaky_relu_backward = Operator(

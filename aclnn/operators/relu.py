@@ -191,6 +191,7 @@ threshold = Operator(
     example=("threshold(np.float32([-1, 2]), 1, 7)", "array([7., 2.], dtype=float32)"),
     seealso=("threshold_backward", "relu"),
     gradient={"input": "threshold_backward(grad, input, threshold)"},
+    onnx={"ThresholdedRelu": {"threshold": ("alpha", 1.0), "value": 0.0}},
 )
 
 

@@ -104,4 +104,5 @@ shrink = Operator(
     example=("shrink(np.float32([-2, 0.25, 3]), 0.5, 1)", "array([-1.,  0.,  2.], dtype=float32)"),
     seealso=("softshrink", "hardshrink"),
     gradient={"self": "hardshrink_backward(grad, self, lambd)"},
+    onnx={"Shrink": {"lambd": ("lambd", 0.5), "bias": ("bias", 0.0)}},
 )

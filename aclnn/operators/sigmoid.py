@@ -225,6 +225,7 @@ swish = Operator(
     example=("swish(np.float32([0, 1]), 2)", "array([0.       , 0.8807971], dtype=float32)"),
     seealso=("swish_backward", "silu"),
     gradient={"self": "swish_backward(grad, self, beta)"},
+    onnx={"Swish": {"beta": ("alpha", 1.0)}},
 )
 
 swish_backward = Operator(
