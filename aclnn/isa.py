@@ -73,6 +73,11 @@ def attention_kernels(isa: str | None = None) -> ModuleType:
     return _module(f"aclnn._attention_kernels_{isa or name()}")
 
 
+def product_kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of matrix products of an instruction set, by default of the one in use."""
+    return _module(f"aclnn._product_kernels_{isa or name()}")
+
+
 def simd_kernels(isa: str | None = None) -> ModuleType:
     """The fast paths of an instruction set that has vectors."""
     return _module(f"aclnn._simd_kernels_{isa or name()}")

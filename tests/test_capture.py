@@ -900,7 +900,7 @@ def allowed(step):
 
 
 def words_at(room):
-    """The room's bytes as words, with one NaN for all: which of two a product keeps is BLAS's."""
+    """The room's bytes as words, with one NaN for all."""
     words = np.frombuffer(bytes_at(room, ROOM), np.uint32).copy()
     words[np.isnan(words.view(np.float32))] = 0x7FC00000
     return words

@@ -294,7 +294,6 @@ def three_products(lowering):
 @pytest.fixture
 def planned_products(monkeypatch):
     """An executor of self @ mat2 @ mat2 @ mat2."""
-    pytest.importorskip("scipy")
     operator = replace(aclnn.operators.REGISTRY["mm"], lower=three_products)
     names, handles = (*operator.positional, "out"), functional.HANDLES_BY_NAME
     handle = FunctionalHandle(OperatorHandle(operator, 60_000), "mm", names, 2, 2, handles.get)
@@ -306,9 +305,9 @@ def planned_products(monkeypatch):
 
 def test_executors_use_their_outputs(planned_products):
     ex, x, w = planned_products
-    one, two = ex.plan.buffers
+    one, two = (buffer for buffer in ex.plan.buffers if not buffer.parts)
     assert {one.output, two.output} == {"", "out"}
-    assert ex.workspace_size < 2 * 64 * 64 * 4
+    assert ex.workspace_size < 2 * 64 * 64 * 4 + ex.plan.scratch_per_thread * ex.plan.threads
     np.testing.assert_allclose(ex.run(), x @ w @ w @ w, rtol=1e-3, atol=1e-2)
 
 
@@ -334,13 +333,12 @@ def test_materialized_calls_keep_intermediates_in_the_workspace(planned_products
 
 def network(x, w):
     for _ in range(3):
-        x = aclnn.relu(x @ w) + x
+        x = aclnn.relu(aclnn.matmul(x, w)) + x
     return x
 
 
 @pytest.fixture
 def compiled():
-    pytest.importorskip("scipy")
     rng = np.random.default_rng(2)
     x, w = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(2))
     return aclnn.compile(network), x, w

@@ -235,7 +235,7 @@ def test_tables_have_the_colours_of_the_page(open_page, parts):
 # --- The notebooks among the examples ----------------------------------------------------------------
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
-NOTEBOOKS = {"inspect_a_call": [], "plan_a_model": ["onnx", "scipy"], "pytorch": ["torch", "scipy"]}
+NOTEBOOKS = {"inspect_a_call": [], "plan_a_model": ["onnx"], "pytorch": ["torch"]}
 
 
 def test_every_notebook_is_run():

@@ -237,7 +237,6 @@ def block(x, weight, up, down):
 
 
 def test_compiled_functions_and_back():
-    pytest.importorskip("scipy")
     rng = np.random.default_rng(0)
     shapes = {"x": (6, 8), "weight": (8,), "up": (8, 8), "down": (8, 8)}
     named = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}

@@ -456,7 +456,6 @@ def network(x, blocks):
 
 @pytest.fixture(scope="module")
 def large():
-    pytest.importorskip("scipy")
     weights = np.linspace(-1, 1, 16 * 32, dtype=np.float32)
     blocks = tuple((weights.reshape(16, 32) / n, weights.reshape(32, 16) / n) for n in range(4, 54))
     return network.executor(np.ones((8, 16), np.float32), blocks)

@@ -427,7 +427,7 @@ def _all_float32(cell: Cell) -> bool:
 
 
 class Blas:
-    """The BLAS that our products call, called directly: SciPy's, in float32."""
+    """SciPy's BLAS, in float32."""
 
     key, title, writes_out = "blas", "BLAS", True
 

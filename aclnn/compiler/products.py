@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aclnn import graph
-from aclnn.acl.constants import ACLNN_ERR_RUNTIME_ERROR
-from aclnn.acl.errors import AclnnError
+from aclnn import graph, isa
 
 
 def kernel_of(
@@ -15,22 +13,17 @@ def kernel_of(
     """The kernel of a product of the shapes and strides that a node's operands have."""
     operands = [owner.value(id) for id in node.operands]
     *batch, m, n = operands[-1].shape
-    try:
-        from aclnn._products import product_kernel
-
-        return product_kernel(
-            inputs,
-            outputs[0],
-            batch_shape=tuple(batch),
-            m=m,
-            n=n,
-            k=operands[0].shape[-1],
-            strides=[_byte_strides(value) for value in operands],
-            scaled=bool(node.attr("params")),
-            round_inputs_to_half=node.attr("round_inputs_to_half", False),
-        )
-    except ModuleNotFoundError as error:
-        raise AclnnError(ACLNN_ERR_RUNTIME_ERROR, str(error)) from None
+    return isa.product_kernels().product_kernel(
+        inputs,
+        outputs[0],
+        batch_shape=tuple(batch),
+        m=m,
+        n=n,
+        k=operands[0].shape[-1],
+        strides=[_byte_strides(value) for value in operands],
+        scaled=bool(node.attr("params")),
+        round_inputs_to_half=node.attr("round_inputs_to_half", False),
+    )
 
 
 def _byte_strides(value: graph.Value) -> tuple[int, ...]:

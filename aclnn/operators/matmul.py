@@ -373,8 +373,9 @@ def _multiply(
 
 _ROUNDED = (
     "Half-precision products are summed in float32, and the result is rounded once. A sum "
-    "without elements is 0. Products need SciPy, whose BLAS they call; without it a call "
-    "returns 361001."
+    "without elements is 0. Every sum takes its terms in an order that depends on how many they are "
+    "alone: a row of a result has the same bits whatever the other rows, the batch, the layout of "
+    "operands and the number of threads."
 )
 
 _ACCURACY = (

@@ -124,6 +124,7 @@ def openmp_enabled():
 cdef enum:
     SAWTOOTH_TILES = 4  # tiles that a walk back does at once, forwards
     SHARES = 4  # that each thread has of large tensors, if none is held up
+    MOST_PARTS = 65536  # of calls of an opaque kernel that are handed out
 
 
 cdef struct run_t:
@@ -386,9 +387,13 @@ cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil
     cdef team_step shared
     shared.run, shared.s = run[0], s
     shared.back, shared.next = back, 0
-    # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
-    shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
+    # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less. So may the
+    # shares of an opaque kernel, which says how many there are.
+    shared.shares = step.is_call or (
+        step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES)
     shared.parts = threads * SHARES if shared.shares else threads
+    if step.is_call:
+        shared.parts = <int>min(step.n_tiles, <ptrdiff_t>MOST_PARTS)
     team_run(threads, run_member, &shared)
     run.failed, run.failure = shared.run.failed, shared.run.failure
 

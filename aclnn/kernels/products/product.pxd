@@ -1,9 +1,16 @@
-"""One product: its matrices, how BLAS takes them, and how the work is cut."""
+"""One product: its matrices, and how the work is cut."""
 
 from libc.stdint cimport int64_t
 
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.products.blas cimport as_operand, blas_t, matrix_t, operand_t
+from aclnn.kernels.products.microkernel cimport (
+    F32_LANES,
+    F32_WIDE,
+    F64_LANES,
+    F64_WIDE,
+    MOST_TILE_ROWS,
+    OF_F32,
+)
 
 cdef extern from "kernel_abi.h":
     ctypedef struct array_view:
@@ -27,24 +34,28 @@ cdef enum:
     C = 2
     OUT = 3
     OPERANDS = 4
-    # Elements of operands that are converted together, so that the results' bits do not depend on
-    # how the work is cut: every element of the output is summed up by strips, in the same order.
-    STRIP = 64        # rows of a, columns of b
-    DEPTH = 112       # of them; STRIP * STRIP * DEPTH is below SERIAL_WORK
-    PANEL = 256       # rows and columns of results that are summed up at a time, at most
-    # Multiplications of a matrix of a batch above which BLAS's own threads do better than ours.
-    LARGE_ENTRY = 134217728
-    CHUNK_WORK = 1048576  # multiplications that are worth handing to a thread: 20 microseconds
+    CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread: 20 microseconds
+    PACK_COST = 24         # what packing an element takes, in multiplications
+    SHARE_WORK = 16777216  # that are worth a chunk of their own, so that threads take what others leave
+    MOST_SHARES = 4        # of them for each thread
+
+
+cdef struct matrix_t:
+    char *data
+    ptrdiff_t rows, cols
+    ptrdiff_t row_stride, col_stride     # bytes
 
 
 cdef struct product_state:
-    blas_t blas
     int n_operands           # 3, or 4 with c
     bint scaled              # takes alpha and beta
-    bint dense               # all operands have the type that is computed in, unrounded
+    bint pairs               # a and b are bfloat16, which the CPU has dot products for
     int itemsize             # of the type that is computed in
-    load_fn load[3]          # of a, b and c, to that type
+    int kinds[4]             # of elements that are widened while they are packed, else IN_PANEL
+    int sizes[4]             # bytes of an element
+    load_fn load[3]          # of a, b and c, to the type that is computed in
     store_fn store
+    ptrdiff_t scratch        # bytes
 
 
 cdef struct product_t:
@@ -56,9 +67,9 @@ cdef struct product_t:
     ptrdiff_t steps[4][MOST_DIMS]  # bytes from one matrix of an operand to the next
     matrix_t matrices[4]           # the first of each operand
     load_fn load[3]
+    int kinds[4], sizes[4]
     bint has_c
-    bint direct                    # BLAS reads a and b and writes out where they lie
-    bint serial                    # by calls that BLAS runs on the calling thread
+    bint direct                    # sums are those of the output, where they lie
 
 
 cdef inline int describe(const array_view *views, const product_state *state,
@@ -74,6 +85,8 @@ cdef inline int describe(const array_view *views, const product_state *state,
     p.batch = 1
     for which in range(OUT):
         p.load[which] = state.load[which]
+    for which in range(OPERANDS):
+        p.kinds[which], p.sizes[which] = state.kinds[which], state.sizes[which]
     if out.ndim < 2 or out.ndim > MOST_DIMS:
         return 1
     for which in range(OPERANDS):
@@ -84,12 +97,10 @@ cdef inline int describe(const array_view *views, const product_state *state,
     if not shapes_agree(p):
         return 1
     set_batch(views, state, out.ndim - 2, out.shape, p)
-    if has_dense_columns(&p.matrices[OUT]):
+    if turns(p, state.itemsize):
         transpose(p)
-    p.direct = state.dense and p.k > 0 and is_direct(p, state.itemsize)
-    p.serial = not p.direct or (p.batch > 1 and <double>p.m * p.n * p.k <= LARGE_ENTRY)
-    if not p.serial and p.m == 1:
-        transpose(p)  # a row becomes a column, for which BLAS has a routine
+    p.direct = (not p.has_c and not state.scaled and p.kinds[OUT] == OF_F32
+                and has_dense_rows(&p.matrices[OUT]))
     return 0
 
 
@@ -158,9 +169,23 @@ cdef inline bint continues_rows(const array_view *views, const product_state *st
     return True
 
 
-cdef inline bint has_dense_columns(const matrix_t *matrix) noexcept nogil:
-    """Whether results are better made as the transpose."""
-    return matrix.rows > 1 and matrix.cols > 1 and 0 < matrix.row_stride < matrix.col_stride
+cdef inline bint turns(const product_t *p, int itemsize) noexcept nogil:
+    """Whether results are better made as the transpose: by rows, and few of them rather than few columns."""
+    cdef ptrdiff_t lanes = F32_LANES if itemsize == 4 else F64_LANES
+    cdef double now = <double>p.m * round_up(p.n, lanes), then = <double>p.n * round_up(p.m, lanes)
+    cdef const matrix_t *out = &p.matrices[OUT]
+    if out.rows > 1 and out.cols > 1 and 0 < out.row_stride < out.col_stride:
+        return then < 2 * now
+    return 2 * then < now
+
+
+cdef inline bint has_dense_rows(const matrix_t *out) noexcept nogil:
+    return (out.cols == 1 or out.col_stride == sizeof(float)) and (
+        out.rows == 1 or out.row_stride % <ptrdiff_t>sizeof(float) == 0)
+
+
+cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t unit) noexcept nogil:
+    return (n + unit - 1) // unit * unit
 
 
 cdef inline void transpose(product_t *p) noexcept nogil:
@@ -170,6 +195,8 @@ cdef inline void transpose(product_t *p) noexcept nogil:
     p.m, p.n = p.n, p.m
     p.matrices[A], p.matrices[B] = p.matrices[B], p.matrices[A]
     p.load[A], p.load[B] = p.load[B], p.load[A]
+    p.kinds[A], p.kinds[B] = p.kinds[B], p.kinds[A]
+    p.sizes[A], p.sizes[B] = p.sizes[B], p.sizes[A]
     for which in range(OPERANDS):
         flip(&p.matrices[which])
     for axis in range(p.ndim):
@@ -183,14 +210,6 @@ cdef inline void flip(matrix_t *matrix) noexcept nogil:
     matrix.row_stride, matrix.col_stride = matrix.col_stride, matrix.row_stride
 
 
-cdef inline bint is_direct(const product_t *p, ptrdiff_t itemsize) noexcept nogil:
-    cdef operand_t operand
-    if not (as_operand(&p.matrices[A], itemsize, &operand)
-            and as_operand(&p.matrices[B], itemsize, &operand)):
-        return False
-    return as_operand(&p.matrices[OUT], itemsize, &operand) and not operand.by_columns
-
-
 cdef inline matrix_t entry(const product_t *p, int which, ptrdiff_t index) noexcept nogil:
     """A matrix of the batch."""
     cdef matrix_t found = p.matrices[which]
@@ -201,16 +220,59 @@ cdef inline matrix_t entry(const product_t *p, int which, ptrdiff_t index) noexc
     return found
 
 
-cdef inline ptrdiff_t strips_of(ptrdiff_t length) noexcept nogil:
-    return (length + STRIP - 1) // STRIP
+cdef struct grid_t:
+    # Parts of each matrix of results: so many below and beside each other, of so many rows and columns.
+    ptrdiff_t down, across
+    ptrdiff_t rows, cols
 
 
-cdef inline ptrdiff_t most_chunks(const product_t *p, ptrdiff_t threads) noexcept nogil:
+cdef inline ptrdiff_t parts_of(const product_t *p, const grid_t *grid) noexcept nogil:
+    return p.batch * grid.down * grid.across
+
+
+cdef inline grid_t grid_of(const product_t *p, int itemsize, ptrdiff_t chunks) noexcept nogil:
+    """Parts that chunks have about as many of, and that cost little packing: rows of a are packed for each
+    part beside another, columns of b for each below another."""
+    cdef ptrdiff_t wide = F32_WIDE if itemsize == 4 else F64_WIDE
+    cdef ptrdiff_t down = 0, each = chunks
+    cdef double cost, least = 0
+    cdef grid_t grid, best
+    best = cut(p, wide, 1, 1)
+    if p.batch % chunks == 0 or p.batch >= 4 * chunks:
+        return best
+    if chunks % p.batch == 0:
+        each = chunks // p.batch
+    for down in range(1, each + 1):
+        if each % down:
+            continue
+        grid = cut(p, wide, down, each // down)
+        cost = <double>grid.rows * grid.cols + PACK_COST * (grid.rows + grid.cols)
+        if least == 0 or cost < least:
+            best, least = grid, cost
+    return best
+
+
+cdef inline grid_t cut(const product_t *p, ptrdiff_t wide, ptrdiff_t down,
+                       ptrdiff_t across) noexcept nogil:
+    """Parts as even as whole tiles allow, maybe fewer than asked for."""
+    cdef grid_t grid
+    grid.rows = (p.m + down - 1) // down
+    if down > 1:
+        grid.rows = round_up(grid.rows, min(<ptrdiff_t>MOST_TILE_ROWS, p.m))
+    grid.cols = round_up((p.n + across - 1) // across, wide)
+    grid.down = (p.m + grid.rows - 1) // grid.rows
+    grid.across = (p.n + grid.cols - 1) // grid.cols
+    return grid
+
+
+cdef inline ptrdiff_t most_chunks(const product_t *p, int itemsize, ptrdiff_t threads) noexcept nogil:
     """Into how many calls the work is cut."""
-    cdef double work = <double>p.batch * p.m * p.n * max(p.k, 1)
-    cdef ptrdiff_t parts = p.batch
-    if not p.serial:
+    cdef double work = min(<double>p.batch * p.m * p.n * max(p.k, 1), 1e15)
+    cdef ptrdiff_t chunks = min(threads, <ptrdiff_t>(work / CHUNK_WORK))
+    cdef grid_t grid
+    if chunks <= 1:
         return 1
-    if not p.direct:
-        parts *= strips_of(p.m) * strips_of(p.n)
-    return max(1, min(threads, parts, <ptrdiff_t>(min(work, 1e15) / CHUNK_WORK)))
+    if chunks == threads:
+        chunks *= max(1, min(<ptrdiff_t>MOST_SHARES, <ptrdiff_t>(work / SHARE_WORK) // threads))
+    grid = grid_of(p, itemsize, chunks)
+    return max(1, min(chunks, parts_of(p, &grid)))

@@ -1,15 +1,13 @@
 """Kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
 
-Float32 and float64 operands that BLAS can read go there as they are (`products/whole.pxd`). All
-others, halves among them, are converted panel by panel, and results are rounded once when their sum
-is complete (`products/panels.pxd`). What BLAS there is decides about registers: this module is
-built once, for all instruction sets.
+Operands are packed into panels, halves among them widened on the way, and multiplied tile by tile
+(`products/blocks.pxd`); results are rounded once when their sum is complete. The sum over k has an order that
+depends on k alone.
 """
 
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
 from aclnn.kernels.unaligned cimport unaligned_double, unaligned_float
 from aclnn.kernels.element cimport (
@@ -24,17 +22,20 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.number cimport real
-from aclnn.kernels.products.blas cimport (
-    as_operand,
-    blas_enter,
-    blas_found,
-    blas_leave,
-    matrix_t,
-    operand_t,
+from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_parts
+from aclnn.kernels.products.microkernel cimport (
+    IN_PANEL,
+    OF_BF16,
+    OF_F16,
+    OF_F32,
+    OF_F64,
+    pairs_usable,
 )
-from aclnn.kernels.products.panels cimport grid_of, grid_t, lay_out, multiply_panels, scratch_t
 from aclnn.kernels.products.product cimport (
+    A,
+    B,
     MOST_DIMS,
+    OUT,
     array_view,
     call_context,
     call_kernel,
@@ -44,16 +45,13 @@ from aclnn.kernels.products.product cimport (
     product_state,
     product_t,
 )
-from aclnn.kernels.products.whole cimport multiply_entries
-
-from aclnn import blas
-
 cdef enum:
     MOST_OPERANDS = 4
     LINE = 64
     GUARD = 64             # bytes after the scratch that `run` watches
 
 SIZES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
+cdef dict KINDS = {"float32": OF_F32, "float64": OF_F64, "float16": OF_F16, "bfloat16": OF_BF16}
 
 
 # --- The kernel -----------------------------------------------------------------------------------
@@ -63,21 +61,16 @@ cdef inline int multiply(const array_view *views, const product_state *state,
                          ptrdiff_t chunks, const call_context *context,
                          real like) noexcept nogil:
     cdef product_t p
+    cdef block_t block
     cdef real alpha = <real>(numbers[0].real if state.scaled else 1)
     cdef real beta = <real>(numbers[1].real if state.scaled else 1)
     if describe(views, state, &p) != 0:
         return 1
     if not p.has_c:
         beta = 0
-    if not p.direct and scratch == NULL:
+    if divide_scratch(&p, state.pairs, p.m, p.n, scratch, &block, alpha) > state.scratch:
         return 1
-    blas_enter()
-    if p.direct:
-        multiply_entries(&p, state, alpha, beta, context.threads, chunk * p.batch // chunks,
-                         (chunk + 1) * p.batch // chunks)
-    else:
-        multiply_panels(&p, state, alpha, beta, scratch, chunk, chunks)
-    blas_leave()
+    multiply_parts(&p, state, alpha, beta, scratch, chunk, chunks)
     return 0
 
 
@@ -163,7 +156,6 @@ cdef class ProductKernelRef:
     cdef readonly tuple itemsizes
     cdef readonly size_t fn, prepare, params_size
     cdef readonly double cost
-    cdef readonly ptrdiff_t scratch
     cdef product_state kept
     cdef product_t product
 
@@ -171,10 +163,12 @@ cdef class ProductKernelRef:
     def state(self):
         return <size_t>&self.kept
 
+    @property
+    def scratch(self):
+        return self.kept.scratch
+
     def chunks(self, threads):
         """Into how many calls the work is cut, for so many threads.
-
-        One, where BLAS uses threads of its own.
 
         Parameters
         ----------
@@ -184,7 +178,7 @@ cdef class ProductKernelRef:
         -------
         int
         """
-        return most_chunks(&self.product, threads)
+        return most_chunks(&self.product, self.kept.itemsize, threads)
 
     def __repr__(self):
         return f"<ProductKernelRef {self.name}>"
@@ -210,64 +204,12 @@ cdef class Views:
         return 0
 
 
-cdef void *routine(str name, int integers) except NULL:
-    """The address of a BLAS routine whose integers are C's."""
-    cdef object capsule = blas.routine(name)
-    cdef bytes signature = PyCapsule_GetName(capsule)
-    if signature.count(b"int *") != integers:
-        raise ImportError(f"SciPy's {name} does not take plain ints: {signature.decode()}")
-    return PyCapsule_GetPointer(capsule, signature)
-
-
-cdef bint threads_found = False
-
-
-cdef int find_threads() except -1:
-    """Bind the BLAS's threads from now on; it is loaded with its first product."""
-    global threads_found
-    if threads_found:
-        return 0
-    number, set_number, set_for_thread = blas.thread_functions()
-    if blas_found(number, set_number, set_for_thread):
-        raise MemoryError
-    threads_found = True
-    return 0
-
-
 cdef tuple row_major(tuple shape, ptrdiff_t itemsize):
     strides = []
     for size in reversed(shape):
         strides.append(itemsize)
         itemsize *= max(size, 1)
     return tuple(reversed(strides))
-
-
-def blas_can_read(shape, strides, itemsize):
-    """Tell whether BLAS reads a matrix where it lies.
-
-    Parameters
-    ----------
-    shape, strides : sequence of int
-        Of the array; the last two axes are the matrix. Strides are in bytes.
-    itemsize : int
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> blas_can_read((3, 4), (16, 4), 4), blas_can_read((4, 3), (4, 16), 4)
-    (True, True)
-    >>> blas_can_read((3, 4), (32, 8), 4)
-    False
-    """
-    cdef matrix_t matrix
-    cdef operand_t operand
-    matrix.data = NULL
-    matrix.rows, matrix.cols = shape[-2], shape[-1]
-    matrix.row_stride, matrix.col_stride = strides[-2], strides[-1]
-    return bool(as_operand(&matrix, itemsize, &operand))
 
 
 def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
@@ -305,14 +247,11 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
     ------
     ValueError
         For other dtypes, and for strides that no array has.
-    ModuleNotFoundError
-        Where SciPy, whose BLAS it calls, is not installed.
     """
     cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
     cdef bint wide = "float64" in (*in_dtypes, out_dtype)
     cdef Views views = Views()
-    cdef grid_t grid
-    cdef scratch_t scratch
+    cdef block_t block
     operands = (*in_dtypes, out_dtype)
     if len(in_dtypes) not in (2, 3):
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
@@ -329,9 +268,12 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         views.set(which, 0, shape, row_major(shape, size) if given is None else tuple(given))
     if describe(views.views, &ref.kept, &ref.product) != 0:
         raise ValueError(f"no product has the shapes {shapes}")
-    if not ref.product.direct:
-        grid = grid_of(&ref.product, 1)
-        ref.scratch = lay_out(&ref.product, &grid, ref.kept.itemsize, NULL, &scratch)
+    if wide:
+        ref.kept.scratch = divide_scratch(&ref.product, False, ref.product.m, ref.product.n, NULL,
+                                          &block, <double>0)
+    else:
+        ref.kept.scratch = divide_scratch(&ref.product, ref.kept.pairs, ref.product.m,
+                                          ref.product.n, NULL, &block, <float>0)
     ref.cost = 2.0 * ref.product.batch * m * n * k / 50
     ref.fn = <size_t>(multiply_doubles if wide else multiply_floats)
     return ref
@@ -345,17 +287,28 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
     computed = "float64" if wide else "float32"
     state.itemsize = SIZES[computed]
     state.n_operands = <int>len(in_dtypes) + 1
-    # c may have any dtype: it is converted when it is copied to where BLAS adds to it.
-    state.dense = not by_half and {*in_dtypes[:2], out_dtype} == {computed}
     for which in range(<int>len(in_dtypes)):
         rounded = by_half and which < 2
+        set_kind(state, which, in_dtypes[which], wide, rounded)
         state.load[which] = (loader(in_dtypes[which], rounded, <double>0) if wide
                              else loader(in_dtypes[which], rounded, <float>0))
+    set_kind(state, OUT, out_dtype, wide, False)
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
-    find_threads()
-    state.blas.gemm = routine("dgemm" if wide else "sgemm", 6)
-    state.blas.gemv = routine("dgemv" if wide else "sgemv", 5)
+    state.pairs = (state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16 and pairs)
     return 0
+
+
+cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:
+    """What is widened while it is packed; any other element goes through a function that loads it."""
+    state.sizes[which] = SIZES[dtype]
+    state.kinds[which] = KINDS[dtype]
+    if by_half or wide != (dtype == "float64"):
+        state.kinds[which] = IN_PANEL
+    return 0
+
+
+# Whether products of bfloat16 take the CPU's dot products: found out once, in some microseconds.
+cdef bint pairs = pairs_usable()
 
 
 # --- For tests ------------------------------------------------------------------------------------
@@ -405,13 +358,13 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
         raise MemoryError
     scratch = memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
     with nogil:
-        memset(scratch, 0xA5, ref.scratch + GUARD)
+        memset(scratch, 0xA5, ref.kept.scratch + GUARD)
         while begin < end and status == 0:
             status = (<call_kernel>ref.fn)(views.views, &ref.kept, values,
-                                           scratch if ref.scratch else NULL, begin, chunks,
+                                           scratch, begin, chunks,
                                            &context)
             begin += 1
-    intact = (scratch + ref.scratch)[:GUARD] == b"\xa5" * GUARD
+    intact = (scratch + ref.kept.scratch)[:GUARD] == b"\xa5" * GUARD
     free(memory)
     if not intact:
         raise RuntimeError("the kernel wrote behind its scratch")

@@ -1,9 +1,8 @@
-"""The BLAS below matrix products: no more threads than a call may use, and forks while it computes."""
+"""Threads of matrix products: no more than a call may use, and forks while they compute."""
 
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -12,10 +11,7 @@ from cases import each
 
 import aclnn
 
-pytest.importorskip("scipy")
-from aclnn import _products, blas
-
-SETTLES = 0.3  # seconds after which OpenBLAS's threads stop looking for work
+SETTLES = 0.3  # seconds after which threads stop looking for work
 
 
 def time_of_others(call):
@@ -60,7 +56,7 @@ def test_the_environment_binds_products():
 import sys
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 import numpy as np, aclnn
-from test_blas import time_of_others
+from test_product_threads import time_of_others
 a = np.ones((768, 768), np.float32)
 print(time_of_others(lambda: aclnn.matmul(a, a)) < 0.15)
 """
@@ -74,62 +70,11 @@ print(time_of_others(lambda: aclnn.matmul(a, a)) < 0.15)
     assert done.stdout == "True\n", done.stderr
 
 
-class Number:
-    """How many threads the BLAS uses, as it says."""
-
-    def __init__(self):
-        import ctypes
-
-        get, set_number, _ = blas.thread_functions()
-        if not set_number:
-            pytest.skip("this BLAS does not tell how many threads it uses")
-        self.get = ctypes.CFUNCTYPE(ctypes.c_int)(get)
-        self.set = ctypes.CFUNCTYPE(None, ctypes.c_int)(set_number)
-
-
-@pytest.fixture
-def number():
-    found = Number()
-    before = found.get()
-    yield found
-    found.set(before)
-
-
-def test_the_blas_is_left_as_it_was(number):
-    a = np.ones((600, 600), np.float32)
-    for one in (1, number.get()):
-        number.set(one)
-        with aclnn.num_threads(1):
-            aclnn.matmul(a, a)
-        assert number.get() == one
-        aclnn.matmul(a, a)
-        assert number.get() == one
-
-
-def test_calls_with_other_limits_leave_the_blas_as_it_was(number):
-    before, start = number.get(), threading.Barrier(4)
-    a = np.ones((300, 300), np.float32)
-    wrong = []
-
-    def multiply(limit):
-        start.wait(10)
-        with aclnn.num_threads(limit):
-            for _ in range(60):
-                wrong.extend(np.flatnonzero(aclnn.matmul(a, a) != 300)[:1])
-
-    threads = [threading.Thread(target=multiply, args=(1 + k % 2,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert number.get() == before
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_children_forked_while_products_run_compute_products():
     code = """
 import os, signal, threading, time, numpy as np, aclnn
+aclnn.set_num_threads(2)
 x = np.ones((500, 500), np.float32)
 half = x.astype(np.float16)
 for one in (x, half):
@@ -158,11 +103,3 @@ print(codes == [7] * 12, codes)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("True"), done.stdout + done.stderr
-
-
-def test_functions_of_threads_come_from_the_blas_that_multiplies():
-    """Of SciPy's OpenBLAS, or of none: never of NumPy's."""
-    assert _products.product_kernel(("float32", "float32"), "float32", m=2, n=2, k=2)
-    get, set_number, local = blas.thread_functions()
-    assert bool(get) == bool(set_number or local)
-    assert not (set_number and local)

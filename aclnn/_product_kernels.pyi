@@ -12,7 +12,6 @@ class ProductKernelRef:
     scratch: int
     def chunks(self, threads: int) -> int: ...
 
-def blas_can_read(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool: ...
 def product_kernel(
     in_dtypes: tuple[str, ...],
     out_dtype: str,

@@ -1,0 +1,456 @@
+"""Products by blocks: panels of operands that stay in caches, and tiles of results over them.
+
+    for rows of results, so many that their panels of a fill half of the second-level cache:
+        for columns of results, so many that unfinished sums stay in the caches:
+            for each piece of k:
+                pack the rows of a
+                for each panel of columns of b, which the nearest cache holds:
+                    pack it
+                    for each panel of rows: multiply, a tile of results
+                    after the last piece: finish the tiles
+
+A panel of a b by rows is made by the first tile that reads it, on the way. Sums of several pieces wait in
+the output, where it holds such, else in the scratch, tile by tile.
+"""
+
+from libc.math cimport NAN
+from libc.stdint cimport uint32_t
+from libc.string cimport memset
+
+from aclnn.kernels.number cimport real
+from aclnn.kernels.products.microkernel cimport (
+    F32_LANES,
+    F32_WIDE,
+    F64_LANES,
+    F64_WIDE,
+    IN_PANEL,
+    MOST_TILE_ROWS,
+    OF_F32,
+    OF_F64,
+    PIECE,
+    f32_load_tile,
+    f32_pack_across,
+    f32_pack_down,
+    f32_store_tile,
+    f32_tile,
+    f32_tiles,
+    f64_pack,
+    f64_tile,
+    pack_pairs_across,
+    pack_pairs_down,
+    pairs_exact,
+    pairs_tile,
+)
+from aclnn.kernels.products.product cimport (
+    A,
+    B,
+    C,
+    OUT,
+    entry,
+    grid_of,
+    grid_t,
+    matrix_t,
+    parts_of,
+    product_state,
+    product_t,
+    round_up,
+)
+
+cdef enum:
+    BLOCK_ROWS = 252   # of a that are packed at a time: a multiple of every tile's rows
+    BLOCK_COLS = 1024  # of results whose sums wait in the scratch
+    PAIRS_FROM = 5     # rows from which dot products are worth packing for
+    SLACK = 64         # bytes that packing may write beyond a panel
+    LINE = 64
+
+
+cdef struct block_t:
+    # A block of results, and where its operands are packed.
+    const product_t *product
+    matrix_t a, b, c, out          # the block's rows and columns of each
+    ptrdiff_t rows, cols
+    ptrdiff_t panels               # of rows
+    char *left                     # a, as floats or doubles
+    uint32_t *left_pairs           # or as pairs of bfloat16
+    char *right                    # a panel of b
+    char *sums                     # tiles
+    ptrdiff_t sums_rows            # of a column of tiles; 0: of one tile only
+    bint has_left, has_pairs       # what a is packed as
+    int least_left                 # the exponent that makes pairs exact
+
+
+# --- Scratch ----------------------------------------------------------------------------------------
+
+cdef inline ptrdiff_t wide_of(real like) noexcept nogil:
+    return F32_WIDE if real is float else F64_WIDE
+
+
+cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
+    return F32_LANES if real is float else F64_LANES
+
+
+cdef inline ptrdiff_t divide_scratch(const product_t *p, bint pairs, ptrdiff_t rows, ptrdiff_t cols,
+                                     char *memory, block_t *block, real like) noexcept nogil:
+    """Where a part of so many rows and columns is packed; gives the bytes that it takes."""
+    cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), wide = wide_of(like), used = 0
+    cdef ptrdiff_t high = min(rows, <ptrdiff_t>BLOCK_ROWS)
+    block.left = memory
+    used += round_up(high * depth * sizeof(real) + SLACK, LINE)
+    block.left_pairs = <uint32_t *>(memory + used)
+    if pairs:
+        used += round_up(high * ((depth + 1) // 2) * sizeof(uint32_t) + SLACK, LINE)
+    block.right = memory + used
+    used += round_up(wide * depth * sizeof(real) + SLACK, LINE)
+    block.sums = memory + used
+    block.sums_rows = 0
+    if p.direct and cols % lanes_of(like) == 0:
+        return used
+    if p.direct or p.k <= PIECE:
+        return used + min(rows, <ptrdiff_t>MOST_TILE_ROWS) * wide * sizeof(real)
+    block.sums_rows = high
+    return used + high * round_up(min(cols, <ptrdiff_t>BLOCK_COLS), wide) * sizeof(real)
+
+
+# --- Blocks -----------------------------------------------------------------------------------------
+
+cdef inline void multiply_parts(const product_t *p, const product_state *state, real alpha,
+                                real beta, char *memory, ptrdiff_t chunk,
+                                ptrdiff_t chunks) noexcept nogil:
+    """This chunk's parts of all matrices of the batch."""
+    cdef grid_t grid = grid_of(p, state.itemsize, chunks)
+    cdef ptrdiff_t parts = parts_of(p, &grid), each = grid.down * grid.across
+    cdef ptrdiff_t index, inside, row, col
+    cdef block_t part
+    part.product = p
+    divide_scratch(p, state.pairs, grid.rows, grid.cols, memory, &part, alpha)
+    for index in range(chunk * parts // chunks, (chunk + 1) * parts // chunks):
+        inside = index % each
+        row, col = inside // grid.across * grid.rows, inside % grid.across * grid.cols
+        part.a = narrow(entry(p, A, index // each), row, grid.rows, 0, p.k)
+        part.b = narrow(entry(p, B, index // each), 0, p.k, col, grid.cols)
+        part.out = narrow(entry(p, OUT, index // each), row, grid.rows, col, grid.cols)
+        if beta != 0:
+            part.c = narrow(entry(p, C, index // each), row, grid.rows, col, grid.cols)
+        multiply_blocks(state, &part, alpha, beta)
+
+
+cdef inline matrix_t narrow(matrix_t matrix, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
+                            ptrdiff_t cols) noexcept nogil:
+    """The part of a matrix from an element on, of at most so many rows and columns."""
+    matrix.data += row * matrix.row_stride + col * matrix.col_stride
+    matrix.rows, matrix.cols = min(rows, matrix.rows - row), min(cols, matrix.cols - col)
+    return matrix
+
+
+cdef inline void multiply_blocks(const product_state *state, const block_t *part, real alpha,
+                                 real beta) noexcept nogil:
+    cdef ptrdiff_t rows = part.out.rows, cols = part.out.cols
+    cdef ptrdiff_t blocks = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS
+    cdef ptrdiff_t wide = BLOCK_COLS if part.sums_rows else cols
+    cdef ptrdiff_t index, begin, end, col
+    cdef block_t block = part[0]
+    for index in range(blocks):
+        begin, end = rows * index // blocks, rows * (index + 1) // blocks
+        block.a = narrow(part.a, begin, end - begin, 0, part.a.cols)
+        block.panels = (end - begin + MOST_TILE_ROWS - 1) // MOST_TILE_ROWS
+        block.rows = end - begin
+        col = 0
+        while col < cols:
+            block.b = narrow(part.b, 0, part.b.rows, col, wide)
+            block.out = narrow(part.out, begin, end - begin, col, wide)
+            if beta != 0:
+                block.c = narrow(part.c, begin, end - begin, col, wide)
+            block.cols = block.out.cols
+            multiply_block(state, &block, alpha, beta)
+            col += wide
+
+
+cdef inline void multiply_block(const product_state *state, block_t *block, real alpha,
+                                real beta) noexcept nogil:
+    """All of k, piece by piece; none of it where it counts for nothing, as in BLAS."""
+    cdef ptrdiff_t k = block.product.k if alpha != 0 else 0
+    cdef ptrdiff_t wide = wide_of(alpha), begin = 0, depth, col = 0
+    if k == 0:
+        while col < block.cols:
+            finish_nothing(state, block, col, alpha, beta)
+            col += wide
+        return
+    while begin < k:
+        depth = min(<ptrdiff_t>PIECE, k - begin)
+        pack_rows(state, block, begin, depth, alpha)
+        col = 0
+        while col < block.cols:
+            multiply_column(state, block, col, begin, depth, alpha, beta)
+            col += wide
+        begin += depth
+
+
+cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nogil:
+    """Where a panel of rows begins: all have about as many."""
+    return block.rows * panel // block.panels
+
+
+# --- Panels -----------------------------------------------------------------------------------------
+
+cdef inline void pack(const product_t *p, int which, const char *source, ptrdiff_t stride,
+                      ptrdiff_t k_stride, ptrdiff_t depth, ptrdiff_t count, char *target,
+                      ptrdiff_t width, real like) noexcept nogil:
+    """A panel of `count` rows of a, or columns of b, `stride` bytes apart."""
+    cdef real[PIECE * 32] staged  # the widest panel's
+    cdef ptrdiff_t i
+    cdef int kind = p.kinds[which]
+    if real is double:
+        if kind == OF_F64:
+            f64_pack(source, k_stride, stride, depth, count, <double *>target, width)
+            return
+    elif kind != IN_PANEL:
+        if stride == p.sizes[which] and count > 1:
+            f32_pack_down(kind, source, k_stride, depth, count, <float *>target, width)
+            return
+        if k_stride == p.sizes[which] or depth == 1:
+            f32_pack_across(kind, source, stride, depth, count, <float *>target, width)
+            return
+        if count == 1:
+            f32_pack_down(kind, source, k_stride, depth, count, <float *>target, width)
+            return
+    for i in range(count):
+        p.load[which](source + i * stride, k_stride, staged + i * PIECE, depth)
+    if real is double:
+        f64_pack(<char *>staged, sizeof(double), PIECE * sizeof(double), depth, count,
+                 <double *>target, width)
+    else:
+        f32_pack_across(OF_F32, <char *>staged, PIECE * sizeof(float), depth, count,
+                        <float *>target, width)
+
+
+cdef inline int pack_pairs(const char *source, ptrdiff_t stride, ptrdiff_t k_stride,
+                           ptrdiff_t depth, ptrdiff_t count, uint32_t *target, ptrdiff_t width,
+                           int *least) noexcept nogil:
+    """The same of bfloat16 as pairs; false where elements do not lie beside each other."""
+    if stride == 2 and count > 1:
+        least[0] = pack_pairs_down(source, k_stride, depth, count, target, width)
+    elif k_stride == 2 or depth == 1:
+        least[0] = pack_pairs_across(source, stride, depth, count, target, width)
+    else:
+        return False
+    return True
+
+
+cdef inline void pack_rows(const product_state *state, block_t *block, ptrdiff_t begin,
+                           ptrdiff_t depth, real like) noexcept nogil:
+    """The block's rows of a, panel after panel: as pairs, where they are worth it."""
+    cdef const matrix_t *a = &block.a
+    cdef ptrdiff_t panel, row, rows
+    cdef int least
+    block.has_left, block.least_left = False, 0
+    block.has_pairs = state.pairs and block.rows >= PAIRS_FROM
+    if block.has_pairs:
+        block.least_left = 256
+        for panel in range(block.panels):
+            row = row_of(block, panel)
+            rows = row_of(block, panel + 1) - row
+            if not pack_pairs(a.data + row * a.row_stride + begin * a.col_stride, a.row_stride,
+                              a.col_stride, depth, rows,
+                              block.left_pairs + row * ((depth + 1) // 2), rows, &least):
+                block.has_pairs = False
+                break
+            block.least_left = min(block.least_left, least)
+    if not block.has_pairs:
+        pack_left(block, begin, depth, like)
+
+
+cdef inline void pack_left(block_t *block, ptrdiff_t begin, ptrdiff_t depth,
+                           real like) noexcept nogil:
+    cdef const matrix_t *a = &block.a
+    cdef ptrdiff_t panel, row, rows
+    for panel in range(block.panels):
+        row = row_of(block, panel)
+        rows = row_of(block, panel + 1) - row
+        pack(block.product, A, a.data + row * a.row_stride + begin * a.col_stride, a.row_stride,
+             a.col_stride, depth, rows, block.left + row * depth * <ptrdiff_t>sizeof(real), rows,
+             like)
+    block.has_left = True
+
+
+# --- Tiles ------------------------------------------------------------------------------------------
+
+cdef struct tiles_t:
+    # A column of tiles, of as many columns as a panel of b has.
+    ptrdiff_t cols, width          # of results, and of the panel
+    char *sums
+    ptrdiff_t step                 # bytes from a row of results to the next
+    bint in_output                 # the sums are the output's
+
+
+cdef inline tiles_t tiles_of(const block_t *block, ptrdiff_t col, real like) noexcept nogil:
+    cdef tiles_t tiles
+    cdef ptrdiff_t wide = wide_of(like), lanes = lanes_of(like)
+    tiles.cols = min(wide, block.cols - col)
+    tiles.width = round_up(tiles.cols, lanes)
+    tiles.in_output = block.product.direct and tiles.cols == tiles.width
+    if tiles.in_output:
+        tiles.sums = block.out.data + col * <ptrdiff_t>sizeof(real)
+        tiles.step = block.out.row_stride
+    else:
+        tiles.sums = block.sums + col * block.sums_rows * <ptrdiff_t>sizeof(real)
+        tiles.step = tiles.width * <ptrdiff_t>sizeof(real)
+    return tiles
+
+
+cdef inline real *tile_at(const block_t *block, const tiles_t *tiles, ptrdiff_t row,
+                          real like) noexcept nogil:
+    """The sums of the tile whose first row this is; one place for all where they do not wait."""
+    if tiles.in_output or block.sums_rows:
+        return <real *>(tiles.sums + row * tiles.step)
+    return <real *>tiles.sums
+
+
+cdef inline void multiply_column(const product_state *state, block_t *block, ptrdiff_t col,
+                                 ptrdiff_t begin, ptrdiff_t depth, real alpha,
+                                 real beta) noexcept nogil:
+    """A panel of b times all rows of the block."""
+    cdef const product_t *p = block.product
+    cdef const matrix_t *b = &block.b
+    cdef const char *source = b.data + begin * b.row_stride + col * b.col_stride
+    cdef tiles_t tiles = tiles_of(block, col, alpha)
+    cdef int vectors = <int>(tiles.width // lanes_of(alpha))
+    cdef bint pairs = False, on_the_way = False, add = begin > 0, last = begin + depth == p.k
+    cdef bint edge = p.direct and not tiles.in_output
+    cdef ptrdiff_t panel, row, rows
+    cdef int least = 0
+    cdef real *sums
+    if block.has_pairs and pack_pairs(source, b.col_stride, b.row_stride, depth, tiles.cols,
+                                      <uint32_t *>block.right, tiles.width, &least):
+        pairs = pairs_exact(block.least_left, least)
+    if not pairs:
+        if not block.has_left:
+            pack_left(block, begin, depth, alpha)
+        on_the_way = (real is float and p.kinds[B] != IN_PANEL and tiles.cols == tiles.width
+                      and b.col_stride == p.sizes[B])
+        if not on_the_way:
+            pack(p, B, source, b.col_stride, b.row_stride, depth, tiles.cols, block.right,
+                 tiles.width, alpha)
+    for panel in range(block.panels):
+        row = row_of(block, panel)
+        rows = row_of(block, panel + 1) - row
+        sums = tile_at(block, &tiles, row, alpha)
+        multiply_tile(block, row, <int>rows, vectors, depth, pairs,
+                      source if on_the_way and panel == 0 else NULL, sums,
+                      tiles.step // <ptrdiff_t>sizeof(real), add and not edge)
+        if edge:
+            add_to_output(block, sums, &tiles, row, rows, col, add)
+        elif last and not tiles.in_output:
+            finish_tile(state, block, sums, &tiles, row, rows, col, alpha, beta)
+
+
+cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, int vectors,
+                               ptrdiff_t depth, bint pairs, const char *source, real *sums,
+                               ptrdiff_t step, bint add) noexcept nogil:
+    cdef const char *left = block.left + row * depth * <ptrdiff_t>sizeof(real)
+    if real is double:
+        f64_tile(rows, vectors, depth, <const double *>left, <const double *>block.right, sums,
+                 step, add)
+    elif pairs:
+        depth = (depth + 1) // 2
+        pairs_tile(rows, vectors, depth, block.left_pairs + row * depth,
+                   <const uint32_t *>block.right, sums, step, add)
+    elif source != NULL:
+        f32_tiles[rows - 1][vectors - 1][block.product.kinds[B]](
+            depth, <const float *>left, source, block.b.row_stride, <float *>block.right, sums,
+            step, add)
+    else:
+        f32_tile(rows, vectors, depth, <const float *>left, <const float *>block.right, sums, step,
+                 add)
+
+
+# --- Results ----------------------------------------------------------------------------------------
+
+cdef inline void add_to_output(const block_t *block, const real *sums, const tiles_t *tiles,
+                               ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
+                               bint add) noexcept nogil:
+    """A piece's sums of a tile that is not as wide as registers."""
+    cdef real[14 * 32] found
+    cdef char *out = block.out.data + row * block.out.row_stride + col * <ptrdiff_t>sizeof(real)
+    cdef ptrdiff_t i, size = rows * tiles.width
+    if real is float:
+        if add:
+            f32_load_tile(OF_F32, out, block.out.row_stride, rows, tiles.cols, found, tiles.width)
+            for i in range(size):
+                found[i] += sums[i]
+                found[i] = found[i] if found[i] == found[i] else <float>NAN
+            sums = found
+        f32_store_tile(OF_F32, sums, tiles.width, rows, tiles.cols, out, block.out.row_stride)
+
+
+cdef inline void finish_nothing(const product_state *state, block_t *block, ptrdiff_t col,
+                                real alpha, real beta) noexcept nogil:
+    """Tiles of sums of nothing."""
+    cdef tiles_t tiles = tiles_of(block, col, alpha)
+    cdef ptrdiff_t panel, row, rows, i
+    cdef real *sums
+    for panel in range(block.panels):
+        row = row_of(block, panel)
+        rows = row_of(block, panel + 1) - row
+        sums = tile_at(block, &tiles, row, alpha)
+        for i in range(rows):
+            memset(<char *>sums + i * tiles.step, 0, tiles.width * sizeof(real))
+        if block.product.direct and not tiles.in_output:
+            add_to_output(block, sums, &tiles, row, rows, col, False)
+        elif not tiles.in_output:
+            finish_tile(state, block, sums, &tiles, row, rows, col, alpha, beta)
+
+
+cdef inline void finish_tile(const product_state *state, const block_t *block, real *sums,
+                             const tiles_t *tiles, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
+                             real alpha, real beta) noexcept nogil:
+    """What is to be done with sums before they are rounded, which is done once."""
+    cdef const product_t *p = block.product
+    cdef const matrix_t *out = &block.out
+    cdef ptrdiff_t i
+    cdef char *place = out.data + row * out.row_stride + col * out.col_stride
+    scale_tile(block, sums, tiles, row, rows, col, alpha, beta)
+    if real is float:
+        if p.kinds[OUT] != IN_PANEL and (tiles.cols == 1 or out.col_stride == p.sizes[OUT]):
+            f32_store_tile(p.kinds[OUT], sums, tiles.width, rows, tiles.cols, place, out.row_stride)
+            return
+    for i in range(rows):
+        state.store(<const char *>(sums + i * tiles.width), place + i * out.row_stride,
+                    out.col_stride, tiles.cols)
+
+
+cdef inline void scale_tile(const block_t *block, real *sums, const tiles_t *tiles, ptrdiff_t row,
+                            ptrdiff_t rows, ptrdiff_t col, real alpha, real beta) noexcept nogil:
+    """beta*c + alpha*sums."""
+    cdef real[14 * 32] addends
+    cdef ptrdiff_t i, size = rows * tiles.width
+    if beta != 0:
+        load_addends(block, addends, tiles, row, rows, col)
+        if alpha == 0:  # the product is not computed: a sum with 0 would lose the sign of -0
+            for i in range(size):
+                sums[i] = beta * addends[i]
+        else:
+            for i in range(size):
+                sums[i] = beta * addends[i] + alpha * sums[i]
+    elif alpha != 1 and alpha != 0:
+        for i in range(size):
+            sums[i] *= alpha
+    else:
+        return
+    for i in range(size):
+        sums[i] = sums[i] if sums[i] == sums[i] else <real>NAN
+
+
+cdef inline void load_addends(const block_t *block, real *addends, const tiles_t *tiles,
+                              ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col) noexcept nogil:
+    cdef const product_t *p = block.product
+    cdef const matrix_t *c = &block.c
+    cdef const char *source = c.data + row * c.row_stride + col * c.col_stride
+    cdef ptrdiff_t i
+    if real is float:
+        if p.kinds[C] != IN_PANEL and (tiles.cols == 1 or c.col_stride == p.sizes[C]):
+            f32_load_tile(p.kinds[C], source, c.row_stride, rows, tiles.cols, addends, tiles.width)
+            return
+    memset(addends, 0, rows * tiles.width * sizeof(real))
+    for i in range(rows):
+        p.load[C](source + i * c.row_stride, c.col_stride, <char *>(addends + i * tiles.width),
+                  tiles.cols)
