@@ -1,8 +1,8 @@
 """Kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
 
 Operands are packed into panels, halves among them widened on the way, and multiplied tile by tile
-(`products/blocks.pxd`); results are rounded once when their sum is complete. The sum over k has an order that
-depends on k alone.
+(`products/blocks.pxd`); results are rounded once when their sum is complete. The sum over k has an
+order that depends on k alone.
 """
 
 from libc.stdint cimport uintptr_t
@@ -299,7 +299,7 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
 
 
 cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:
-    """What is widened while it is packed; any other element goes through a function that loads it."""
+    """What is widened while it is packed; other elements go through a function that loads them."""
     state.sizes[which] = SIZES[dtype]
     state.kinds[which] = KINDS[dtype]
     if by_half or wide != (dtype == "float64"):

@@ -9,8 +9,8 @@
                     for each panel of rows: multiply, a tile of results
                     after the last piece: finish the tiles
 
-A panel of a b by rows is made by the first tile that reads it, on the way. Sums of several pieces wait in
-the output, where it holds such, else in the scratch, tile by tile.
+A panel of a b by rows is made by the first tile that reads it, on the way. Sums of several pieces
+wait in the output, where it holds such, else in the scratch, tile by tile.
 """
 
 from libc.math cimport NAN
@@ -79,7 +79,7 @@ cdef struct block_t:
     int least_left                 # the exponent that makes pairs exact
 
 
-# --- Scratch ----------------------------------------------------------------------------------------
+# --- Scratch ------------------------------------------------------------------------------------
 
 cdef inline ptrdiff_t wide_of(real like) noexcept nogil:
     return F32_WIDE if real is float else F64_WIDE
@@ -111,7 +111,7 @@ cdef inline ptrdiff_t divide_scratch(const product_t *p, bint pairs, ptrdiff_t r
     return used + high * round_up(min(cols, <ptrdiff_t>BLOCK_COLS), wide) * sizeof(real)
 
 
-# --- Blocks -----------------------------------------------------------------------------------------
+# --- Blocks -------------------------------------------------------------------------------------
 
 cdef inline void multiply_parts(const product_t *p, const product_state *state, real alpha,
                                 real beta, char *memory, ptrdiff_t chunk,
@@ -190,7 +190,7 @@ cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nog
     return block.rows * panel // block.panels
 
 
-# --- Panels -----------------------------------------------------------------------------------------
+# --- Panels -------------------------------------------------------------------------------------
 
 cdef inline void pack(const product_t *p, int which, const char *source, ptrdiff_t stride,
                       ptrdiff_t k_stride, ptrdiff_t depth, ptrdiff_t count, char *target,
@@ -272,7 +272,7 @@ cdef inline void pack_left(block_t *block, ptrdiff_t begin, ptrdiff_t depth,
     block.has_left = True
 
 
-# --- Tiles ------------------------------------------------------------------------------------------
+# --- Tiles --------------------------------------------------------------------------------------
 
 cdef struct tiles_t:
     # A column of tiles, of as many columns as a panel of b has.
@@ -363,7 +363,7 @@ cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, in
                  add)
 
 
-# --- Results ----------------------------------------------------------------------------------------
+# --- Results ------------------------------------------------------------------------------------
 
 cdef inline void add_to_output(const block_t *block, const real *sums, const tiles_t *tiles,
                                ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,

@@ -15,11 +15,12 @@ cdef extern from "products/packing.h" nogil:
         OF_F16
         OF_BF16
         OF_F64
-    ctypedef void (*f32_tile_fn)(ptrdiff_t depth, const float *a, const char *b, ptrdiff_t b_step,
-                                 float *copy, float *out, ptrdiff_t out_step, int add) noexcept nogil
+    ctypedef void (*f32_tile_fn)(ptrdiff_t depth, const float *a, const char *b,
+                                 ptrdiff_t b_step, float *copy, float *out, ptrdiff_t out_step,
+                                 int add) noexcept nogil
     f32_tile_fn f32_tiles[14][2][4]
-    void f32_tile(int rows, int vectors, ptrdiff_t depth, const float *a, const float *b, float *out,
-                  ptrdiff_t out_step, int add) noexcept
+    void f32_tile(int rows, int vectors, ptrdiff_t depth, const float *a, const float *b,
+                  float *out, ptrdiff_t out_step, int add) noexcept
     void f64_tile(int rows, int vectors, ptrdiff_t depth, const double *a, const double *b,
                   double *out, ptrdiff_t out_step, int add) noexcept
     void pairs_tile(int rows, int vectors, ptrdiff_t depth, const uint32_t *a, const uint32_t *b,

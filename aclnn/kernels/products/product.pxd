@@ -36,7 +36,7 @@ cdef enum:
     OPERANDS = 4
     CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread: 20 microseconds
     PACK_COST = 24         # what packing an element takes, in multiplications
-    SHARE_WORK = 16777216  # that are worth a chunk of their own, so that threads take what others leave
+    SHARE_WORK = 16777216  # that are worth a chunk of their own: threads take what others leave
     MOST_SHARES = 4        # of them for each thread
 
 
@@ -67,7 +67,8 @@ cdef struct product_t:
     ptrdiff_t steps[4][MOST_DIMS]  # bytes from one matrix of an operand to the next
     matrix_t matrices[4]           # the first of each operand
     load_fn load[3]
-    int kinds[4], sizes[4]
+    int kinds[4]
+    int sizes[4]
     bint has_c
     bint direct                    # sums are those of the output, where they lie
 
@@ -170,7 +171,7 @@ cdef inline bint continues_rows(const array_view *views, const product_state *st
 
 
 cdef inline bint turns(const product_t *p, int itemsize) noexcept nogil:
-    """Whether results are better made as the transpose: by rows, and few of them rather than few columns."""
+    """Whether results are better made as the transpose: by rows, and rather few of them."""
     cdef ptrdiff_t lanes = F32_LANES if itemsize == 4 else F64_LANES
     cdef double now = <double>p.m * round_up(p.n, lanes), then = <double>p.n * round_up(p.m, lanes)
     cdef const matrix_t *out = &p.matrices[OUT]
@@ -221,7 +222,7 @@ cdef inline matrix_t entry(const product_t *p, int which, ptrdiff_t index) noexc
 
 
 cdef struct grid_t:
-    # Parts of each matrix of results: so many below and beside each other, of so many rows and columns.
+    # Parts of each matrix of results: how many there are, and their rows and columns.
     ptrdiff_t down, across
     ptrdiff_t rows, cols
 
@@ -231,8 +232,8 @@ cdef inline ptrdiff_t parts_of(const product_t *p, const grid_t *grid) noexcept 
 
 
 cdef inline grid_t grid_of(const product_t *p, int itemsize, ptrdiff_t chunks) noexcept nogil:
-    """Parts that chunks have about as many of, and that cost little packing: rows of a are packed for each
-    part beside another, columns of b for each below another."""
+    """Parts that chunks have about as many of, and that cost little packing: rows of a are packed
+    for each part beside another, columns of b for each below another."""
     cdef ptrdiff_t wide = F32_WIDE if itemsize == 4 else F64_WIDE
     cdef ptrdiff_t down = 0, each = chunks
     cdef double cost, least = 0
@@ -265,7 +266,8 @@ cdef inline grid_t cut(const product_t *p, ptrdiff_t wide, ptrdiff_t down,
     return grid
 
 
-cdef inline ptrdiff_t most_chunks(const product_t *p, int itemsize, ptrdiff_t threads) noexcept nogil:
+cdef inline ptrdiff_t most_chunks(const product_t *p, int itemsize,
+                                  ptrdiff_t threads) noexcept nogil:
     """Into how many calls the work is cut."""
     cdef double work = min(<double>p.batch * p.m * p.n * max(p.k, 1), 1e15)
     cdef ptrdiff_t chunks = min(threads, <ptrdiff_t>(work / CHUNK_WORK))
