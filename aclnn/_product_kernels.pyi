@@ -10,6 +10,7 @@ class ProductKernelRef:
     params_size: int
     cost: float
     scratch: int
+    def scratch_for(self, threads: int) -> int: ...
     def chunks(self, threads: int) -> int: ...
 
 def product_kernel(

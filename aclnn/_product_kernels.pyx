@@ -22,7 +22,7 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.number cimport real
-from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_parts
+from aclnn.kernels.products.blocks cimport multiply_parts, scratch_of
 from aclnn.kernels.products.microkernel cimport (
     IN_PANEL,
     OF_BF16,
@@ -61,17 +61,22 @@ cdef inline int multiply(const array_view *views, const product_state *state,
                          ptrdiff_t chunks, const call_context *context,
                          real like) noexcept nogil:
     cdef product_t p
-    cdef block_t block
     cdef real alpha = <real>(numbers[0].real if state.scaled else 1)
     cdef real beta = <real>(numbers[1].real if state.scaled else 1)
     if describe(views, state, &p) != 0:
         return 1
     if not p.has_c:
         beta = 0
-    if divide_scratch(&p, state.pairs, p.m, p.n, scratch, &block, alpha) > state.scratch:
+    if not as_planned(&p, state):
         return 1
     multiply_parts(&p, state, alpha, beta, scratch, chunk, chunks)
     return 0
+
+
+cdef inline bint as_planned(const product_t *p, const product_state *state) noexcept nogil:
+    """Whether the scratch is that of this product."""
+    return (p.m == state.m and p.n == state.n and p.k == state.k and p.batch == state.batch
+            and p.direct == state.direct)
 
 
 cdef int multiply_floats(const array_view *views, const void *state, const void *params,
@@ -165,7 +170,25 @@ cdef class ProductKernelRef:
 
     @property
     def scratch(self):
-        return self.kept.scratch
+        return self.scratch_for(1)
+
+    def scratch_for(self, threads):
+        """Bytes that each of so many threads lends the kernel.
+
+        Parameters
+        ----------
+        threads : int
+
+        Returns
+        -------
+        int
+        """
+        return self.scratch_of(self.chunks(threads))
+
+    cdef ptrdiff_t scratch_of(self, ptrdiff_t chunks) noexcept:
+        if self.kept.itemsize == sizeof(double):
+            return scratch_of(&self.product, &self.kept, chunks, <double>0)
+        return scratch_of(&self.product, &self.kept, chunks, <float>0)
 
     def chunks(self, threads):
         """Into how many calls the work is cut, for so many threads.
@@ -251,7 +274,6 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
     cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
     cdef bint wide = "float64" in (*in_dtypes, out_dtype)
     cdef Views views = Views()
-    cdef block_t block
     operands = (*in_dtypes, out_dtype)
     if len(in_dtypes) not in (2, 3):
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
@@ -268,12 +290,8 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         views.set(which, 0, shape, row_major(shape, size) if given is None else tuple(given))
     if describe(views.views, &ref.kept, &ref.product) != 0:
         raise ValueError(f"no product has the shapes {shapes}")
-    if wide:
-        ref.kept.scratch = divide_scratch(&ref.product, False, ref.product.m, ref.product.n, NULL,
-                                          &block, <double>0)
-    else:
-        ref.kept.scratch = divide_scratch(&ref.product, ref.kept.pairs, ref.product.m,
-                                          ref.product.n, NULL, &block, <float>0)
+    ref.kept.m, ref.kept.n, ref.kept.k = ref.product.m, ref.product.n, ref.product.k
+    ref.kept.batch, ref.kept.direct = ref.product.batch, ref.product.direct
     ref.cost = 2.0 * ref.product.batch * m * n * k / 50
     ref.fn = <size_t>(multiply_doubles if wide else multiply_floats)
     return ref
@@ -294,7 +312,8 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
                              else loader(in_dtypes[which], rounded, <float>0))
     set_kind(state, OUT, out_dtype, wide, False)
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
-    state.pairs = (state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16 and pairs)
+    state.halves = state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16
+    state.pairs = state.halves and pairs
     return 0
 
 
@@ -353,18 +372,19 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     for which, number in enumerate(numbers):
         values[<int>which].real = number
     context.threads, context.detail = 1, 0
-    memory = <char *>calloc(1, ref.scratch + LINE + GUARD)
+    cdef ptrdiff_t room = ref.scratch_of(chunks)
+    memory = <char *>calloc(1, room + LINE + GUARD)
     if memory == NULL:
         raise MemoryError
     scratch = memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
     with nogil:
-        memset(scratch, 0xA5, ref.kept.scratch + GUARD)
+        memset(scratch, 0xA5, room + GUARD)
         while begin < end and status == 0:
             status = (<call_kernel>ref.fn)(views.views, &ref.kept, values,
                                            scratch, begin, chunks,
                                            &context)
             begin += 1
-    intact = (scratch + ref.kept.scratch)[:GUARD] == b"\xa5" * GUARD
+    intact = (scratch + room)[:GUARD] == b"\xa5" * GUARD
     free(memory)
     if not intact:
         raise RuntimeError("the kernel wrote behind its scratch")

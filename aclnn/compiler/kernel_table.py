@@ -75,7 +75,9 @@ def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] |
         kernel = own.get(node.name)
         if kernel is None:
             return 0
-        return kernel.scratch if node.domain == "opaque" else kernel.scratch_bytes(rows, cols)
+        if node.domain != "opaque":
+            return kernel.scratch_bytes(rows, cols)
+        return kernel.scratch_for(threads) if hasattr(kernel, "scratch_for") else kernel.scratch
 
     return scratch
 

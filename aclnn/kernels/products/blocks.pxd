@@ -28,6 +28,12 @@ from aclnn.kernels.products.microkernel cimport (
     OF_F32,
     OF_F64,
     PIECE,
+    FEW_COLS,
+    FEW_COLS_ACROSS,
+    FEW_ROWS,
+    f32_add_sums,
+    f32_few_across,
+    f32_few_down,
     f32_load_tile,
     f32_pack_across,
     f32_pack_down,
@@ -62,6 +68,9 @@ cdef enum:
     PAIRS_FROM = 5     # rows from which dot products are worth packing for
     SLACK = 64         # bytes that packing may write beyond a panel
     LINE = 64
+    # What is reserved does not depend on the instruction set: of the widest panels and the largest tiles.
+    WIDEST = 128       # bytes of a row of a panel
+    HIGHEST = 14       # rows of a tile
 
 
 cdef struct block_t:
@@ -89,26 +98,39 @@ cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
     return F32_LANES if real is float else F64_LANES
 
 
-cdef inline ptrdiff_t divide_scratch(const product_t *p, bint pairs, ptrdiff_t rows, ptrdiff_t cols,
+cdef inline ptrdiff_t divide_scratch(const product_t *p, bint halves, ptrdiff_t rows, ptrdiff_t cols,
                                      char *memory, block_t *block, real like) noexcept nogil:
     """Where a part of so many rows and columns is packed; gives the bytes that it takes."""
-    cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), wide = wide_of(like), used = 0
+    cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0
     cdef ptrdiff_t high = min(rows, <ptrdiff_t>BLOCK_ROWS)
     block.left = memory
     used += round_up(high * depth * sizeof(real) + SLACK, LINE)
     block.left_pairs = <uint32_t *>(memory + used)
-    if pairs:
+    if halves:
         used += round_up(high * ((depth + 1) // 2) * sizeof(uint32_t) + SLACK, LINE)
     block.right = memory + used
-    used += round_up(wide * depth * sizeof(real) + SLACK, LINE)
+    used += round_up(max(<ptrdiff_t>WIDEST * depth + SLACK, few_bytes(rows, cols)), LINE)
     block.sums = memory + used
     block.sums_rows = 0
-    if p.direct and cols % lanes_of(like) == 0:
-        return used
     if p.direct or p.k <= PIECE:
-        return used + min(rows, <ptrdiff_t>MOST_TILE_ROWS) * wide * sizeof(real)
+        return used + min(rows, <ptrdiff_t>HIGHEST) * WIDEST
     block.sums_rows = high
-    return used + high * round_up(min(cols, <ptrdiff_t>BLOCK_COLS), wide) * sizeof(real)
+    return used + high * round_up(min(cols, <ptrdiff_t>BLOCK_COLS) * sizeof(real), WIDEST)
+
+
+cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """Sums of a piece of few rows, in place of a panel of b."""
+    if rows > FEW_ROWS:
+        return 0
+    return rows * round_up(min(cols, <ptrdiff_t>FEW_COLS) * sizeof(float), WIDEST)
+
+
+cdef inline ptrdiff_t scratch_of(const product_t *p, const product_state *state, ptrdiff_t chunks,
+                                 real like) noexcept nogil:
+    """Bytes that a chunk packs in, where there are so many."""
+    cdef grid_t grid = grid_of(p, state.itemsize, chunks)
+    cdef block_t block
+    return divide_scratch(p, state.halves, grid.rows, grid.cols, NULL, &block, like)
 
 
 # --- Blocks -------------------------------------------------------------------------------------
@@ -122,7 +144,7 @@ cdef inline void multiply_parts(const product_t *p, const product_state *state, 
     cdef ptrdiff_t index, inside, row, col
     cdef block_t part
     part.product = p
-    divide_scratch(p, state.pairs, grid.rows, grid.cols, memory, &part, alpha)
+    divide_scratch(p, state.halves, grid.rows, grid.cols, memory, &part, alpha)
     for index in range(chunk * parts // chunks, (chunk + 1) * parts // chunks):
         inside = index % each
         row, col = inside // grid.across * grid.rows, inside % grid.across * grid.cols
@@ -175,6 +197,10 @@ cdef inline void multiply_block(const product_state *state, block_t *block, real
             finish_nothing(state, block, col, alpha, beta)
             col += wide
         return
+    if real is float:
+        if are_few(block):
+            multiply_few(state, block, alpha, beta)
+            return
     while begin < k:
         depth = min(<ptrdiff_t>PIECE, k - begin)
         pack_rows(state, block, begin, depth, alpha)
@@ -188,6 +214,54 @@ cdef inline void multiply_block(const product_state *state, block_t *block, real
 cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nogil:
     """Where a panel of rows begins: all have about as many."""
     return block.rows * panel // block.panels
+
+
+# --- Few rows ---------------------------------------------------------------------------------------
+
+cdef inline bint are_few(const block_t *block) noexcept nogil:
+    """Whether b is read where it lies, for one to four rows."""
+    cdef const matrix_t *b = &block.b
+    cdef int size = block.product.sizes[B]
+    if block.rows > FEW_ROWS or block.product.kinds[B] == IN_PANEL:
+        return False
+    return b.col_stride == size or b.cols == 1 or b.row_stride == size
+
+
+cdef inline void multiply_few(const product_state *state, block_t *block, float alpha,
+                              float beta) noexcept nogil:
+    cdef const product_t *p = block.product
+    cdef const matrix_t *b = &block.b
+    cdef float *sums = <float *>block.right
+    cdef char *total
+    cdef const char *source
+    cdef ptrdiff_t col = 0, begin, depth, wide, step, stride
+    cdef tiles_t tiles
+    cdef bint across = b.row_stride == p.sizes[B] and (b.col_stride != p.sizes[B] or p.k > 1)
+    while col < block.cols:
+        wide = min(<ptrdiff_t>(FEW_COLS_ACROSS if across else FEW_COLS), block.cols - col)
+        step = round_up(wide, F32_WIDE)
+        total, stride = block.out.data + col * <ptrdiff_t>sizeof(float), block.out.row_stride
+        if not p.direct:
+            total, stride = block.sums, step * sizeof(float)
+            if p.k <= PIECE:
+                total = <char *>sums
+        begin = 0
+        while begin < p.k:
+            depth = min(<ptrdiff_t>PIECE, p.k - begin)
+            pack_left(block, begin, depth, alpha)
+            source = b.data + begin * b.row_stride + col * b.col_stride
+            if across:
+                f32_few_across(p.kinds[B], <int>block.rows, depth, <const float *>block.left,
+                               source, b.col_stride, wide, sums, step)
+            else:
+                f32_few_down(p.kinds[B], <int>block.rows, depth, <const float *>block.left, source,
+                             b.row_stride, wide, sums, step)
+            f32_add_sums(sums, step, block.rows, wide, total, stride, begin > 0)
+            begin += depth
+        if not p.direct:
+            tiles.cols, tiles.width, tiles.step = wide, step, stride
+            finish_tile(state, block, <float *>total, &tiles, 0, block.rows, col, alpha, beta)
+        col += wide
 
 
 # --- Panels -------------------------------------------------------------------------------------
@@ -204,6 +278,9 @@ cdef inline void pack(const product_t *p, int which, const char *source, ptrdiff
             f64_pack(source, k_stride, stride, depth, count, <double *>target, width)
             return
     elif kind != IN_PANEL:
+        if count == 1 and width == 1 and k_stride == p.sizes[which]:
+            f32_load_tile(kind, source, 0, 1, depth, <float *>target, 0)
+            return
         if stride == p.sizes[which] and count > 1:
             f32_pack_down(kind, source, k_stride, depth, count, <float *>target, width)
             return
@@ -406,51 +483,48 @@ cdef inline void finish_tile(const product_state *state, const block_t *block, r
     """What is to be done with sums before they are rounded, which is done once."""
     cdef const product_t *p = block.product
     cdef const matrix_t *out = &block.out
-    cdef ptrdiff_t i
+    cdef ptrdiff_t i, step = tiles.step // <ptrdiff_t>sizeof(real)
     cdef char *place = out.data + row * out.row_stride + col * out.col_stride
-    scale_tile(block, sums, tiles, row, rows, col, alpha, beta)
+    for i in range(rows):
+        scale_row(block, sums + i * step, tiles, row + i, col, alpha, beta)
     if real is float:
         if p.kinds[OUT] != IN_PANEL and (tiles.cols == 1 or out.col_stride == p.sizes[OUT]):
-            f32_store_tile(p.kinds[OUT], sums, tiles.width, rows, tiles.cols, place, out.row_stride)
+            f32_store_tile(p.kinds[OUT], sums, step, rows, tiles.cols, place, out.row_stride)
             return
     for i in range(rows):
-        state.store(<const char *>(sums + i * tiles.width), place + i * out.row_stride,
-                    out.col_stride, tiles.cols)
+        state.store(<const char *>(sums + i * step), place + i * out.row_stride, out.col_stride,
+                    tiles.cols)
 
 
-cdef inline void scale_tile(const block_t *block, real *sums, const tiles_t *tiles, ptrdiff_t row,
-                            ptrdiff_t rows, ptrdiff_t col, real alpha, real beta) noexcept nogil:
+cdef inline void scale_row(const block_t *block, real *sums, const tiles_t *tiles, ptrdiff_t row,
+                           ptrdiff_t col, real alpha, real beta) noexcept nogil:
     """beta*c + alpha*sums."""
-    cdef real[14 * 32] addends
-    cdef ptrdiff_t i, size = rows * tiles.width
+    cdef real[FEW_COLS] addends
+    cdef ptrdiff_t i
     if beta != 0:
-        load_addends(block, addends, tiles, row, rows, col)
+        load_addends(block, addends, tiles, row, col)
         if alpha == 0:  # the product is not computed: a sum with 0 would lose the sign of -0
-            for i in range(size):
+            for i in range(tiles.width):
                 sums[i] = beta * addends[i]
         else:
-            for i in range(size):
+            for i in range(tiles.width):
                 sums[i] = beta * addends[i] + alpha * sums[i]
     elif alpha != 1 and alpha != 0:
-        for i in range(size):
+        for i in range(tiles.width):
             sums[i] *= alpha
     else:
         return
-    for i in range(size):
+    for i in range(tiles.width):
         sums[i] = sums[i] if sums[i] == sums[i] else <real>NAN
 
 
 cdef inline void load_addends(const block_t *block, real *addends, const tiles_t *tiles,
-                              ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col) noexcept nogil:
+                              ptrdiff_t row, ptrdiff_t col) noexcept nogil:
     cdef const product_t *p = block.product
     cdef const matrix_t *c = &block.c
     cdef const char *source = c.data + row * c.row_stride + col * c.col_stride
-    cdef ptrdiff_t i
     if real is float:
         if p.kinds[C] != IN_PANEL and (tiles.cols == 1 or c.col_stride == p.sizes[C]):
-            f32_load_tile(p.kinds[C], source, c.row_stride, rows, tiles.cols, addends, tiles.width)
+            f32_load_tile(p.kinds[C], source, 0, 1, tiles.cols, addends, 0)
             return
-    memset(addends, 0, rows * tiles.width * sizeof(real))
-    for i in range(rows):
-        p.load[C](source + i * c.row_stride, c.col_stride, <char *>(addends + i * tiles.width),
-                  tiles.cols)
+    p.load[C](source, c.col_stride, <char *>addends, tiles.cols)

@@ -38,6 +38,18 @@ cdef extern from "products/packing.h" nogil:
     int pack_pairs_across(const char *source, ptrdiff_t step, ptrdiff_t depth, ptrdiff_t count,
                           uint32_t *to, ptrdiff_t width) noexcept
 
+cdef extern from "products/few.h" nogil:
+    enum:
+        FEW_ROWS
+        FEW_COLS
+        FEW_COLS_ACROSS
+    void f32_few_down(int kind, int rows, ptrdiff_t depth, const float *a, const char *b,
+                      ptrdiff_t b_step, ptrdiff_t cols, float *sums, ptrdiff_t step) noexcept
+    void f32_few_across(int kind, int rows, ptrdiff_t depth, const float *a, const char *b,
+                        ptrdiff_t b_step, ptrdiff_t cols, float *sums, ptrdiff_t step) noexcept
+    void f32_add_sums(const float *sums, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
+                      char *total, ptrdiff_t stride, int add) noexcept
+
 cdef extern from "products/finish.h" nogil:
     void f32_store_tile(int kind, const float *tile, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
                         char *out, ptrdiff_t stride) noexcept

@@ -49,13 +49,19 @@ cdef struct matrix_t:
 cdef struct product_state:
     int n_operands           # 3, or 4 with c
     bint scaled              # takes alpha and beta
-    bint pairs               # a and b are bfloat16, which the CPU has dot products for
+    bint halves              # a and b are bfloat16
+    bint pairs               # which the CPU has dot products for
     int itemsize             # of the type that is computed in
     int kinds[4]             # of elements that are widened while they are packed, else IN_PANEL
     int sizes[4]             # bytes of an element
     load_fn load[3]          # of a, b and c, to the type that is computed in
     store_fn store
-    ptrdiff_t scratch        # bytes
+    # What the kernel was made for, as scratch is reserved by it.
+    ptrdiff_t m
+    ptrdiff_t n
+    ptrdiff_t k
+    ptrdiff_t batch
+    bint direct
 
 
 cdef struct product_t:
