@@ -56,6 +56,7 @@ USES = {
 }
 # Words that mean something else as well: in Python, NumPy or English.
 ORDINARY = {
+    *("attention", "combine", "gate", "route"),
     *("adds", "eq", "ne", "lt", "le", "gt", "ge"),
     *(
         "cat",
