@@ -1,4 +1,4 @@
-"""References to kernels that get their operands as a whole, such as gathers and running sums.
+"""Kernels that get their operands as a whole, such as gathers and running sums.
 
 Operands may have any strides; all have one rank. What has several lines along an axis, or several
 rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records beside them.
@@ -6,7 +6,9 @@ rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int64_t, uint8_t
+from libc.string cimport memset
 
+from aclnn._kernel_reference cimport call_kernel, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -21,7 +23,7 @@ from aclnn.kernels.element cimport (
     unaligned_int32,
     unaligned_int64,
 )
-from aclnn.kernels.opaque.walk cimport call_kernel, opaque_state  # no-cython-lint: what is included needs it
+from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
 
 from typing import NamedTuple
@@ -112,8 +114,10 @@ cdef store_fn storer(str dtype) except NULL:
     raise ValueError(f"no kernel along an axis computes in {dtype}")
 
 
-cdef class OpaqueKernelRef:
-    """A kernel made for certain dtypes; owns the state that its address stands for.
+def opaque_kernel(str name not None, tuple in_dtypes not None, str out_dtype not None, *,
+                  Py_ssize_t elements, Py_ssize_t lines, int axis=0, int64_t length=0,
+                  int64_t diagonal=0, bint wraps=False, tuple loops=(0, 0)):
+    """The kernel of that name, for these dtypes.
 
     Parameters
     ----------
@@ -135,75 +139,31 @@ cdef class OpaqueKernelRef:
         Whether negative indices count from the end.
     loops : tuple of int
         Addresses of loops over lines, if input and output have one dtype; 0: none.
+
+    Returns
+    -------
+    KernelReference
     """
-
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t fn
-    cdef readonly double cost
-    cdef Py_ssize_t lines
-    cdef dict failures
-    cdef opaque_state kept
-
-    prepare = 0
-    params_size = 0
-
-    def __cinit__(self, str name not None, tuple in_dtypes not None, str out_dtype not None, *,
-                  Py_ssize_t elements, Py_ssize_t lines, int axis=0, int64_t length=0,
-                  int64_t diagonal=0, bint wraps=False, tuple loops=(0, 0)):
-        if name not in FACTS:
-            raise ValueError(f"no opaque kernel is called {name!r}, they are {', '.join(FACTS)}")
-        facts = FACTS[name]
-        self.name = f"{name}[{','.join(in_dtypes)}->{out_dtype}]"
-        self.itemsizes = tuple(ITEM_SIZES[dtype] for dtype in (*in_dtypes, out_dtype))
-        self.fn, self.lines, self.cost = facts.address, lines, facts.cost * elements
-        self.kept.axis, self.kept.length, self.kept.diagonal = axis, length, diagonal
-        self.kept.size = ITEM_SIZES[out_dtype]
-        self.kept.wraps = wraps
-        self.kept.behind = <lines_fn><size_t>loops[0]
-        self.kept.beside = <lines_fn><size_t>loops[1]
-        if facts.indices >= 0:
-            self.kept.index_size = ITEM_SIZES[in_dtypes[facts.indices]]
-        if not facts.moves:
-            self.kept.load, self.kept.store = loader(in_dtypes[0]), storer(out_dtype)
-            self.kept.is_whole = in_dtypes[0] not in FLOATING
-        self.failures = {}
-        for code, text in facts.failures:
-            self.failures[code] = text, -length if wraps else 0, length - 1
-
-    @property
-    def state(self):
-        return <size_t>&self.kept
-
-    def chunks(self, threads):
-        """Into how many calls the work is cut, for so many threads.
-
-        Parameters
-        ----------
-        threads : int
-
-        Returns
-        -------
-        int
-        """
-        return max(1, min(self.lines, threads))
-
-    def failure(self, code, detail):
-        """Why a run stopped in this kernel, or None where it does not know the code.
-
-        Parameters
-        ----------
-        code, detail : int
-            What the kernel gave.
-
-        Returns
-        -------
-        str or None
-        """
-        if code not in self.failures:
-            return None
-        text, first, last = self.failures[code]
-        return text.format(detail=detail, first=first, last=last)
-
-    def __repr__(self):
-        return f"<OpaqueKernelRef {self.name}>"
+    cdef opaque_state state
+    cdef size_t address
+    if name not in FACTS or not FACTS[name].address:
+        known = ", ".join(FACTS)
+        raise ValueError(f"no opaque kernel is called {name!r}, they are {known}")
+    facts = FACTS[name]
+    address = facts.address
+    memset(&state, 0, sizeof(opaque_state))
+    state.axis, state.length, state.diagonal = axis, length, diagonal
+    state.size = ITEM_SIZES[out_dtype]
+    state.wraps = wraps
+    state.behind, state.beside = <lines_fn><size_t>loops[0], <lines_fn><size_t>loops[1]
+    if facts.indices >= 0:
+        state.index_size = ITEM_SIZES[in_dtypes[facts.indices]]
+    if not facts.moves:
+        state.load, state.store = loader(in_dtypes[0]), storer(out_dtype)
+        state.is_whole = in_dtypes[0] not in FLOATING
+    failures = {}
+    for code, text in facts.failures:
+        first = str(-length if wraps else 0)
+        failures[code] = text.replace("{first}", first).replace("{last}", str(length - 1))
+    return refer_to(name, in_dtypes, (out_dtype,), <call_kernel>address, &state,
+                    sizeof(opaque_state), facts.cost * elements, lines, 0, failures)

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from aclnn import graph, isa
-from aclnn._opaque_kernels import FACTS, OpaqueKernelRef
+from aclnn._kernel_reference import KernelReference
+from aclnn._opaque_kernels import FACTS, opaque_kernel
 
 
 @cache
@@ -21,14 +22,14 @@ def maker_of(kernel: str) -> Callable[..., Any]:
 
 def kernel_of(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> OpaqueKernelRef:
+) -> KernelReference:
     """The kernel of a node, for the sizes and dtypes of its operands."""
     source, made = owner.value(node.inputs[0]).shape, owner.value(node.output).shape
     axis = node.attr("axis", -1) % len(made)
     kernel = node.attr("kernel")
     facts = FACTS[kernel]
     has_loops = facts.loops and inputs[0] == outputs[0]
-    return OpaqueKernelRef(
+    return opaque_kernel(
         kernel,
         inputs,
         outputs[0],

@@ -4,11 +4,10 @@ from libc.math cimport INFINITY, NAN
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.string cimport memset
 
+from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport unaligned_int64
 from aclnn.kernels.opaque.walk cimport (
     BLOCK,
-    array_view,
-    call_context,
     elements_of,
     lies_across,
     opaque_state,

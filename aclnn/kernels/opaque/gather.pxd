@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport (
     bits_t,
     copy_elements,
@@ -13,8 +14,6 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.opaque.walk cimport (
-    array_view,
-    call_context,
     elements_of,
     opaque_state,
     walk_on,

@@ -2,10 +2,9 @@
 
 from libc.stdint cimport uint64_t
 
+from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.opaque.walk cimport (
-    array_view,
-    call_context,
     elements_of,
     opaque_state,
     walk_on,

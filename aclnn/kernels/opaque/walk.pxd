@@ -3,20 +3,9 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport llabs
 
+from aclnn._kernel_reference cimport array_view
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.rows.running cimport lines_fn
-
-cdef extern from "kernel_abi.h":
-    ctypedef struct array_view:
-        char *data
-        int ndim
-        const ptrdiff_t *shape
-        const ptrdiff_t *strides
-    ctypedef struct call_context:
-        int threads
-        int64_t detail
-    ctypedef int (*call_kernel)(const array_view *, const void *, const void *, void *, ptrdiff_t,
-                                ptrdiff_t, call_context *) noexcept nogil
 
 cdef enum:
     MOST_DIMS = 8
