@@ -15,12 +15,17 @@ from libc.string cimport memcmp, memcpy, memset
 
 from typing import NamedTuple
 
-cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: what is included needs it
+cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
+cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: as above
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS
+from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
+from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked  # no-cython-lint: as above
+from aclnn.kernels.simd.forms cimport pair_exactly, pair_rounded  # no-cython-lint: as above
 from aclnn.kernels.simd.loop_args cimport BF16, F16, elem_type, params_t
-from aclnn.kernels.simd.steps cimport *  # no-cython-lint: what is included needs it
+from aclnn.kernels.simd.steps cimport *  # no-cython-lint: as above
+from aclnn.kernels.simd.track cimport *  # no-cython-lint: as above
 from aclnn.kernels.simd.vector cimport (
     LANES,
     mask_t,
@@ -67,6 +72,8 @@ cdef enum:
     MOST_STEPS = 128
     BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
     MOST_BLOCK = 4096     # elements
+    FAR_BLOCK = 1024      # where they are prefetched, so that this and computing take turns
+    STREAM_ROW = 32768    # bytes of a row that is worth streaming where it begins with no line
     PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
     FAR_AHEAD = 4096    # bytes from what is read to what is prefetched
     FILLER = 0x38       # bytes of numbers that suit every formula
@@ -215,7 +222,7 @@ cdef void stream_f32(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vec
                      const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
     cdef char *out = operand_of(step, frame, i)
     cdef const step_t *next = step + 1
-    if <uintptr_t>out % LINE:
+    if <uintptr_t>out % LINE or not frame.streams:
         store_f32(a, b, c, d, e, f, g, h, step, frame, i)
         return
     stream(out, 0, a)
@@ -283,7 +290,7 @@ cdef void store_bf16_pairs(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf 
 
 cdef void stream_bf16_pairs(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
                             const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
-    if <uintptr_t>operand_of(step, frame, i) % LINE:
+    if <uintptr_t>operand_of(step, frame, i) % LINE or not frame.streams:
         store_bf16_pairs(a, b, c, d, e, f, g, h, step, frame, i)
         return
     put_bf16_pairs(a, b, c, d, e, f, g, h, step, frame, i, True)
@@ -301,7 +308,7 @@ cdef void store_bf16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vec
 
 cdef void stream_f16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
                      const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
-    if <uintptr_t>operand_of(step, frame, i) % LINE:
+    if <uintptr_t>operand_of(step, frame, i) % LINE or not frame.streams:
         store_f16(a, b, c, d, e, f, g, h, step, frame, i)
         return
     put_f16(a, b, c, d, e, f, g, h, step, frame, i, True)
@@ -309,7 +316,7 @@ cdef void stream_f16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vec
 
 cdef void stream_bf16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
                       const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
-    if <uintptr_t>operand_of(step, frame, i) % LINE:
+    if <uintptr_t>operand_of(step, frame, i) % LINE or not frame.streams:
         store_bf16(a, b, c, d, e, f, g, h, step, frame, i)
         return
     put_bf16(a, b, c, d, e, f, g, h, step, frame, i, True)
@@ -391,6 +398,43 @@ cdef void scarce_of_two(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, 
               <const float *>operand_of(step, frame, i), False)
 
 
+# --- Steps in pairs of vectors --------------------------------------------------------------------
+
+cdef struct own_kernel:
+    # That of a node, which computes what a step leaves to it.
+    tile_kernel run
+    const void *state
+
+
+cdef inline void spread(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
+                        char *block) noexcept nogil:
+    put(block, 0, a)
+    put(block, 1, b)
+    put(block, 2, c)
+    put(block, 3, d)
+    put(block, 4, e)
+    put(block, 5, f)
+    put(block, 6, g)
+    put(block, 7, h)
+
+
+cdef void by_own_kernel(const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
+    """Go on with what the node's own kernel makes of what a step was given."""
+    cdef const own_kernel *own = <const own_kernel *>step.kernel
+    cdef const step_t *next = step + 1
+    cdef tile_view views[3]
+    cdef char *v = frame.made
+    cdef int n = 1
+    views[0] = tile_view(frame.given, 0, sizeof(float))
+    if step.operand >= 0:
+        views[n] = tile_view(operand_of(step, frame, i), 0, sizeof(float))
+        n += 1
+    views[n] = tile_view(v, 0, sizeof(float))
+    own.run(views, 1, STEP_ELEMENTS, own.state, frame.params + step.params, NULL, 0)
+    next.run(at(v, 0), at(v, 1), at(v, 2), at(v, 3), at(v, 4), at(v, 5), at(v, 6), at(v, 7), next,
+             frame, i)
+
+
 # --- Steps: formulas ------------------------------------------------------------------------------
 
 class StepFacts(NamedTuple):
@@ -420,6 +464,15 @@ cdef add_step(str formula, str dtype, tuple unit, bint blind, bint prepared, bin
     _functions[0][<int>number], _functions[1][<int>number] = run, raw
     _numbers[formula, dtype] = number
     STEPS[formula, dtype] = StepFacts(unit, bool(blind), bool(prepared), bool(rounds))
+
+
+cdef step_fn[MOST_NAMES] _pair_functions
+PAIRS = {}  # numbers of steps in pairs, by formula
+
+
+cdef add_pair_step(str formula, step_fn run):
+    _pair_functions[<int>len(PAIRS)] = run
+    PAIRS[formula] = len(PAIRS)
 
 
 include "register_steps.pxi"
@@ -491,12 +544,13 @@ cdef struct fused_state:
     block_slot blocks[MOST_BLOCKS]
     segment_t segments[MOST_STEPS]
     step_t steps[MOST_STEPS]
+    own_kernel own[MOST_STEPS]  # of steps with the same number
 
 
 cdef struct buffers_t:
     # Memory of one call; all of it is aligned.
     char slots[(MOST_SLOTS + MOST_OPERANDS) * SLOT + LINE]
-    char rows[MOST_OPERANDS * PART + LINE]
+    char rows[MOST_OPERANDS * PART + 2 * SLOT + LINE]
     char blocks[BLOCKS_BYTES + LINE]
 
 
@@ -508,6 +562,7 @@ cdef struct walk_t:
     char *blocks
     char *parts       # room for elements that do not fill vectors
     int flags
+    ptrdiff_t block   # elements that all segments compute before the next ones
 
 
 cdef void keep(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
@@ -525,8 +580,8 @@ cdef float as_float(const fused_state *state, int k, const char *element) noexce
     cdef vecf any = vf_set(0)
     memset(element_copies, 0, SLOT)
     memcpy(element_copies, element, state.operands[k].size)
-    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0)
-    steps[1] = step_t(keep, 1, 0, 0, 0, 0)
+    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL)
+    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL)
     frame.data[0], frame.data[1] = element_copies, <char *>found
     steps[0].run(any, any, any, any, any, any, any, any, steps, &frame, 0)
     return found[0]
@@ -540,17 +595,28 @@ cdef void repeat(const fused_state *state, int k, const char *element, char *slo
         put(slot, j, value)
 
 
-cdef inline void run_from(const step_t *first, frame_t *frame, ptrdiff_t i,
-                          ptrdiff_t end) noexcept nogil:
+cdef inline void run_at(const step_t *first, frame_t *frame, ptrdiff_t i) noexcept nogil:
     cdef vecf any = vf_set(0)
-    while i < end:
-        first.run(any, any, any, any, any, any, any, any, first, frame, i)
+    first.run(any, any, any, any, any, any, any, any, first, frame, i)
+
+
+cdef inline void run_steps(const step_t *first, frame_t *frame, ptrdiff_t i, ptrdiff_t end,
+                           ptrdiff_t head) noexcept nogil:
+    """Steps on vectors; elements before the first whole line, and those that do not fill the last
+    vectors, are computed together with some that are computed twice."""
+    if head:
+        run_at(first, frame, i)
+        i += head
+    while i + STEP_ELEMENTS <= end:
+        run_at(first, frame, i)
         i += STEP_ELEMENTS
+    if i < end:
+        run_at(first, frame, end - STEP_ELEMENTS)
 
 
 cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
                       ptrdiff_t n) noexcept nogil:
-    """A node's own kernel on a block."""
+    """A node's own kernel on a block; what later blocks read is prefetched here."""
     cdef tile_view views[MOST_INPUTS + 1]
     cdef const block_slot *slot
     cdef int k, place
@@ -559,6 +625,8 @@ cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
         if place < MOST_OPERANDS:
             views[k].col_stride = walk.row[place].col_stride
             views[k].data = walk.row[place].data + begin * views[k].col_stride
+            if walk.flags & TILE_PREFETCH_FAR and views[k].col_stride > 0 and k < segment.n_views - 1:
+                fetch(views[k].data, n * views[k].col_stride)
         else:
             slot = &walk.state.blocks[place - FIRST_BLOCK]
             views[k].col_stride, views[k].data = slot.size, walk.blocks + slot.offset
@@ -567,8 +635,8 @@ cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
                 walk.flags & segment.flags)
 
 
-cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n) noexcept nogil:
-    """All that a program does, on elements of the row that fill vectors."""
+cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n, ptrdiff_t head) noexcept nogil:
+    """All that a program does, on elements of the row, as many as vectors hold or more."""
     cdef const fused_state *state = walk.state
     cdef const segment_t *segment
     cdef int k
@@ -578,17 +646,9 @@ cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n) noexcept nogil:
     for k in range(state.n_segments):
         segment = &state.segments[k]
         if segment.first != NULL:
-            run_from(segment.first, &walk.frame, begin, begin + n)
+            run_steps(segment.first, &walk.frame, begin, begin + n, head)
         else:
             call_kernel(segment, walk, begin, n)
-
-
-cdef void run_blocks(walk_t *walk, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
-    cdef ptrdiff_t n
-    while begin < end:
-        n = min(walk.state.block, end - begin)
-        run_block(walk, begin, n)
-        begin += n
 
 
 cdef void copy_part(const tile_view *view, char *part, int size, ptrdiff_t row, ptrdiff_t rows,
@@ -633,6 +693,7 @@ cdef void run_part(const tile_view *views, const walk_t *told, ptrdiff_t row, pt
     cdef char *part
     cdef int k
     walk.flags &= ~TILE_STREAM
+    walk.frame.streams = False
     for k in range(state.n_operands):
         size = state.operands[k].size
         part = walk.parts + k * PART
@@ -646,7 +707,7 @@ cdef void run_part(const tile_view *views, const walk_t *told, ptrdiff_t row, pt
         else:
             walk.frame.data[k] = part
         walk.row[k].data, walk.row[k].col_stride = part, size
-    run_block(&walk, 0, STEP_ELEMENTS)
+    run_block(&walk, 0, STEP_ELEMENTS, 0)
     for k in range(state.n_operands):
         if state.operands[k].output:
             copy_part(&views[k], walk.parts + k * PART, state.operands[k].size, row, rows, col,
@@ -666,7 +727,7 @@ cdef inline bint in_place(const tile_view *views, const fused_state *state) noex
 cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
                   bint overlap) noexcept nogil:
     cdef const fused_state *state = walk.state
-    cdef ptrdiff_t whole, begin = 0
+    cdef ptrdiff_t n, begin = 0, head = 0
     cdef int k
     for k in range(state.n_operands):
         walk.row[k].data = views[k].data + row * views[k].row_stride
@@ -675,19 +736,40 @@ cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t
             walk.frame.data[k] = walk.row[k].data
         elif row == 0 or views[k].row_stride:
             repeat(state, k, walk.row[k].data, walk.frame.data[k])
-    if state.streams and cols >= 2 * STEP_ELEMENTS:
-        # What is streamed begins with a line.
-        begin = min(to_line(&views[state.program.inputs], row), cols)
-        if begin:
-            run_part(views, walk, row, 1, 0, begin, False)
-    whole = begin + (cols - begin) // STEP_ELEMENTS * STEP_ELEMENTS
-    run_blocks(walk, begin, whole)
-    if whole == cols:
+    if walk.frame.streams:  # what is streamed begins with a line
+        head = min(to_line(&views[state.program.inputs], row), cols)
+    if not overlap or cols < STEP_ELEMENTS + head:
+        run_apart(views, walk, row, cols, head)
         return
-    if overlap and cols >= STEP_ELEMENTS:
-        run_block(walk, cols - STEP_ELEMENTS, STEP_ELEMENTS)
-    else:
+    while begin < cols:
+        n = min(walk.block, cols - begin)
+        # What is left must fill vectors.
+        if begin + n < cols < begin + n + STEP_ELEMENTS:
+            n -= STEP_ELEMENTS
+        run_block(walk, begin, n, head)
+        begin += n
+        head = 0
+
+
+cdef void run_apart(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
+                    ptrdiff_t head) noexcept nogil:
+    """A row of which nothing may be computed twice."""
+    cdef ptrdiff_t n, begin = head
+    cdef ptrdiff_t whole = begin + (cols - begin) // STEP_ELEMENTS * STEP_ELEMENTS
+    if head:
+        run_part(views, walk, row, 1, 0, head, False)
+    while begin < whole:
+        n = min(walk.block, whole - begin)
+        run_block(walk, begin, n, 0)
+        begin += n
+    if whole < cols:
         run_part(views, walk, row, 1, whole, cols - whole, False)
+
+
+cdef bint is_worth_streaming(const tile_view *out, ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """Whether few lines are stored both past the cache and by way of it, which takes longest."""
+    return (rows == 1 or (<uintptr_t>out.data | <size_t>out.row_stride) % LINE == 0
+            or cols * out.col_stride >= STREAM_ROW)
 
 
 cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *told,
@@ -696,12 +778,15 @@ cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, con
     cdef char *slots = line_in(buffers.slots)
     cdef walk_t walk
     cdef const fused_state *state = <const fused_state *>told
-    cdef bint overlap = not state.streams and not in_place(views, state)
+    cdef bint overlap = not in_place(views, state)
     cdef ptrdiff_t row = 0, high
     cdef int k
     walk.state, walk.flags = state, flags
-    walk.parts, walk.blocks = line_in(buffers.rows), line_in(buffers.blocks)
+    walk.blocks = line_in(buffers.blocks)
+    walk.parts = line_in(buffers.rows)
     walk.frame.params = <const char *>params
+    walk.frame.given = walk.parts + MOST_OPERANDS * PART
+    walk.frame.made = walk.frame.given + SLOT
     for k in range(state.n_slots):
         walk.frame.data[MOST_OPERANDS + k] = slots + k * SLOT
     for k in range(state.n_operands):
@@ -709,6 +794,13 @@ cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, con
             walk.frame.data[k] = slots + (MOST_SLOTS + k) * SLOT
     if rows > 1 and one_row(views, state.n_operands, cols):
         cols, rows = cols * rows, 1
+    walk.frame.streams = state.streams and is_worth_streaming(&views[state.program.inputs], rows,
+                                                              cols)
+    if not walk.frame.streams:
+        walk.flags &= ~TILE_STREAM
+    walk.block = state.block
+    if flags & TILE_PREFETCH_FAR and state.n_blocks:
+        walk.block = min(<ptrdiff_t>FAR_BLOCK, state.block)
     if cols < STEP_ELEMENTS:
         high = STEP_ELEMENTS // cols
         while row < rows:
@@ -797,6 +889,8 @@ cdef class FusedKernel:
 cdef str described(tuple step):
     if step[0] == "call":
         return f"call {step[1].name} {' '.join(map(str, step[3]))}"
+    if step[0] == "pair":
+        return f"pair {step[1]} {step[3]} {step[4]}"
     return " ".join(map(str, step))
 
 
@@ -836,6 +930,11 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
         c.operand, c.size = max(place, 0), sizes.get(place, 0)
         c.other, c.other_size = max(other, 0), sizes.get(other, 0)
         places = [place, other]
+    elif action == "pair":
+        _, formula, _, c.params, place = step
+        c.run, c.instead = _pair_functions[<int>PAIRS[formula]], by_own_kernel
+        c.operand, c.size = place, sizes.get(place, 0)
+        places = [place]
     else:
         _, dtype, place, quiet = step
         c.operand, c.size = place, sizes.get(place, 0)
@@ -863,9 +962,8 @@ cdef int set_call(segment_t *segment, tuple step, str name) except -1:
     segment.n_views = len(places)
     for k, place in enumerate(places):
         segment.places[<int>k] = place
-        if place < MOST_OPERANDS and place >= 0:
-            segment.flags |= TILE_STREAM if k == len(places) - 1 else (
-                TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR)
+        if place < MOST_OPERANDS:
+            segment.flags |= TILE_STREAM if k == len(places) - 1 else TILE_PREFETCH_NEAR
     return 0
 
 
@@ -912,7 +1010,8 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     steps : tuple of tuple
         ``("load", dtype, place, quiet)``, ``("store", dtype, place, False)``,
         ``("prefetch", dtype, place, False)``, ``("formula", name, dtype, raw, params, place,
-        other)``, or ``("call", kernel, params, places)`` of a kernel on a block.  Places are those
+        other)``, ``("pair", name, kernel, params, place)`` of a formula in pairs of vectors, or
+        ``("call", kernel, params, places)`` of a kernel on a block.  Places are those
         of operands, of slots, or of slots of blocks (`limits` says where they begin); params:
         bytes to the node's numbers; raw: whether nothing tells NaNs of the result apart; quiet:
         whether something does, so that signaling NaNs become quiet.
@@ -954,8 +1053,8 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     for step in steps:
         if step[0] in ("load", "store") and not FIRST_SLOT <= step[2] < FIRST_BLOCK:
             pairs &= step[1] == "bfloat16"
-        elif step[0] == "formula":
-            for place in step[5:]:
+        elif step[0] in ("formula", "pair"):
+            for place in step[5 if step[0] == "formula" else 4:]:
                 pairs &= sizes.get(place, 0) == 0
     state.pairs = pairs
     for step in steps:
@@ -973,6 +1072,10 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
             state.n_segments += 1
             segment.first = &state.steps[used]
         place = set_step(&state.steps[used], step, sizes, pairs, streams)
+        if step[0] == "pair":
+            state.own[used].run = <tile_kernel><size_t>step[2].fn
+            state.own[used].state = <const void *><size_t>step[2].state
+            state.steps[used].kernel = &state.own[used]
         state.n_slots = max(state.n_slots, place - FIRST_SLOT + 1)
         used += 1
     state.steps[used].run = finish_block

@@ -478,10 +478,46 @@ def casts(step_form: Any) -> Iterator[Step]:
         yield Step("cast", dtype, 1, step_form("same"), finish, finish, finish != "as_it_is")
 
 
+def pair_step(record: Any) -> str:
+    """A step that computes in pairs of vectors; exceptional results are left to the node's own kernel."""
+    name, two = record.name, len(record.inputs) == 2
+    zeros = "r.low" if record.vectors.has_zeros else "a"
+    given = as_pairs(record, "a", "b")
+    pair = function(
+        f"cdef inline vecf {name}_pair(vecf a{', vecf b' if two else ''}, const double *p, track_t *track)",
+        [
+            f"cdef pair_t r = activations.{name}[pair_t]({given}, p)",
+            f"return tracked(track, pair_rounded(r, vf_is_nonzero({zeros})))",
+        ],
+    )
+    body = [
+        "cdef const double *p = numbers_of(step, frame)",
+        "cdef const step_t *next = step + 1",
+        "cdef track_t track = track_init(0)",
+        "cdef vecf last",
+        *(["cdef const char *y = operand_of(step, frame, i)"] if two else []),
+        "spread(a, b, c, d, e, f, g, h, frame.given)",
+    ]
+    for k, r in enumerate(REGISTERS):
+        other = f", at(y, {k})" if two else ""
+        body.append(f"{r} = vf_complete({name}_pair({r}{other}, p, &track))")
+        body.append("track_finite(&track, last, track.last)" if k % 2 else "last = track.last")
+    body += [
+        "if is_range_exceptional(&track, FLOAT_DOMAIN):",
+        "    step.instead(step, frame, i)",
+        "    return",
+        f"next.run({', '.join(REGISTERS)}, next, frame, i)",
+    ]
+    return pair + function(f"cdef void {name}_pair_step({SIGNATURE})", body)
+
+
 def register_steps(records: Iterable[Any], step_form: Any) -> str:
     """All steps, and the lines that enter them into the table."""
     text, table, steps = [], [], []
     for record in records:
+        if record.vectors and record.vectors.direct_f32:
+            text.append(pair_step(record))
+            table.append(f'add_pair_step("{record.name}", {record.name}_pair_step)')
         if record.steps:
             steps += steps_of(record)
     for step in (*steps, *casts(step_form)):

@@ -267,6 +267,8 @@ def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tup
         return None
     dtype = result if result in HALVES else "float32"
     facts = _library().STEPS.get((kernel.formula, dtype))
+    if {*inputs, out, result} == {"float32"} and kernel.formula in _library().PAIRS:
+        return kernel.formula, "pair"
     if facts is None or (out == "bool") != (result == "bool"):
         return None
     if dtype in HALVES and any(part.params[k] not in (1, -1) for k in facts.unit):
@@ -286,8 +288,7 @@ def _runs(forms: Sequence[tuple[str, str] | None], far: bool) -> list[bool]:
         end = begin
         while end < len(forms) and forms[end]:
             end += 1
-        whole = begin == 0 and end == len(forms)
-        if end > begin and (whole or end - begin > 1) and (far or _pays(forms[begin:end])):
+        if end > begin and (far or _pays(forms[begin:end])):
             found[begin:end] = [True] * (end - begin)
         begin = end + 1
     return found
@@ -306,7 +307,9 @@ def _pays(forms: Sequence[tuple[str, str] | None]) -> bool:
 
 def _is_blind(part: Part, form: tuple[str, str] | None) -> bool:
     """Whether results do not tell NaNs of operands apart: those of most kernels are canonical."""
-    facts = _library().STEPS.get(form or (part.kernel.formula, "float32"))
+    if form is None or form[1] == "pair":
+        form = part.kernel.formula, "float32"
+    facts = _library().STEPS.get(form)
     return part.kernel.formula != "cast" and (facts is None or facts.blind)
 
 
@@ -345,6 +348,7 @@ class _Writer:
         self._free_slots: list[int] = []
         self._slots: dict[int, int] = {}
         self._free_blocks: list[int] = []
+        self._freed: list[int] = []  # by this group: what it reads it does not write over
         self._block_of: dict[int, int] = {}  # where a value lies for other blocks of steps
         self._unpacked: list[tuple[str, int, int]] = []  # results that go to rows with gaps
         self._held: int | None = None  # the place whose value is in the registers
@@ -400,6 +404,8 @@ class _Writer:
             self._copy(dtype, block, number)
             self._free_blocks.append(block)
         self._unpacked = []
+        self._free_blocks += self._freed
+        self._freed = []
         for place in dict.fromkeys(place for part in parts for place in part.inputs):
             one = self._places[place]
             if place in self._reads and one.layout == "strided" and place not in self._block_of:
@@ -430,9 +436,13 @@ class _Writer:
         if inputs and self._is_waited_for(inputs[0]):
             self._spill(inputs[0])
         others = [self._source(place) for place in inputs[1:]] + [-1, -1]
-        params = self._take_numbers(part, dtype * _library().STEPS[form].prepared)
-        raw = target not in self._told_apart
-        self.steps.append(("formula", formula, dtype, raw, params, others[0], others[1]))
+        if dtype == "pair":
+            params = self._take_numbers(part, "")
+            self.steps.append(("pair", formula, part.kernel, params, others[0]))
+        else:
+            params = self._take_numbers(part, dtype * _library().STEPS[form].prepared)
+            raw = target not in self._told_apart
+            self.steps.append(("formula", formula, dtype, raw, params, others[0], others[1]))
         if out != result:
             self.steps.append(("formula", "cast", out, False, 0, -1, -1))
         self._held = target
@@ -580,7 +590,7 @@ class _Writer:
             self._waiting[place] -= 1
         for place in set(places):
             if not self._waiting[place] and place in self._block_of:
-                self._free_blocks.append(self._block_of.pop(place))
+                self._freed.append(self._block_of.pop(place))
 
     def _take_numbers(self, part: Part, prepared: str) -> int:
         """Room for the numbers of a part; where it begins."""

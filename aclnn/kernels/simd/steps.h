@@ -28,12 +28,16 @@ struct step {
     int operand, other; /* places in `data` of what the step reads besides the vectors, or writes */
     int size, other_size; /* bytes of their elements; 0: the same 8 vectors whatever the index */
     int params; /* bytes from the program's parameters to those of the node */
+    const void *kernel; /* the node's own, for results that the step leaves to it; NULL of most */
+    void (*instead)(const step_t *, frame_t *, ptrdiff_t);
 };
 
 /* Of one call of a kernel, and a row of its tile. */
 struct frame {
     const char *params;
     char *data[FRAME_OPERANDS];
+    int streams; /* whether steps that stream do */
+    char *given, *made; /* what a step was given, and what the node's own kernel makes of it instead */
 };
 
 /* A result that is complete before the next one is begun: with sixteen registers there is no room for both. */

@@ -24,9 +24,14 @@ cdef extern from "simd/steps.h" nogil:
         int size
         int other_size
         int params
+        const void *kernel
+        void (*instead)(const step_t *, frame_t *, ptrdiff_t) noexcept nogil
     ctypedef struct frame_t:
         const char *params
         char *data[48]
+        bint streams
+        char *given
+        char *made
     vecf vf_complete(vecf) noexcept
     vecf vf_canonical(vecf) noexcept
     vecf vf_quiet(vecf) noexcept
