@@ -71,7 +71,7 @@ cdef enum:
     MOST_BLOCKS = 16    # of values that lie in memory between segments
     MOST_STEPS = 128
     BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
-    MOST_BLOCK = 4096     # elements
+    MOST_BLOCK = 8192     # elements
     FAR_BLOCK = 1024      # where they are prefetched, so that this and computing take turns
     STREAM_ROW = 32768    # bytes of a row that is worth streaming where it begins with no line
     PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
@@ -614,7 +614,7 @@ cdef inline void run_steps(const step_t *first, frame_t *frame, ptrdiff_t i, ptr
         run_at(first, frame, end - STEP_ELEMENTS)
 
 
-cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
+cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin, ptrdiff_t rows,
                       ptrdiff_t n) noexcept nogil:
     """A node's own kernel on a block; what later blocks read is prefetched here."""
     cdef tile_view views[MOST_INPUTS + 1]
@@ -623,16 +623,62 @@ cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
     for k in range(segment.n_views):
         place = segment.places[k]
         if place < MOST_OPERANDS:
-            views[k].col_stride = walk.row[place].col_stride
-            views[k].data = walk.row[place].data + begin * views[k].col_stride
+            views[k] = walk.row[place]
+            views[k].data += begin * views[k].col_stride
             if walk.flags & TILE_PREFETCH_FAR and views[k].col_stride > 0 and k < segment.n_views - 1:
-                fetch(views[k].data, n * views[k].col_stride)
+                fetch(views[k].data, rows * n * views[k].col_stride)
         else:
             slot = &walk.state.blocks[place - FIRST_BLOCK]
-            views[k].col_stride, views[k].data = slot.size, walk.blocks + slot.offset
-        views[k].row_stride = 0
-    segment.run(views, 1, n, segment.state, walk.frame.params + segment.params, NULL,
+            views[k] = tile_view(walk.blocks + slot.offset, n * slot.size, slot.size)
+    segment.run(views, rows, n, segment.state, walk.frame.params + segment.params, NULL,
                 walk.flags & segment.flags)
+
+
+cdef inline void place_blocks(walk_t *walk, ptrdiff_t begin) noexcept nogil:
+    """Have steps find slots of blocks, whose first element is that of the row that `begin` says."""
+    cdef const block_slot *slot
+    cdef int k
+    for k in range(walk.state.n_blocks):
+        slot = &walk.state.blocks[k]
+        walk.frame.data[FIRST_BLOCK + k] = walk.blocks + slot.offset - begin * slot.size
+
+
+cdef void place_row(const tile_view *views, walk_t *walk, ptrdiff_t row,
+                    bint first) noexcept nogil:
+    """Go to a row."""
+    cdef const fused_state *state = walk.state
+    cdef int k
+    for k in range(state.n_operands):
+        walk.row[k] = views[k]
+        walk.row[k].data += row * views[k].row_stride
+        if state.operands[k].load == NULL:
+            walk.frame.data[k] = walk.row[k].data
+        elif first or views[k].row_stride:
+            repeat(state, k, walk.row[k].data, walk.frame.data[k])
+
+
+cdef inline ptrdiff_t head_of(const walk_t *walk, ptrdiff_t cols) noexcept nogil:
+    """Elements of the row before the first line that is streamed."""
+    return min(to_line(&walk.row[walk.state.program.inputs], 0), cols) if walk.frame.streams else 0
+
+
+cdef void run_rows(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t rows,
+                   ptrdiff_t cols) noexcept nogil:
+    """Several rows at a time, as many as slots of blocks hold: calls take as long to begin as some
+    hundred elements."""
+    cdef const segment_t *segment
+    cdef ptrdiff_t j
+    cdef int k
+    for k in range(walk.state.n_segments):
+        segment = &walk.state.segments[k]
+        if segment.first == NULL:
+            place_row(views, walk, row, False)
+            call_kernel(segment, walk, 0, rows, cols)
+            continue
+        for j in range(rows):
+            place_row(views, walk, row + j, row == 0)
+            place_blocks(walk, -j * cols)
+            run_steps(segment.first, &walk.frame, 0, cols, head_of(walk, cols))
 
 
 cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n, ptrdiff_t head) noexcept nogil:
@@ -640,15 +686,13 @@ cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n, ptrdiff_t head) 
     cdef const fused_state *state = walk.state
     cdef const segment_t *segment
     cdef int k
-    for k in range(state.n_blocks):
-        walk.frame.data[FIRST_BLOCK + k] = (
-            walk.blocks + state.blocks[k].offset - begin * state.blocks[k].size)
+    place_blocks(walk, begin)
     for k in range(state.n_segments):
         segment = &state.segments[k]
         if segment.first != NULL:
             run_steps(segment.first, &walk.frame, begin, begin + n, head)
         else:
-            call_kernel(segment, walk, begin, n)
+            call_kernel(segment, walk, begin, 1, n)
 
 
 cdef void copy_part(const tile_view *view, char *part, int size, ptrdiff_t row, ptrdiff_t rows,
@@ -726,18 +770,9 @@ cdef inline bint in_place(const tile_view *views, const fused_state *state) noex
 
 cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
                   bint overlap) noexcept nogil:
-    cdef const fused_state *state = walk.state
-    cdef ptrdiff_t n, begin = 0, head = 0
-    cdef int k
-    for k in range(state.n_operands):
-        walk.row[k].data = views[k].data + row * views[k].row_stride
-        walk.row[k].col_stride = views[k].col_stride
-        if state.operands[k].load == NULL:
-            walk.frame.data[k] = walk.row[k].data
-        elif row == 0 or views[k].row_stride:
-            repeat(state, k, walk.row[k].data, walk.frame.data[k])
-    if walk.frame.streams:  # what is streamed begins with a line
-        head = min(to_line(&views[state.program.inputs], row), cols)
+    cdef ptrdiff_t n, head, begin = 0
+    place_row(views, walk, row, row == 0)
+    head = head_of(walk, cols)
     if not overlap or cols < STEP_ELEMENTS + head:
         run_apart(views, walk, row, cols, head)
         return
@@ -807,9 +842,13 @@ cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, con
             run_part(views, &walk, row, min(high, rows - row), 0, cols, True)
             row += high
         return
+    high = walk.block // cols if overlap and state.n_blocks and cols >= 2 * STEP_ELEMENTS else 1
     while row < rows:
-        run_row(views, &walk, row, cols, overlap)
-        row += 1
+        if high > 1:
+            run_rows(views, &walk, row, min(high, rows - row), cols)
+        else:
+            run_row(views, &walk, row, cols, overlap)
+        row += max(<ptrdiff_t>1, high)
 
 
 cdef void prepare_fused(void *params, const void *told, const kernel_number *numbers,

@@ -195,9 +195,6 @@ def _program(step: Step, begin: int, kernels: Sequence[Any]) -> Call | None:
     ]
     places = {p: _place_of(operands[p]) for part in parts for p in (*part.inputs, part.output)}
     far = any(op.flags & TILE_PREFETCH_FAR for op in ops)
-    made = {part.output for part in parts}
-    if not any(_runs([_form(part, places, made) for part in parts], far)):
-        return None
     streams = all(op.flags & TILE_STREAM for op in ops if op.operands[-1] in kept)
     fused = fuse(parts, places, kept, far=far, streams=streams)
     if fused is None or any(

@@ -25,9 +25,10 @@ from graph.runtime.abi cimport (
 )
 
 from ..attrs import Argument
+from ..lower.tiling import count_tiles
 from ..verify.schedule import check_schedule
 from ._scheduler import run_address
-from .calls import calls_of
+from .calls import calls_of, tile_of
 
 cdef program_run_fn program_run = <program_run_fn><uintptr_t>run_address()
 
@@ -131,9 +132,10 @@ cdef class Program:
         c.ndim = len(step.shape)
         for d in range(c.ndim):
             c.shape[d] = step.shape[d]
-        c.tile_rows = step.tile_rows
-        c.tile_cols = step.tile_cols
+        c.tile_rows, c.tile_cols = tile_of(step, calls)
         c.n_tiles = step.n_tiles
+        if (c.tile_rows, c.tile_cols) != (step.tile_rows, step.tile_cols):
+            c.n_tiles = count_tiles(step.shape, c.tile_rows, c.tile_cols)
         c.parallel_from = step.parallel_from
         c.operands = <program_operand *>zeroed(len(step.operands), sizeof(program_operand))
         c.n_operands = len(step.operands)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .abi import SCRATCH
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -36,6 +38,43 @@ class Call:
     def of(op: Any, kernel: Any) -> Call:
         """The call of one op."""
         return Call((op.node,), kernel, op.operands, op.outputs, op.flags, op.params, op.scratch)
+
+
+# How many times as large as its own a step's tiles are where nothing of it lives in tiles any more.
+LARGER = 4
+
+
+def tile_of(step: Any, calls: Sequence[Call]) -> tuple[int, int]:
+    """The rows and columns of a step's tiles.
+
+    Tiles are small so that intermediates stay in the nearest cache; calls that keep these to themselves
+    get larger ones.
+
+    Parameters
+    ----------
+    step : Step
+    calls : sequence of Call
+        Of the step.
+
+    Returns
+    -------
+    tuple of (int, int)
+    """
+    rows, cols = step.tile_rows, step.tile_cols
+    if step.is_call or len(calls) == len(step.ops) or _in_tiles(step, calls):
+        return rows, cols
+    *_, all_rows, all_cols = step.shape
+    if cols < all_cols or all_rows == 1:
+        return rows, min(all_cols, LARGER * cols)
+    return min(all_rows, LARGER * rows), cols
+
+
+def _in_tiles(step: Any, calls: Sequence[Call]) -> bool:
+    """Whether some operand of calls lies in tiles, or some call has memory of its own there."""
+    return any(
+        call.scratch >= 0 or any(step.operands[place].base == SCRATCH for place in call.operands)
+        for call in calls
+    )
 
 
 def calls_of(step: Any, kernels: Sequence[Any]) -> list[Call]:
