@@ -9,7 +9,7 @@ This file is compiled once for each instruction set whose calling convention pas
 registers, each time into a module of its own.
 """
 
-from libc.stdint cimport PTRDIFF_MAX, uint32_t, uintptr_t
+from libc.stdint cimport PTRDIFF_MAX, uint16_t, uint32_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
@@ -17,13 +17,25 @@ from typing import NamedTuple
 
 cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
 cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: as above
+from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS
 from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked  # no-cython-lint: as above
 from aclnn.kernels.simd.forms cimport pair_exactly, pair_rounded  # no-cython-lint: as above
-from aclnn.kernels.simd.loop_args cimport BF16, F16, elem_type, params_t
+from aclnn.kernels.recompute cimport enqueue_found, pending_t, recompute_pending
+from aclnn.kernels.simd.loop_args cimport (
+    BF16,
+    F16,
+    MASKS_TOGETHER,
+    ZEROS_UNKNOWN,
+    elem_type,
+    hints_t,
+    loop_args,
+    params_t,
+    simd_loop,
+)
 from aclnn.kernels.simd.steps cimport *  # no-cython-lint: as above
 from aclnn.kernels.simd.track cimport *  # no-cython-lint: as above
 from aclnn.kernels.simd.vector cimport (
@@ -72,7 +84,7 @@ cdef enum:
     MOST_STEPS = 128
     BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
     MOST_BLOCK = 8192     # elements
-    FAR_BLOCK = 1024      # where they are prefetched, so that this and computing take turns
+    FAR_BLOCK = 2048      # where they are fetched, so that this and computing take turns
     STREAM_ROW = 32768    # bytes of a row that is worth streaming where it begins with no line
     PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
     FAR_AHEAD = 4096    # bytes from what is read to what is prefetched
@@ -435,6 +447,77 @@ cdef void by_own_kernel(const step_t *step, frame_t *frame, ptrdiff_t i) noexcep
              frame, i)
 
 
+# --- Steps that compute in memory -----------------------------------------------------------------
+#
+# Formulas of many operations take registers of their own: their vectors are stored into a block in
+# the nearest cache, and the fast path of the node's kernel computes that.
+
+cdef inline loop_args args_of(const step_t *step, const frame_t *frame, ptrdiff_t i, hints_t *hints,
+                              uint16_t *hard) noexcept nogil:
+    """What a fast path is called with."""
+    cdef loop_args args
+    args.a = args.b = frame.given
+    if step.operand >= 0:
+        args.b = operand_of(step, frame, i)
+    hints.zeros, hints.outside = ZEROS_UNKNOWN, 0
+    args.out, args.n, args.hints, args.hard = frame.made, STEP_ELEMENTS, hints, hard
+    args.params = <const params_t *>numbers_of(step, frame)
+    args.stream = args.prefetch = 0
+    args.staging = args.staged_target = NULL
+    return args
+
+
+cdef void compute_open(const step_t *step, const loop_args *args, int found) noexcept nogil:
+    """Results that a fast path leaves open."""
+    cdef pending_t pending
+    pending.state, pending.params = <const compute_state *>step.kernel, args.params
+    pending.target, pending.size = args.out, pending.state.result_size
+    pending.recast, pending.count = False, 0
+    enqueue_found(args, found, &pending)
+    recompute_pending(&pending)
+
+
+cdef inline void run_path(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
+                          const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
+    cdef hints_t hints
+    cdef uint16_t[8 + MASKS_TOGETHER] hard
+    cdef loop_args args
+    cdef int found
+    spread(a, b, c, d, e, f, g, h, frame.given)
+    args = args_of(step, frame, i, &hints, hard)
+    memset(hard, 0, sizeof(hard))
+    found = step.path(&args)
+    if found:
+        compute_open(step, &args, found)
+
+
+cdef void path_f32(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
+                   const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
+    cdef const step_t *next = step + 1
+    cdef const char *v = frame.made
+    run_path(a, b, c, d, e, f, g, h, step, frame, i)
+    next.run(at(v, 0), at(v, 1), at(v, 2), at(v, 3), at(v, 4), at(v, 5), at(v, 6), at(v, 7), next,
+             frame, i)
+
+
+cdef void path_f16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
+                   const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
+    cdef const step_t *next = step + 1
+    cdef const char *v = frame.made
+    run_path(a, b, c, d, e, f, g, h, step, frame, i)
+    next.run(f16_at(v, 0), f16_at(v, 1), f16_at(v, 2), f16_at(v, 3), f16_at(v, 4), f16_at(v, 5),
+             f16_at(v, 6), f16_at(v, 7), next, frame, i)
+
+
+cdef void path_bf16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
+                    const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
+    cdef const step_t *next = step + 1
+    cdef const char *v = frame.made
+    run_path(a, b, c, d, e, f, g, h, step, frame, i)
+    next.run(bf16_at(v, 0), bf16_at(v, 1), bf16_at(v, 2), bf16_at(v, 3), bf16_at(v, 4),
+             bf16_at(v, 5), bf16_at(v, 6), bf16_at(v, 7), next, frame, i)
+
+
 # --- Steps: formulas ------------------------------------------------------------------------------
 
 class StepFacts(NamedTuple):
@@ -580,8 +663,8 @@ cdef float as_float(const fused_state *state, int k, const char *element) noexce
     cdef vecf any = vf_set(0)
     memset(element_copies, 0, SLOT)
     memcpy(element_copies, element, state.operands[k].size)
-    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL)
-    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL)
+    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL, NULL)
+    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL, NULL)
     frame.data[0], frame.data[1] = element_copies, <char *>found
     steps[0].run(any, any, any, any, any, any, any, any, steps, &frame, 0)
     return found[0]
@@ -616,7 +699,7 @@ cdef inline void run_steps(const step_t *first, frame_t *frame, ptrdiff_t i, ptr
 
 cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin, ptrdiff_t rows,
                       ptrdiff_t n) noexcept nogil:
-    """A node's own kernel on a block; what later blocks read is prefetched here."""
+    """A node's own kernel on a block.  Slots seem to be rows that repeat, which nobody prefetches."""
     cdef tile_view views[MOST_INPUTS + 1]
     cdef const block_slot *slot
     cdef int k, place
@@ -625,11 +708,11 @@ cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin, p
         if place < MOST_OPERANDS:
             views[k] = walk.row[place]
             views[k].data += begin * views[k].col_stride
-            if walk.flags & TILE_PREFETCH_FAR and views[k].col_stride > 0 and k < segment.n_views - 1:
-                fetch(views[k].data, rows * n * views[k].col_stride)
         else:
             slot = &walk.state.blocks[place - FIRST_BLOCK]
             views[k] = tile_view(walk.blocks + slot.offset, n * slot.size, slot.size)
+            if rows == 1 and k < segment.n_views - 1:
+                views[k].row_stride = 0
     segment.run(views, rows, n, segment.state, walk.frame.params + segment.params, NULL,
                 walk.flags & segment.flags)
 
@@ -768,6 +851,19 @@ cdef inline bint in_place(const tile_view *views, const fused_state *state) noex
     return False
 
 
+cdef void fetch_block(const walk_t *walk, ptrdiff_t begin, ptrdiff_t n) noexcept nogil:
+    """Have what the next block reads fetched while this one computes."""
+    cdef const tile_view *row
+    cdef ptrdiff_t j
+    cdef int k
+    for k in range(walk.state.program.inputs):
+        row = &walk.row[k]
+        j = 0
+        while row.col_stride > 0 and j < n * row.col_stride:
+            prefetch(<const char *>(<uintptr_t>row.data + <uintptr_t>(begin * row.col_stride + j)))
+            j += LINE
+
+
 cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
                   bint overlap) noexcept nogil:
     cdef ptrdiff_t n, head, begin = 0
@@ -781,6 +877,8 @@ cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t
         # What is left must fill vectors.
         if begin + n < cols < begin + n + STEP_ELEMENTS:
             n -= STEP_ELEMENTS
+        if walk.flags & TILE_PREFETCH_FAR and walk.state.n_blocks:
+            fetch_block(walk, begin + n, n)
         run_block(walk, begin, n, head)
         begin += n
         head = 0
@@ -928,6 +1026,8 @@ cdef class FusedKernel:
 cdef str described(tuple step):
     if step[0] == "call":
         return f"call {step[1].name} {' '.join(map(str, step[3]))}"
+    if step[0] == "path":
+        return f"path {step[1].name} {step[2]} {step[3]}"
     if step[0] == "pair":
         return f"pair {step[1]} {step[3]} {step[4]}"
     return " ".join(map(str, step))
@@ -969,6 +1069,12 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
         c.operand, c.size = max(place, 0), sizes.get(place, 0)
         c.other, c.other_size = max(other, 0), sizes.get(other, 0)
         places = [place, other]
+    elif action == "path":
+        _, ref, c.params, place, dtype = step
+        c.run = path_f32 if dtype == "float32" else path_f16 if dtype == "float16" else path_bf16
+        c.kernel, c.path = <const void *><size_t>ref.state, <simd_loop><size_t>ref.path
+        c.operand, c.size = place, sizes.get(place, 0)
+        places = [place]
     elif action == "pair":
         _, formula, _, c.params, place = step
         c.run, c.instead = _pair_functions[<int>PAIRS[formula]], by_own_kernel
@@ -1002,7 +1108,8 @@ cdef int set_call(segment_t *segment, tuple step, str name) except -1:
     for k, place in enumerate(places):
         segment.places[<int>k] = place
         if place < MOST_OPERANDS:
-            segment.flags |= TILE_STREAM if k == len(places) - 1 else TILE_PREFETCH_NEAR
+            segment.flags |= TILE_STREAM if k == len(places) - 1 else (
+                TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR)
     return 0
 
 
@@ -1092,8 +1199,8 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     for step in steps:
         if step[0] in ("load", "store") and not FIRST_SLOT <= step[2] < FIRST_BLOCK:
             pairs &= step[1] == "bfloat16"
-        elif step[0] in ("formula", "pair"):
-            for place in step[5 if step[0] == "formula" else 4:]:
+        elif step[0] in ("formula", "pair", "path"):
+            for place in step[5:] if step[0] == "formula" else step[3 if step[0] == "path" else 4:][:1]:
                 pairs &= sizes.get(place, 0) == 0
     state.pairs = pairs
     for step in steps:

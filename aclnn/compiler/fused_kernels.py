@@ -266,6 +266,8 @@ def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tup
     facts = _library().STEPS.get((kernel.formula, dtype))
     if {*inputs, out, result} == {"float32"} and kernel.formula in _library().PAIRS:
         return kernel.formula, "pair"
+    if facts is None and kernel.path and {*inputs, out, result} == {"float32"}:
+        return kernel.formula, "path"
     if facts is None or (out == "bool") != (result == "bool"):
         return None
     if dtype in HALVES and any(part.params[k] not in (1, -1) for k in facts.unit):
@@ -277,15 +279,29 @@ def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tup
     return kernel.formula, dtype
 
 
+def _of_floats(kernel: Any) -> Any:
+    """The kernel that computes the same results from floats."""
+    *inputs, out = kernel.dtypes
+    if set(inputs) == {"float32"}:
+        return kernel
+    return isa.kernels().compute_kernel(
+        kernel.formula, ("float32",) * len(inputs), out, kernel.result, "float32"
+    )
+
+
 def _runs(forms: Sequence[tuple[str, str] | None], far: bool) -> list[bool]:
-    """Which parts run on registers: those of long enough runs, or all of a short program."""
+    """Which parts run on registers: runs that take less time there than calls on blocks.
+
+    Where memory bounds and no part is a call, all do: loads and stores overlap with computing.
+    """
     found = [False] * len(forms)
     begin = 0
     while begin < len(forms):
         end = begin
         while end < len(forms) and forms[end]:
             end += 1
-        if end > begin and (far or _pays(forms[begin:end])):
+        whole = begin == 0 and end == len(forms)
+        if end > begin and ((far and whole) or _pays(forms[begin:end])):
             found[begin:end] = [True] * (end - begin)
         begin = end + 1
     return found
@@ -304,7 +320,7 @@ def _pays(forms: Sequence[tuple[str, str] | None]) -> bool:
 
 def _is_blind(part: Part, form: tuple[str, str] | None) -> bool:
     """Whether results do not tell NaNs of operands apart: those of most kernels are canonical."""
-    if form is None or form[1] == "pair":
+    if form is None or form[1] in ("pair", "path"):
         form = part.kernel.formula, "float32"
     facts = _library().STEPS.get(form)
     return part.kernel.formula != "cast" and (facts is None or facts.blind)
@@ -433,7 +449,11 @@ class _Writer:
         if inputs and self._is_waited_for(inputs[0]):
             self._spill(inputs[0])
         others = [self._source(place) for place in inputs[1:]] + [-1, -1]
-        if dtype == "pair":
+        if dtype == "path":
+            own = _of_floats(part.kernel)
+            params = self._take_numbers(part._replace(kernel=own), "")
+            self.steps.append(("path", own, params, others[0], result))
+        elif dtype == "pair":
             params = self._take_numbers(part, "")
             self.steps.append(("pair", formula, part.kernel, params, others[0]))
         else:

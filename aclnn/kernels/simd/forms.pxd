@@ -21,12 +21,15 @@ from aclnn.kernels.simd.loop_args cimport (
     F16,
     F32,
     HARD_TO_ROUND,
+    PREFETCH_A,
+    PREFETCH_B,
+    PREFETCH_FAR,
     STAGED,
     elem_type,
     loop_args,
 )
 from aclnn.kernels.simd.loops cimport VECTOR_BYTES, any_hard, is_staged, store_staged
-from aclnn.kernels.simd.operands cimport NEAR_AHEAD
+from aclnn.kernels.simd.operands cimport FAR_AHEAD, NEAR_AHEAD
 from aclnn.kernels.simd.track cimport domain_t
 from aclnn.kernels.simd.vector cimport (
     LANES,
@@ -70,8 +73,13 @@ cdef inline ptrdiff_t vectors_of(ptrdiff_t n) noexcept nogil:
     return (n + LANES - 1) // LANES
 
 
+cdef inline void prefetch_from(const char *p, ptrdiff_t ahead) noexcept nogil:
+    """As an integer: what is ahead may lie behind the array, and is not accessed."""
+    prefetch(<const char *>(<uintptr_t>p + <uintptr_t>ahead))
+
+
 cdef inline const char *as_floats(const char *source, elem_type read, ptrdiff_t n,
-                                  float *buffer) noexcept nogil:
+                                  float *buffer, ptrdiff_t ahead) noexcept nogil:
     """Elements where they are if they fill vectors of floats; else converted and filled up."""
     cdef ptrdiff_t i = 0
     cdef char rest[4 * CHUNK]
@@ -82,14 +90,11 @@ cdef inline const char *as_floats(const char *source, elem_type read, ptrdiff_t 
         memcpy(rest, source, n * size_of(read))
         source = rest
     while i < n:
+        if ahead:
+            prefetch_from(source + i * size_of(read), ahead)
         vf_store(buffer + i, load_as_f32(read, source + i * size_of(read)))
         i += LANES
     return <const char *>buffer
-
-
-cdef inline void prefetch_from(const char *p, ptrdiff_t ahead) noexcept nogil:
-    """As an integer: what is ahead may lie behind the array, and is not accessed."""
-    prefetch(<const char *>(<uintptr_t>p + <uintptr_t>ahead))
 
 
 cdef inline void run_chunk(form_loop form, elem_type read, const loop_args *args, ptrdiff_t begin,
@@ -98,10 +103,12 @@ cdef inline void run_chunk(form_loop form, elem_type read, const loop_args *args
     cdef float a[CHUNK]
     cdef float b[CHUNK]
     cdef ptrdiff_t offset = begin * size_of(read)
-    cdef const char *first = as_floats(args.a + offset, read, n, a)
+    cdef ptrdiff_t far = FAR_AHEAD if args.prefetch & PREFETCH_FAR else NEAR_AHEAD
+    cdef const char *first = as_floats(args.a + offset, read, n, a,
+                                       far if args.prefetch & PREFETCH_A else 0)
     cdef const char *second = first
     if args.a != args.b:
-        second = as_floats(args.b + offset, read, n, b)
+        second = as_floats(args.b + offset, read, n, b, far if args.prefetch & PREFETCH_B else 0)
     form(first, second, <char *>results, vectors_of(n), <const double *>args.params,
          args.hard + begin // LANES, False, 0)
 

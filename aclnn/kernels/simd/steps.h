@@ -12,6 +12,7 @@
 
 #include "simd.h"
 #include "simd/leaky_relu.h"
+#include "simd/loop_args.h"
 #include "vector_math.h"
 
 enum { FRAME_OPERANDS = 48 };
@@ -30,6 +31,7 @@ struct step {
     int params; /* bytes from the program's parameters to those of the node */
     const void *kernel; /* the node's own, for results that the step leaves to it; NULL of most */
     void (*instead)(const step_t *, frame_t *, ptrdiff_t);
+    int (*path)(const loop_args *); /* computes blocks in memory */
 };
 
 /* Of one call of a kernel, and a row of its tile. */

@@ -6,7 +6,7 @@ compiler makes a jump.  Numbers in half precision are floats here; a step that g
 
 from libc.stdint cimport uint32_t
 
-from aclnn.kernels.simd.loop_args cimport elem_type, params_t
+from aclnn.kernels.simd.loop_args cimport elem_type, params_t, simd_loop
 from aclnn.kernels.simd.vector cimport mask_t, vecf, veci
 
 cdef extern from "simd/steps.h" nogil:
@@ -26,6 +26,7 @@ cdef extern from "simd/steps.h" nogil:
         int params
         const void *kernel
         void (*instead)(const step_t *, frame_t *, ptrdiff_t) noexcept nogil
+        simd_loop path
     ctypedef struct frame_t:
         const char *params
         char *data[48]
