@@ -699,7 +699,7 @@ cdef inline void run_steps(const step_t *first, frame_t *frame, ptrdiff_t i, ptr
 
 cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin, ptrdiff_t rows,
                       ptrdiff_t n) noexcept nogil:
-    """A node's own kernel on a block.  Slots seem to be rows that repeat, which nobody prefetches."""
+    """A node's own kernel on a block.  Slots look like rows that repeat, which none prefetches."""
     cdef tile_view views[MOST_INPUTS + 1]
     cdef const block_slot *slot
     cdef int k, place
@@ -1133,6 +1133,10 @@ cdef int set_numbers(FusedKernel kernel, tuple numbers) except -1:
     return 0
 
 
+# Where steps say what they read besides the registers.
+READS_FROM = {"formula": slice(5, 7), "pair": slice(4, 5), "path": slice(3, 4)}
+
+
 def limits():
     """How much a program may have, and the numbers of its first slots."""
     return {
@@ -1156,7 +1160,8 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     steps : tuple of tuple
         ``("load", dtype, place, quiet)``, ``("store", dtype, place, False)``,
         ``("prefetch", dtype, place, False)``, ``("formula", name, dtype, raw, params, place,
-        other)``, ``("pair", name, kernel, params, place)`` of a formula in pairs of vectors, or
+        other)``, ``("pair", name, kernel, params, place)`` of a formula in pairs of vectors,
+        ``("path", kernel, params, place, dtype)`` of a kernel's fast path, or
         ``("call", kernel, params, places)`` of a kernel on a block.  Places are those
         of operands, of slots, or of slots of blocks (`limits` says where they begin); params:
         bytes to the node's numbers; raw: whether nothing tells NaNs of the result apart; quiet:
@@ -1199,8 +1204,8 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     for step in steps:
         if step[0] in ("load", "store") and not FIRST_SLOT <= step[2] < FIRST_BLOCK:
             pairs &= step[1] == "bfloat16"
-        elif step[0] in ("formula", "pair", "path"):
-            for place in step[5:] if step[0] == "formula" else step[3 if step[0] == "path" else 4:][:1]:
+        elif step[0] in READS_FROM:
+            for place in step[READS_FROM[step[0]]]:
                 pairs &= sizes.get(place, 0) == 0
     state.pairs = pairs
     for step in steps:

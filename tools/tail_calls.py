@@ -32,7 +32,9 @@ CALL = re.compile(r"\tcall", re.MULTILINE)
 STACK = re.compile(r"\(%rsp|\(%rbp|%rsp,|\tpush")
 # By instruction set, the formulas whose steps spill, and the dtypes of results where they do.
 SPILLS = {"v3": r"(f16|bf16|f32)", "v4": "bf16"}
-LIBRARY = ("add_step", "set_step", "prefetch_step")
+# Steps in pairs of vectors, of which these hold sixteen.
+PAIRS = {"v3": r"\w+_pair_step", "v4": r"(?!)"}
+LIBRARY = ("add_step", "add_pair_step", "set_step", "prefetch_step")
 
 
 def listing(level: str, folder: str) -> str:
@@ -56,7 +58,7 @@ def spilling(level: str) -> re.Pattern[str]:
     """Names of steps that take more constants and intermediates than registers hold beside eight vectors."""
     records = make_kernels.load_records().values()
     names = [one.name for one in records if one.steps and level in one.steps.spills]
-    return re.compile(rf"({'|'.join(names)})_{SPILLS[level]}_step(_raw)?")
+    return re.compile(rf"({'|'.join(names)})_{SPILLS[level]}_step(_raw)?|{PAIRS[level]}")
 
 
 def faults(level: str, text: str) -> list[str]:
