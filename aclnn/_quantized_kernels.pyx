@@ -147,8 +147,10 @@ cdef struct product_state:
     int along               # BATCHES, ALONG_ROWS, ALONG_K
     int list_kind           # CUMULATIVE, SIZES, PAIRS
     int activation
+    ptrdiff_t group_size    # rows of a weight that share scales; 0: as many as divides them
     bint bias_is_whole
     bint scale_is_bits      # of a float, and of an offset
+    bint shortens           # scales lose the bits that they would not have as such
     bint clears             # rows that no group has become zeros
     load_fn load_a, load_b
     store_fn store
@@ -260,6 +262,8 @@ cdef void pack_floats(const array_view *views, const product_state *state, const
         return
     scales = &views[state.antiquant_scale]
     of_group = max(<ptrdiff_t>1, (piece.k + scales.shape[1] - 1) // scales.shape[1])
+    if state.group_size:
+        of_group = state.group_size
     for k in range(piece.k):
         if k // of_group != group:
             group = k // of_group
@@ -296,6 +300,9 @@ cdef void prepare_panel(const array_view *views, const product_state *state, con
                 panel.offset[c] = <float>(<int>(((bits >> 37) & 0x1FF) ^ 0x100) - 0x100)
         else:
             load_floats(at, view.strides[1], panel.scale, cols)
+            if state.shortens:
+                for c in range(cols):
+                    panel.scale[c] = float_of_bits(bits_of_float(panel.scale[c]) & 0xFFFFE000u)
     if state.offset >= 0:
         view = &views[state.offset]
         load_floats(view.data + piece.number * view.strides[0] + first * view.strides[1],
@@ -845,7 +852,7 @@ def places_of(names, present, first):
 
 def product_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t batch, Py_ssize_t m,
                    Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
-                   clears=False):
+                   clears=False, shortens=False, group_size=0):
     """The kernel of a product of matrices, for their dtypes.
 
     Parameters
@@ -858,9 +865,9 @@ def product_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t bat
         How many weights there are, and the sizes of each product, at most.
     along : int
         0: a product for each weight; 1, 2: groups of rows, or of k, which the last operand lists.
-    list_kind, activation : int
-    clears : bool
-        Whether rows that belong to no group become zeros.
+    list_kind, activation, group_size : int
+    clears, shortens : bool
+        Whether rows that belong to no group become zeros; whether scales lose their 13 last bits.
     """
     cdef product_state state
     whole = inputs[0] == "int8" and inputs[1] == "int8"
@@ -872,7 +879,7 @@ def product_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t bat
         places["antiquant_scale"], places["antiquant_offset"])
     state.integers = tile_integers() if whole else 1
     state.along, state.list_kind, state.activation = along, list_kind, activation
-    state.clears = clears
+    state.clears, state.shortens, state.group_size = clears, shortens, group_size
     state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
     state.scale_is_bits = state.scale >= 0 and inputs[state.scale] in ("int64", "uint64")
     state.load_a = state.load_b = NULL

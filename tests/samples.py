@@ -35,10 +35,44 @@ class Unlike:
     dtypes: dict[str, type] = field(default_factory=dict)  # of integers: indices 0 and 1
     options: dict[str, Any] = field(default_factory=dict)
     halves_only: bool = False  # float16 stands for float32, which it does not take
+    values: dict[str, Any] = field(
+        default_factory=dict
+    )  # by role, of arrays that are no random ones
+    absent: tuple[str, ...] = ()  # optional inputs and outputs that the sample is without
 
 
 def _norm(**shapes):
     return Unlike({"weight": (3,), "bias": (3,)} | shapes, options={"normalized_shape": (3,)})
+
+
+def _dynamic():
+    shapes, options = {"smooth_scales": (3,)}, {"dst_type": "int8"}
+    return Unlike(shapes, options=options, halves_only=True, absent=("group_index",))
+
+
+def _quantized(absent):
+    return Unlike(
+        {"x2": (3, 4), "scale": (4,), "pertoken_scale": (2,), "bias": (4,)},
+        dict.fromkeys(("x1", "x2"), np.int8)
+        | dict.fromkeys(("scale", "pertoken_scale", "bias"), np.float32),
+        {"output_dtype": "float16"},
+        absent=absent,
+    )
+
+
+def _norm_quant(*absent):
+    roles = [one for one in ("gamma", "beta", "zero_points1", "zero_points2") if one not in absent]
+    scales = {"scales1": [0.0625] * 3, "scales2": [0.125] * 3}
+    return Unlike(dict.fromkeys(roles, (3,)), values=scales, absent=absent)
+
+
+def _norm_dynamic(*beta):
+    """With a mask of outputs where beta is."""
+    return Unlike(
+        dict.fromkeys(("gamma", "smooth_scale1", "smooth_scale2", *beta), (3,)),
+        options={"output_mask": (True, True)} if beta else {},
+        halves_only=True,
+    )
 
 
 _INDEX = {"index": np.int64}
@@ -131,6 +165,72 @@ UNLIKE = {
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
+    "dynamic_quant": _dynamic(),
+    "dynamic_quant_asymmetric": _dynamic(),
+    "ascend_quant": Unlike(
+        {"scale": (1,), "offset": (1,)}, values={"scale": [20.0], "offset": [3.0]}, options={"dst_type": "int8"}
+    ),
+    "quantize": Unlike(
+        {"scales": (1,), "zero_points": (1,)}, values={"scales": [0.125], "zero_points": [3.0]}, options={"dtype": "int8"}
+    ),
+    "trans_quant_param": Unlike(
+        {"scale": (3,)}, dict.fromkeys(("scale", "offset"), np.float32), values={"offset": [3, 4, 5]}
+    ),
+    "quant_matmul": _quantized(("offset",)),
+    "quant_matmul_v5": _quantized(("offset", "y_scale", "x1_offset", "y_offset")),
+    "weight_quant_batchmatmul": Unlike(
+        {"weight": (3, 4), "antiquant_scale": (4,), "antiquant_offset": (4,)}, {"weight": np.int8},
+        halves_only=True, absent=("quant_scale", "quant_offset", "bias"),
+    ),
+    "add_rms_norm_quant": _norm_quant("beta"),
+    "add_rms_norm_quant_v2": _norm_quant("rms_norm"),
+    "add_rms_norm_dynamic_quant": _norm_dynamic("beta"),
+    "add_rms_norm_dynamic_quant_v1": _norm_dynamic(),
+    "dequant_swiglu_quant": Unlike(
+        {"x": (2, 6), "quant_scale": (1, 3)}, {"group_index": np.int64, "quant_scale": np.float32},
+        {"quant_mode": "dynamic"}, halves_only=True, values={"group_index": [2]},
+        absent=("weight_scale", "activation_scale", "bias", "quant_offset"),
+    ),
+    "scatter_pa_kv_cache": Unlike(
+        dict.fromkeys(("key", "value"), (2, 2, 3)) | dict.fromkeys(("key_cache", "value_cache"), (2, 2, 2, 3)),
+        {"slot_mapping": np.int32}, values={"slot_mapping": [1, 2]}, halves_only=True,
+        absent=("compress_lens", "compress_seq_offset", "seq_lens"),
+    ),
+    "gather_pa_kv_cache": Unlike(
+        dict.fromkeys(("key", "value"), (4, 2, 3)) | dict.fromkeys(("key_cache", "value_cache"), (3, 2, 2, 3)),
+        dict.fromkeys(("block_tables", "seq_lens", "seq_offset"), np.int32),
+        values={"block_tables": [[0, 2, 1]], "seq_lens": [3], "seq_offset": [2]},
+    ),
+    "interleave_rope": Unlike(
+        {"x": (2, 2, 3, 4), "cos": (2, 1, 3, 4), "sin": (2, 1, 3, 4)}, halves_only=True
+    ),
+    "kv_rmsnorm_rope_cache": Unlike(
+        {
+            "kv": (1, 1, 2, 6), "gamma": (2,), "cos": (1, 1, 2, 4), "sin": (1, 1, 2, 4),
+            "k_cache": (1, 1, 3, 4), "ckv_cache": (1, 1, 3, 2),
+        },
+        {"index": np.int64}, {"is_output_kv": True}, values={"index": [[1, 0]]}, halves_only=True,
+        absent=("k_rope_scale", "c_kv_scale", "k_rope_offset", "c_kv_offset"),
+    ),
+    "moe_gating_top_k_softmax": Unlike({"finished": (2,)}, {"finished": np.bool_}, {"k": 2}),
+    "moe_gating_top_k_softmax_v2": Unlike(
+        {"finished": (2,)}, {"finished": np.bool_}, {"k": 2, "output_softmax": True}
+    ),
+    "moe_gating_top_k": Unlike({"bias": (3,)}, options={"k": 1, "out_flag": True}),
+    "moe_init_routing": Unlike(
+        {"expert_idx": (2, 1)}, {"expert_idx": np.int32},
+        {"expert_num": 2, "expert_tokens_count_or_cumsum_flag": 2}, absent=("expert_tokens_before_capacity",),
+    ),
+    "moe_token_permute": Unlike({"indices": (2, 1)}, {"indices": np.int32}),
+    "moe_token_unpermute": Unlike(
+        {"permuted_tokens": (4, 3), "probs": (2, 2)}, {"sorted_indices": np.int32},
+        values={"sorted_indices": [3, 0, 1, 2]},
+    ),
+    "moe_finalize_routing": Unlike(
+        {"expanded_permuted_rows": (4, 3), "scales": (2, 2), "export_for_source_row": (2, 2)},
+        dict.fromkeys(("expanded_src_to_dst_row", "export_for_source_row"), np.int32),
+        values={"expanded_src_to_dst_row": [3, 0, 1, 2]},
+    ),
     "sort": Unlike(options={"dim": 1}),
     "argsort": Unlike(options={"dim": 1}),
     "topk": Unlike(options={"k": 1, "dim": 1}),
@@ -148,7 +248,9 @@ def shape_of(name, role):
 def inputs(name, dtype=np.float32, seed=0, fill=None):
     """Arrays for an operator's inputs, by role; a list for a list of tensors."""
     rng = np.random.default_rng(seed)
-    return {role: _arrays(rng, name, role, dtype, fill) for role in REGISTRY[name].inputs}
+    absent = UNLIKE.get(name, NOTHING).absent
+    roles = [role for role in REGISTRY[name].inputs if role not in absent]
+    return {role: _arrays(rng, name, role, dtype, fill) for role in roles}
 
 
 def _arrays(rng, name, role, dtype, fill):
@@ -164,6 +266,8 @@ def _array(rng, name, role, shape, dtype, fill):
     unlike = UNLIKE.get(name, NOTHING)
     fixed = unlike.dtypes.get(role)
     dtype = np.float16 if unlike.halves_only and np.dtype(dtype) == np.float32 else dtype
+    if role in unlike.values:
+        return np.array(unlike.values[role]).astype(fixed or dtype)
     if fixed is np.bool_ or (fixed is not None and np.issubdtype(fixed, np.integer)):
         return (numbers > 0.5).astype(fixed)
     return numbers.astype(fixed or dtype)
@@ -179,6 +283,14 @@ def run(name, given, **changes):
     """The functional form of an operator, or that of its form with a tensor, on arrays by role."""
     form = form_of(REGISTRY[name])
     return getattr(aclnn, form.name)(**({**given, **options(name)} | changes))
+
+
+def out_of(name, outs):
+    """What a call gets as `out`: None where the sample is without a result."""
+    absent, rest = UNLIKE.get(name, NOTHING).absent, iter(outs)
+    if REGISTRY[name].makes is not None or not {*absent} & {*REGISTRY[name].outputs}:
+        return outs[0] if len(outs) == 1 else tuple(outs)
+    return tuple([None if role in absent else next(rest) for role in REGISTRY[name].outputs])
 
 
 def results(name, dtype=np.float32):
@@ -197,11 +309,15 @@ def _described(name, dtype):
         aclnn.set_soc_version(before)
     found = made if isinstance(made, tuple) else (made,)
     roles = operator.outputs if operator.makes is None else operator.sized(len(found)).outputs
+    absent = UNLIKE.get(name, NOTHING).absent
+    roles, found = [r for r in roles if r not in absent], [one for one in found if one is not None]
     return {role: (one.shape, one.dtype) for role, one in zip(roles, found, strict=True)}
 
 
 def floats_of(name):
     """The floating dtypes of an operator."""
+    if name in ("trans_quant_param", "quant_matmul", "quant_matmul_v5"):
+        return FLOATS[:1]  # the dtypes of their samples are fixed
     return FLOATS[:2] if name == "shrink" else FLOATS
 
 
@@ -239,7 +355,9 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
 
     made = {}
     for parameter in entry.parameters:
-        if parameter.is_tensor:
+        if parameter.role in UNLIKE.get(operator.name, NOTHING).absent:
+            made[parameter.name] = None
+        elif parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
         elif parameter.kind in ("inputs", "outputs"):
             listed = [seen(array) for array in found[parameter.role]]
@@ -264,6 +382,8 @@ def _option(operator, parameter, dtype):
     """An option as C-shaped functions take it; `dtype` is the result's."""
     (attribute,) = [a for a in operator.attributes if a.role == parameter.role]
     value = options(operator.name).get(attribute.role, attribute.default)
+    if value is None and attribute.nullable and parameter.optional:
+        return None
     if value is None or not isinstance(value, bool | int | float | str | tuple):
         value = dtype if parameter.kind == "dtype" else _PLAIN[parameter.kind]
     make = {

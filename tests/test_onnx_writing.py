@@ -20,7 +20,14 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 # What ONNX has no operators for: nodes of the graph's own domain, which viewers show.
-SHOWN_ONLY = ("top_k_top_p",)
+SHOWN_ONLY = (
+    *("top_k_top_p", "scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache"),
+    *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
+    *("moe_init_routing", "moe_finalize_routing", "moe_token_permute", "moe_token_unpermute"),
+    *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),
+    *("quant_matmul", "weight_quant_batchmatmul", "add_rms_norm_quant"),
+    *("add_rms_norm_dynamic_quant", "dequant_swiglu_quant"),
+)
 OPERATORS = [
     name for name in samples.FUNCTIONAL if name == REGISTRY[name].name and name not in SHOWN_ONLY
 ]
@@ -31,7 +38,7 @@ def sample(name, dtype=np.float32, **changes):
     """An executor of a good call, and its inputs by their names."""
     given = samples.inputs(name, dtype) | samples.options(name) | changes
     named = {}
-    for role in REGISTRY[name].inputs:
+    for role in [role for role in REGISTRY[name].inputs if role in given]:
         if isinstance(given[role], list):
             named |= {f"{role}_{place}": one for place, one in enumerate(given[role])}
         else:

@@ -98,6 +98,15 @@ DIFFERENTIABLE = [name for name in FUNCTIONAL if has_gradient(name)]
 
 # PyTorch has no gradient of it either.
 HAVE_NONE = {"heaviside", "top_k_top_p"}
+# Of inference only, as in PyTorch's adapter.
+HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul"}
+HAVE_NONE |= {"moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"}
+HAVE_NONE |= {
+    "moe_init_routing",
+    "moe_finalize_routing",
+    "moe_token_permute",
+    "moe_token_unpermute",
+}
 # Of these the second derivative says that there is none.
 HAVE_NO_SECOND = {
     "clipped_swiglu_backward",

@@ -68,7 +68,7 @@ class _Arguments:
         results = examples.results(printed, operator.n_results)
         self.pieces = results if operator.makes is not None else []
         self.printed = dict(zip(operator.outputs, results, strict=operator.makes is None))
-        self.dtype = self._first_dtype(operator)
+        self.dtype = self._made_dtype(operator, results[0])
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
         results_of = {taken: role for role, taken in item.overwritten(operator.outputs).items()}
@@ -76,6 +76,7 @@ class _Arguments:
             (p.name, self._written(p, self.printed[results_of.get(p.role, p.role)]))
             for p in item.parameters
             if p.kind in ("output", "inout")
+            and (p.kind != "output" or self.printed[p.role] != "None")
         ]
         self.results += [(f"pieces[{place}]", one) for place, one in enumerate(self.pieces)]
 
@@ -85,7 +86,10 @@ class _Arguments:
             return printed
         return examples.as_first(printed, self.given[parameter.role])
 
-    def _first_dtype(self, operator: Operator) -> str:
+    def _made_dtype(self, operator: Operator, printed: str) -> str:
+        """What a dtype stands for that is not given: that of the first result, if a form has one."""
+        if operator.makes is None and printed != "None":
+            return examples.shape_and_dtype(printed)[1]
         made = self.given[operator.inputs[0]]
         first = examples.items(made)[0] if operator.inputs[0] in operator.lists else made
         return examples.dtype_of(first)
@@ -109,8 +113,8 @@ class _Arguments:
     def _plain(self, parameter: Parameter) -> str:
         """A plain argument as CANN has it: -1 for no bounds, numbers for the names of forms."""
         given = self.given[parameter.role]
-        if parameter.kind == "float" and given == "None":
-            return "-1.0"
+        if given == "None" and parameter.kind in ("float", "int"):
+            return "-1.0" if parameter.kind == "float" else "0"
         if parameter.kind == "dtype":
             return _acl(self.dtype if given == "None" else ast.literal_eval(given))
         choices = self.choices[parameter.role]

@@ -71,7 +71,7 @@ def _product(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
         m=a[-2],
         k=a[-1],
         n=b[-1],
-        **_given(node, "along", "list_kind", "activation", "clears"),
+        **_given(node, "along", "list_kind", "activation", "clears", "shortens", "group_size"),
     )
 
 

@@ -323,7 +323,11 @@ class Operator:
         """Refuse an example of another function, with other parameters, or with other results."""
         try:
             given = examples.arguments(call, self.positional)
-            shown = [examples.shape_and_dtype(r) for r in examples.results(printed, self.n_results)]
+            printed_one_by_one = examples.results(printed, self.n_results)
+            shown = [
+                one if one == "None" else examples.shape_and_dtype(one)
+                for one in printed_one_by_one
+            ]
         except (ValueError, SyntaxError, AttributeError) as error:
             raise ValueError(f"{self.name}: the example is not one: {error}") from None
         if examples.called(call) != self.name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
+from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     Call,
@@ -56,22 +56,34 @@ def _view(lowering: Lowering, value: int, part: Part, count: int) -> int:
     return lowering.builder.view(value, (*found.shape[:-1], count), strides, offset)
 
 
-def _rotate(lowering: Lowering, role: str, mode: int) -> int:
-    """A tensor whose rows are rotated: every part of the result is a node, and a view of the whole."""
+def rotate(
+    lowering: Lowering,
+    role: str,
+    mode: int,
+    *,
+    value: int | None = None,
+    dtype: aclDataType | None = None,
+) -> int:
+    """A tensor whose rows are rotated: every part of the result is a node, and a view of the whole.
+
+    `value` stands for the operand where only a part of it is rotated, `dtype` for that of the result.
+    """
     call, builder = lowering.call, lowering.builder
-    dtype, shape = call.dtype(role), call.shape(role)
+    source = lowering.value(role) if value is None else value
+    shape = builder.value(source).shape
+    dtype = call.dtype(role) if dtype is None else dtype
     taken, made = _parts(mode, shape[-1])
     count = shape[-1] // (2 * len(taken))
     sizes = (*shape[:-1], count)
     whole = builder.buffer(f"rotated_{role}", shape, graph_dtype(dtype))
 
-    def part_of(name: str, part: Part) -> int:
-        return lowering.dense(_view(lowering, lowering.value(name), part, count), None, sizes)
+    def part_of(value: int, part: Part) -> int:
+        return lowering.dense(_view(lowering, value, part, count), None, sizes)
 
     for (first, second), targets in zip(taken, made, strict=True):
-        x = [part_of(role, part) for part in (first, second)]
+        x = [part_of(source, part) for part in (first, second)]
         for place, target in enumerate(targets):
-            cosine, sine = part_of("cos", target), part_of("sin", target)
+            cosine, sine = [part_of(lowering.value(one), target) for one in ("cos", "sin")]
             one = lowering.point(
                 "rotated",
                 (x[place], cosine, x[1 - place], sine),
@@ -153,7 +165,7 @@ rotary_position_embedding = Operator(
     expression=f"{_ROTATION}; {_MODES}",
     notes="cos and sin have as many dimensions as x; dimensions of size 1 broadcast.",
     infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
-    lower=lambda lowering: {"out": _rotate(lowering, "x", lowering.call.switches["mode"])},
+    lower=lambda lowering: {"out": rotate(lowering, "x", lowering.call.switches["mode"])},
     inputs=("x", "cos", "sin"),
     attributes=(
         Attribute("mode", HALF, "int", keyword_only=False, doc="Which elements form a pair."),
@@ -224,7 +236,7 @@ def _alike_but_for_heads() -> Rule:
 def _lower_both(lowering: Lowering) -> Mapping[str, int]:
     mode = _NAMES.index(str(lowering.call.switches["rotary_mode"]))
     roles = (("query", "query_out"), ("key", "key_out"))
-    return {made: _rotate(lowering, role, mode) for role, made in roles if lowering.wants(made)}
+    return {made: rotate(lowering, role, mode) for role, made in roles if lowering.wants(made)}
 
 
 apply_rotary_pos_emb = Operator(

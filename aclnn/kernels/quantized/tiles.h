@@ -143,33 +143,97 @@ static inline void pack_pairs_of_row(const int8_t *x, ptrdiff_t step, ptrdiff_t 
     for (; i % 2; i++) wide[i] = 0;
 }
 
+#if defined(__AVX512BW__)
+/* Four rows of 32 bytes, so that the four of a column lie side by side. */
+TILE_VNNI static inline __attribute__((always_inline)) void interleave_rows(const int8_t *x, ptrdiff_t by,
+                                                                            char *to) {
+    const __m256i a = _mm256_loadu_si256((const __m256i_u *)x);
+    const __m256i b = _mm256_loadu_si256((const __m256i_u *)(x + by));
+    const __m256i c = _mm256_loadu_si256((const __m256i_u *)(x + 2 * by));
+    const __m256i d = _mm256_loadu_si256((const __m256i_u *)(x + 3 * by));
+    const __m256i ab = _mm256_unpacklo_epi8(a, b), ab2 = _mm256_unpackhi_epi8(a, b);
+    const __m256i cd = _mm256_unpacklo_epi8(c, d), cd2 = _mm256_unpackhi_epi8(c, d);
+    /* Each has columns of the first sixteen in its lower half, of the others in its upper one. */
+    const __m256i p = _mm256_unpacklo_epi16(ab, cd), q = _mm256_unpackhi_epi16(ab, cd);
+    const __m256i r = _mm256_unpacklo_epi16(ab2, cd2), s = _mm256_unpackhi_epi16(ab2, cd2);
+    _mm256_storeu_si256((__m256i_u *)to, _mm256_permute2x128_si256(p, q, 0x20));
+    _mm256_storeu_si256((__m256i_u *)(to + 32), _mm256_permute2x128_si256(r, s, 0x20));
+    _mm256_storeu_si256((__m256i_u *)(to + 64), _mm256_permute2x128_si256(p, q, 0x31));
+    _mm256_storeu_si256((__m256i_u *)(to + 96), _mm256_permute2x128_si256(r, s, 0x31));
+}
+/* Sixteen groups of sixteen columns, `next` bytes apart: groups of 4 bytes change places with columns. */
+TILE_VNNI static inline __attribute__((always_inline)) void transpose_groups(const int8_t *x, ptrdiff_t next,
+                                                                             char *to) {
+    __m512i rows[16], other[16];
+    int i;
+    _Pragma("GCC unroll 16") for (i = 0; i < 16; i++) rows[i] = TILE_LOAD(x + i * next);
+    _Pragma("GCC unroll 8") for (i = 0; i < 8; i++) {
+        other[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
+        other[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
+    }
+    _Pragma("GCC unroll 4") for (i = 0; i < 4; i++) {
+        rows[4 * i] = _mm512_unpacklo_epi64(other[4 * i], other[4 * i + 2]);
+        rows[4 * i + 1] = _mm512_unpackhi_epi64(other[4 * i], other[4 * i + 2]);
+        rows[4 * i + 2] = _mm512_unpacklo_epi64(other[4 * i + 1], other[4 * i + 3]);
+        rows[4 * i + 3] = _mm512_unpackhi_epi64(other[4 * i + 1], other[4 * i + 3]);
+    }
+    /* rows[4 * q + j] has groups j, 4 + j, 8 + j, 12 + j of columns 4 * q to 4 * q + 3. */
+    _Pragma("GCC unroll 4") for (i = 0; i < 4; i++) {
+        const __m512i low = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0x88);
+        const __m512i low2 = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0x88);
+        const __m512i high = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0xdd);
+        const __m512i high2 = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0xdd);
+        const ptrdiff_t step = TILE_GROUP * TILE_COLS;
+        TILE_STORE(to + i * step, _mm512_shuffle_i32x4(low, low2, 0x88));
+        TILE_STORE(to + (8 + i) * step, _mm512_shuffle_i32x4(low, low2, 0xdd));
+        TILE_STORE(to + (4 + i) * step, _mm512_shuffle_i32x4(high, high2, 0x88));
+        TILE_STORE(to + (12 + i) * step, _mm512_shuffle_i32x4(high, high2, 0xdd));
+    }
+}
+/* What of a whole panel these can pack: gives how many k. */
+TILE_VNNI static ptrdiff_t pack_whole_quads(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k,
+                                            char *to) {
+    ptrdiff_t i = 0;
+    if (next == 1)
+        for (; i + 4 <= k; i += 4) interleave_rows(x + i * by, by, to + i * TILE_COLS);
+    else if (by == 1)
+        for (; i + 64 <= k; i += 64) {
+            transpose_groups(x + i, next, to + i * TILE_COLS);
+            transpose_groups(x + i + 16 * next, next, to + i * TILE_COLS + 64);
+        }
+    return i;
+}
+/* 128 times the sum of each column. */
+TILE_VNNI static void add_quads(const char *packed, ptrdiff_t groups, int32_t *sums) {
+    const __m512i factor = _mm512_set1_epi8(-128); /* which counts as 128 */
+    __m512i a = TILE_ZERO(), b = TILE_ZERO();
+    for (; groups > 0; groups--, packed += TILE_GROUP * TILE_COLS) {
+        a = _mm512_dpbusd_epi32(a, factor, TILE_LOAD(packed));
+        b = _mm512_dpbusd_epi32(b, factor, TILE_LOAD(packed + 64));
+    }
+    TILE_STORE(sums, a);
+    TILE_STORE(sums + 16, b);
+}
+#else
+static inline ptrdiff_t pack_whole_quads(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k,
+                                         char *to) {
+    return 0;
+}
+static inline void add_quads(const char *packed, ptrdiff_t groups, int32_t *sums) {}
+#endif
+
 /* A panel of `cols` columns, the rest zeros: `by` bytes to the next k, `next` to the next column. */
 static inline void pack_quads(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k, int cols,
                               char *to, int32_t *sums) {
-    ptrdiff_t i;
+    ptrdiff_t i = cols == TILE_COLS ? pack_whole_quads(x, by, next, k, to) : 0;
     int c, t;
-    for (c = 0; c < TILE_COLS; c++) sums[c] = 0;
-    for (i = 0; i < k; i += 4, to += TILE_GROUP * TILE_COLS) {
-        const int8_t *at = x + i * by;
-        if (k - i < 4 || cols < TILE_COLS) {
-            memset(to, 0, TILE_GROUP * TILE_COLS);
-            for (t = 0; t < 4 && i + t < k; t++)
-                for (c = 0; c < cols; c++) to[4 * c + t] = at[t * by + c * next];
-        } else if (next == 1) {
-            for (c = 0; c < TILE_COLS; c++)
-                for (t = 0; t < 4; t++) to[4 * c + t] = at[t * by + c];
-        } else if (by == 1) {
-            for (c = 0; c < TILE_COLS; c++) memcpy(to + 4 * c, at + c * next, 4);
-        } else {
-            for (c = 0; c < TILE_COLS; c++)
-                for (t = 0; t < 4; t++) to[4 * c + t] = at[t * by + c * next];
-        }
-        for (c = 0; c < TILE_COLS; c++) {
-            const int8_t *own = (const int8_t *)to + 4 * c;
-            sums[c] += own[0] + own[1] + own[2] + own[3];
-        }
+    for (; i < k; i += 4) {
+        char *group = to + i * TILE_COLS;
+        memset(group, 0, TILE_GROUP * TILE_COLS);
+        for (t = 0; t < 4 && i + t < k; t++)
+            for (c = 0; c < cols; c++) group[4 * c + t] = x[(i + t) * by + c * next];
     }
-    for (c = 0; c < TILE_COLS; c++) sums[c] = (int32_t)((uint32_t)sums[c] * 128u);
+    add_quads(to, (k + 3) / 4, sums);
 }
 static inline void pack_pairs(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k, int cols,
                               char *to) {

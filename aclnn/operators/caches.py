@@ -1,0 +1,846 @@
+"""Key-value caches: rows of tokens written into blocks, and read out of them; rotary with a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.graph.strides import contiguous_strides
+from aclnn.operators.checks import (
+    NOTHING_TO_DO,
+    Call,
+    Rule,
+    answering,
+    dtype_among,
+    of_cann,
+    same_dtype,
+    switch_among,
+)
+from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.quantization import BYTE, HALVES, LONG, PACKED, SINGLE, quantized
+from aclnn.operators.rotary import INTERLEAVE_HALF, rotate
+from aclnn.operators.sizes import PLANNING, has_rank, is_absent, size_is, together
+
+Shape = tuple[int, ...]
+Inferred = Mapping[str, tuple[aclDataType, Shape]]
+
+_INDICES = (PACKED, LONG)
+_STORED = (*HALVES, BYTE)
+# Wider elements, which functional forms take, too.
+_COPIED = (*_STORED, SINGLE)
+_READ = (*_COPIED, aclDataType.ACL_UINT8, aclDataType.ACL_INT16, PACKED)
+_MISSING = "what it is for is not implemented here"
+SLOTS, POSITIONS, BLOCKS = range(3)
+_BYTES_OF_BLOCK = 32
+_EXACT = "Elements keep their bits."
+_BEYOND = (
+    "Negative indices are skipped; one beyond the cache ends the run with 161002, and nothing is written. Of "
+    "tokens with one slot the last one stays."
+)
+
+
+def _planned(*rules: Rule) -> tuple[Rule, ...]:
+    return answering(PLANNING, *rules)
+
+
+def _columns_of_block(dtype: aclDataType) -> int:
+    return _BYTES_OF_BLOCK // dtypes.item_size(dtype)
+
+
+# --- Rows into a cache ----------------------------------------------------------------------------
+
+_MODES = ("Norm", "PA_NZ")
+_SCATTER_MODES = ("None", "NHSD")
+
+
+def _mode(call: Call) -> str:
+    return str(call.switches["cache_mode"] or "Norm")
+
+
+def _slot_axis(call: Call, cache: str) -> int:
+    if _mode(call) == "PA_NZ":
+        return len(call.shape(cache)) - 2
+    return 2 if call.switches.get("scatter_mode") == "NHSD" else 1
+
+
+def _row_sizes(call: Call, cache: str) -> Shape:
+    """The sizes of a row as a cache has them."""
+    axis = _slot_axis(call, cache)
+    return tuple([size for n, size in enumerate(call.shape(cache)) if n not in (0, axis)])
+
+
+def _has_value(call: Call) -> bool:
+    return "value" in call.tensors and call.tensors["value"].size > 0
+
+
+def _value_cache_given() -> Rule:
+    def test(call: Call) -> str | None:
+        if "value" not in call.tensors or "value_cache" in call.tensors:
+            return None
+        return f"{call.names['value_cache']} is null, but {call.names['value']} is not"
+
+    return Rule(
+        "`value_cache` is given with `value`",
+        test,
+        ("value", "value_cache"),
+        ACLNN_ERR_PARAM_NULLPTR,
+    )
+
+
+def _nothing_to_write() -> Rule:
+    def test(call: Call) -> str | None:
+        empty = [call.tensors[role].size == 0 for role in ("key", "key_cache")]
+        rest = [call.tensors[r].size == 0 for r in ("value", "value_cache") if r in call.tensors]
+        return NOTHING_TO_DO if any(empty) and (not rest or any(rest)) else None
+
+    roles = ("key", "key_cache", "value", "value_cache")
+    return Rule("if there is nothing to write, nothing more is checked", test, roles)
+
+
+def _rank_among(role: str, allowed: tuple[int, ...]) -> Rule:
+    words = " or ".join(map(str, allowed))
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or len(call.shape(role)) in allowed:
+            return None
+        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {words}"
+
+    return Rule(f"`{role}` has {words} dimensions", test, (role,))
+
+
+def _unless_blocks(rule: Rule) -> Rule:
+    def test(call: Call) -> str | None:
+        return None if _mode(call) == "PA_NZ" else rule.test(call)
+
+    return Rule(f"unless cache_mode is 'PA_NZ', {rule.text}", test, rule.roles)
+
+
+def _keys_of_bytes() -> Rule:
+    def test(call: Call) -> str | None:
+        if not _has_value(call) or call.dtype("value") != BYTE or call.dtype("key") == BYTE:
+            return None
+        return f"{call.names['value']} has dtype {call.word(BYTE)}, but {call.names['key']} has not"
+
+    return Rule("INT8 values need INT8 keys", test, ("key", "value"))
+
+
+def _cache_fits(cache: str, role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if cache not in call.tensors or (role == "value" and not _has_value(call)):
+            return None
+        shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
+        allowed = (4, 5) if blocks else (4,)
+        name = call.names[cache]
+        if len(shape) not in allowed:
+            words = " or ".join(map(str, allowed))
+            return f"{name} has {len(shape)} dimensions, must have {words}"
+        row = call.shape(role)[1:]
+        wide = _columns_of_block(call.dtype(role))
+        sizes = _row_sizes(call, cache)
+        if blocks and (shape[-1] != wide or row[-1] % wide):
+            return f"{name} has shape {shape}, must end in {wide}, which divides the last size of {call.names[role]}"
+        wanted = row
+        if blocks:
+            flat = math.prod(row)
+            wanted = (flat // wide, wide) if len(shape) == 4 else (row[0], row[1] // wide, wide)
+        if sizes == wanted:
+            return None
+        return f"{name} has shape {shape}, whose rows are {sizes}, must be {wanted} as {call.names[role]} has {row}"
+
+    return Rule(f"rows of `{cache}` are those of `{role}`", test, (cache, role))
+
+
+def _same_places() -> Rule:
+    def test(call: Call) -> str | None:
+        if not _has_value(call):
+            return None
+        found = []
+        for cache in ("key_cache", "value_cache"):
+            shape = call.shape(cache)
+            found.append((shape[0], shape[_slot_axis(call, cache)]))
+        tokens = call.shape("key")[:2] == call.shape("value")[:2]
+        if found[0] == found[1] and tokens:
+            return None
+        return (
+            f"{call.names['value']} {call.shape('value')} and {call.names['value_cache']} "
+            f"{call.shape('value_cache')} differ from {call.names['key']} {call.shape('key')} and "
+            f"{call.names['key_cache']} {call.shape('key_cache')} not only in the last size"
+        )
+
+    roles = ("key", "key_cache", "value", "value_cache")
+    return Rule("keys and values have as many tokens, heads, blocks and slots", test, roles)
+
+
+def _room_for_tokens() -> Rule:
+    def test(call: Call) -> str | None:
+        tokens, shape = call.shape("key")[0], call.shape("key_cache")
+        room = shape[0] * shape[_slot_axis(call, "key_cache")]
+        if tokens <= room:
+            return None
+        return f"{call.names['key']} has {tokens} tokens, {call.names['key_cache']} room for {room}"
+
+    return Rule("`key_cache` has room for the tokens", test, ("key", "key_cache"))
+
+
+def _mode_among(option: str, allowed: tuple[str, ...]) -> Rule:
+    """Null and an empty string stand for the first."""
+    among = switch_among(option, allowed)
+
+    def test(call: Call) -> str | None:
+        return None if call.switches[option] in (None, "") else among.test(call)
+
+    return Rule(among.text, test, (option,))
+
+
+def _as_cache_rows(lowering: Lowering, role: str, cache: str) -> int:
+    call = lowering.call
+    return lowering.reshaped(role, (call.shape(role)[0], *_row_sizes(call, cache)))
+
+
+def scattered(
+    lowering: Lowering,
+    cache: int,
+    rows: int,
+    places: int,
+    *,
+    slot_axis: int,
+    counts: int = SLOTS,
+    sequence: int = 0,
+) -> int:
+    """A cache with rows of tokens in it, which may be written in the place of the cache."""
+    value = lowering.builder.value(cache)
+    return lowering.builder.compute(
+        "scatter_rows",
+        [cache, rows, places],
+        value.shape,
+        value.dtype,
+        domain="opaque",
+        reads_strided=True,
+        writes_strided=True,
+        in_place=(0,),
+        slot_axis=slot_axis,
+        counts=counts,
+        sequence=sequence,
+    )
+
+
+def _lower_scatter(lowering: Lowering) -> Mapping[str, int]:
+    call, found = lowering.call, {}
+    pairs = (("key", "key_cache", "out_key"), ("value", "value_cache", "out_value"))
+    for role, cache, made in pairs:
+        if not lowering.wants(made):
+            continue
+        rows = _as_cache_rows(lowering, role, cache)
+        places = lowering.value("slot_mapping")
+        axis = _slot_axis(call, cache)
+        found[made] = scattered(lowering, lowering.value(cache), rows, places, slot_axis=axis)
+    return found
+
+
+def _infer_scatter(call: Call) -> Inferred:
+    found = {"out_key": (call.dtype("key_cache"), call.shape("key_cache"))}
+    if _has_value(call) and call.tensors["value_cache"].size:
+        found["out_value"] = (call.dtype("value_cache"), call.shape("value_cache"))
+    return found
+
+
+_LATER = ("compress_lens", "compress_seq_offset", "seq_lens")
+
+
+def _stored(role: str) -> tuple[Rule, Rule]:
+    return dtype_among(role, _COPIED), of_cann(dtype_among(role, _STORED))
+
+
+scatter_pa_kv_cache = Operator(
+    name="scatter_pa_kv_cache",
+    in_place="scatter_pa_kv_cache",
+    summary="Write keys and values of tokens into the slots of caches.",
+    expression="key_cache[slot // size, slot % size] = key[token], slot = slot_mapping[token]; values likewise",
+    notes=(
+        f"{_EXACT} {_BEYOND} Without value, only keys are written. With cache_mode 'Norm', the default here (in "
+        "PyTorch's adapter it is 'PA_NZ'), caches are (blocks, slots, heads, size), with scatter_mode 'NHSD' "
+        "(blocks, heads, slots, size); with 'PA_NZ' (blocks, heads·size/c, slots, c) or (blocks, heads, size/c, "
+        "slots, c), c elements being 32 bytes. Other modes are refused."
+    ),
+    inputs=("key", "value", "key_cache", "value_cache", "slot_mapping", *_LATER),
+    optional=("value", "value_cache", *_LATER, "out_value"),
+    outputs=("out_key", "out_value"),
+    attributes=(
+        Attribute("cache_mode", "Norm", "str", nullable=True, doc="'Norm' or 'PA_NZ'."),
+        Attribute("scatter_mode", "None", "str", nullable=True, doc="'None' or 'NHSD'."),
+        Attribute("strides", None, "ints", nullable=True, doc="Has no effect."),
+        Attribute("offsets", None, "ints", nullable=True, doc="Has no effect."),
+    ),
+    parameters=("key", "value", "key_cache", "value_cache", "slot_mapping"),
+    unlike={
+        **{role: {"shape": (1, 1, 1), "strides": (1, 1, 1)} for role in ("key", "value")},
+        **{role: {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)} for role in ("key_cache", "value_cache")},
+        "slot_mapping": {"dtype": PACKED, "shape": (1,), "strides": (1,)},
+    },
+    entries=(
+        entry(
+            "aclnnScatterPaKvCache",
+            "key keyCacheRef=key_cache:inout slotMapping=slot_mapping value:in? "
+            "valueCacheRef=value_cache:inout? compressLensOptional=compress_lens:in? "
+            "compressSeqOffsetOptional=compress_seq_offset:in? seqLensOptional=seq_lens:in? "
+            "cacheModeOptional=cache_mode:str? scatterModeOptional=scatter_mode:str? "
+            "stridesOptional=strides:ints? offsetsOptional=offsets:ints?",
+        ),
+    ),
+    rules=(
+        _value_cache_given(),
+        _nothing_to_write(),
+        _rank_among("key", (3, 4)),
+        _rank_among("value", (0, 3, 4)),
+        *_stored("key"),
+        *_stored("key_cache"),
+        dtype_among("slot_mapping", _INDICES),
+        same_dtype("key_cache", "key"),
+        *_stored("value"),
+        *_stored("value_cache"),
+        same_dtype("value_cache", "value"),
+        _unless_blocks(same_dtype("value", "key")),
+        *[same_dtype(role, "slot_mapping") for role in _LATER],
+        *_planned(
+            _mode_among("cache_mode", _MODES),
+            _mode_among("scatter_mode", _SCATTER_MODES),
+            *[is_absent(role, _MISSING) for role in _LATER],
+            _keys_of_bytes(),
+            has_rank("key", 3),
+            has_rank("slot_mapping", 1),
+            size_is("slot_mapping", lambda call: call.shape("key")[:1], "an index for each token"),
+            _cache_fits("key_cache", "key"),
+            _cache_fits("value_cache", "value"),
+            _same_places(),
+            _room_for_tokens(),
+        ),
+    ),
+    infer=_infer_scatter,
+    lower=_lower_scatter,
+    example=(
+        "scatter_pa_kv_cache(np.float16([[[7]]]), np.float16([[[8]]]), np.float16([[[[0]]]]), np.float16([[[[0]]]]), "
+        "np.int32([0]))",
+        "(array([[[[7.]]]], dtype=float16), array([[[[8.]]]], dtype=float16))",
+    ),
+    accuracy=_EXACT,
+    seealso=("gather_pa_kv_cache",),
+)  # fmt: skip
+
+
+# --- Rows out of a cache --------------------------------------------------------------------------
+
+
+def _nothing_to_read() -> Rule:
+    roles = ("key_cache", "value_cache", "key", "value")
+
+    def test(call: Call) -> str | None:
+        return NOTHING_TO_DO if any(call.tensors[role].size == 0 for role in roles) else None
+
+    return Rule("if a tensor is empty, nothing more is checked", test, roles)
+
+
+def _rows_fit(role: str, cache: str) -> Rule:
+    def test(call: Call) -> str | None:
+        shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
+        row = call.shape(role)[1:]
+        sizes = _row_sizes(call, cache)
+        wide = _columns_of_block(call.dtype(cache))
+        if blocks and shape[-1] != wide:
+            return f"{call.names[cache]} has shape {shape}, must end in {wide}"
+        wanted = (math.prod(sizes),) if blocks else sizes
+        if row == wanted:
+            return None
+        return f"{call.names[role]} has rows of {row}, must have {wanted} as {call.names[cache]} has {shape}"
+
+    return Rule(f"rows of `{role}` are those of `{cache}`", test, (role, cache))
+
+
+def _batches_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
+        if call.shape("seq_lens") == (wanted,):
+            return None
+        return f"{call.names['seq_lens']} has shape {call.shape('seq_lens')}, must have ({wanted},)"
+
+    return Rule(
+        "`seq_lens` has one for each row of `block_tables`, one more where they are sums",
+        test,
+        ("seq_lens",),
+    )
+
+
+def _as_many_rows() -> Rule:
+    def test(call: Call) -> str | None:
+        a, b = call.shape("key")[0], call.shape("value")[0]
+        return None if a == b else f"{call.names['key']} has {a} rows, {call.names['value']} {b}"
+
+    return Rule("`key` and `value` have as many rows", test, ("key", "value"))
+
+
+def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
+    call, found = lowering.call, {}
+    rest = [role for role in ("block_tables", "seq_lens", "seq_offset") if lowering.has(role)]
+    for role, cache, made in (
+        ("key", "key_cache", "out_key"),
+        ("value", "value_cache", "out_value"),
+    ):
+        rows = lowering.reshaped(role, (call.shape(role)[0], *_row_sizes(call, cache)))
+        shape = lowering.builder.value(rows).shape
+        one = lowering.builder.compute(
+            "gather_pages",
+            [rows, lowering.value(cache), *[lowering.value(name) for name in rest]],
+            shape,
+            graph_dtype(call.dtype(role)),
+            domain="opaque",
+            reads_strided=True,
+            writes_strided=True,
+            in_place=(0,),
+            slot_axis=_slot_axis(call, cache),
+            adds_up=bool(call.switches["is_seq_lens_cumsum"]),
+        )
+        found[made] = lowering.reshaped(one, call.shape(role))
+    return found
+
+
+gather_pa_kv_cache = Operator(
+    name="gather_pa_kv_cache",
+    in_place="gather_pa_kv_cache",
+    summary="Read the keys and values of batches out of the pages of caches.",
+    expression="key[n] = key_cache[block_tables[b, j // size], j % size], batch after batch, j < seq_lens[b]",
+    notes=(
+        f"{_EXACT} Rows after those of the last batch stay as they are. A block that there is not, or more rows than "
+        "`key` has, end the run with 161002. With `seq_offset`, a batch begins seq_offset // size pages later. With "
+        "cache_mode 'PA_NZ' caches are (blocks, heads·size/c, slots, c), c elements being 32 bytes, and rows have one "
+        "dimension."
+    ),
+    inputs=("key_cache", "value_cache", "block_tables", "seq_lens", "key", "value", "seq_offset"),
+    optional=("seq_offset",),
+    outputs=("out_key", "out_value"),
+    attributes=(
+        Attribute("is_seq_lens_cumsum", False, "bool", doc="Whether lengths are running sums, from 0."),
+        Attribute("cache_mode", "Norm", "str", nullable=True, doc="'Norm' or 'PA_NZ'."),
+    ),
+    parameters=("key_cache", "value_cache", "block_tables", "seq_lens", "key", "value"),
+    unlike={
+        **{role: {"shape": (1, 1, 1), "strides": (1, 1, 1)} for role in ("key", "value")},
+        **{role: {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)} for role in ("key_cache", "value_cache")},
+        "block_tables": {"dtype": PACKED, "shape": (1, 1), "strides": (1, 1)},
+        "seq_lens": {"dtype": PACKED, "shape": (1,), "strides": (1,)},
+    },
+    entries=(
+        entry(
+            "aclnnGatherPaKvCache",
+            "keyCache=key_cache valueCache=value_cache blockTables=block_tables seqLens=seq_lens keyRef=key:inout "
+            "valueRef=value:inout seqOffsetOptional=seq_offset:in? cacheMode=cache_mode:str "
+            "isSeqLensCumsum=is_seq_lens_cumsum:bool",
+        ),
+    ),
+    rules=(
+        _nothing_to_read(),
+        has_rank("key_cache", 4),
+        has_rank("value_cache", 4),
+        has_rank("block_tables", 2),
+        has_rank("seq_lens", 1),
+        has_rank("key", 2, 3),
+        has_rank("value", 2, 3),
+        dtype_among("key_cache", _READ),
+        dtype_among("value_cache", _READ),
+        dtype_among("block_tables", _INDICES),
+        dtype_among("seq_lens", _INDICES),
+        same_dtype("key", "key_cache"),
+        same_dtype("value", "value_cache"),
+        _unless_blocks(same_dtype("value_cache", "key_cache")),
+        same_dtype("seq_lens", "block_tables"),
+        same_dtype("seq_offset", "block_tables"),
+        *_planned(
+            _mode_among("cache_mode", _MODES),
+            _batches_fit(),
+            size_is("seq_offset", lambda call: call.shape("block_tables")[:1], "one for each batch"),
+            _as_many_rows(),
+            _rows_fit("key", "key_cache"),
+            _rows_fit("value", "value_cache"),
+        ),
+    ),
+    infer=lambda call: {
+        f"out_{role}": (call.dtype(role), call.shape(role)) for role in ("key", "value")
+    },
+    lower=_lower_gather,
+    example=(
+        "gather_pa_kv_cache(np.float16([[[[1]], [[2]]]]), np.float16([[[[3]], [[4]]]]), np.int32([[0]]), np.int32([1]), "
+        "np.float16([[[0]]]), np.float16([[[0]]]))",
+        "(array([[[1.]]], dtype=float16), array([[[3.]]], dtype=float16))",
+    ),
+    accuracy=_EXACT,
+    seealso=("scatter_pa_kv_cache",),
+)  # fmt: skip
+
+
+# --- Rotary ---------------------------------------------------------------------------------------
+
+
+def _spread_or_one(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        (batch, _, length, size), shape = call.shape("x"), call.shape(role)
+        if shape in ((batch, 1, length, size), (batch, 1, 1, size)):
+            return None
+        return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, size)}, or 1 for {length}"
+
+    return Rule(
+        f"`{role}` has the shape of `x` with one head, and with one position or all",
+        test,
+        (role, "x"),
+    )
+
+
+def _even_columns(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        size = call.shape(role)[-1]
+        if size and size % 2 == 0 and call.tensors[role].size:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have elements, and an even last size"
+
+    return Rule(f"`{role}` has elements, and an even last size", test, (role,))
+
+
+interleave_rope = Operator(
+    name="interleave_rope",
+    summary="Rotary position embedding of rows whose halves are gathered from pairs first.",
+    expression="q·cos + (-q₂, q₁)·sin, q = the even elements of x, then the odd ones",
+    notes="As rotary_position_embedding with mode 3.",
+    inputs=("x", "cos", "sin"),
+    unlike={role: {"shape": (1, 1, 1, 2), "strides": (2, 2, 2, 1)} for role in ("x", "cos", "sin")},
+    entries=(entry("aclnnInterleaveRope", "x cos sin out:out"),),
+    rules=(
+        dtype_among("x", (*HALVES, SINGLE)),
+        of_cann(dtype_among("x", HALVES)),
+        *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
+        *_planned(
+            has_rank("x", 4),
+            has_rank("cos", 4),
+            has_rank("sin", 4),
+            _even_columns("x"),
+            _spread_or_one("cos"),
+            size_is("sin", lambda call: call.shape("cos"), "the shape of `cos`"),
+            size_is("out", lambda call: call.shape("x"), "the shape of `x`"),
+        ),
+    ),
+    infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
+    lower=lambda lowering: {"out": rotate(lowering, "x", INTERLEAVE_HALF)},
+    example=(
+        "interleave_rope(np.float16([[[[3, 4]]]]), np.float16([[[[0, 0]]]]), np.float16([[[[1, 1]]]]))",
+        "array([[[[-4.,  3.]]]], dtype=float16)",
+    ),
+    accuracy=ROW_ACCURACY,
+    seealso=("rotary_position_embedding",),
+    gradient={
+        "x": "turned_back(grad, cos, sin, 3)",
+        "cos": "grad * gathered(x, 3)",
+        "sin": "grad * turned(x, 3)",
+    },
+)  # fmt: skip
+
+
+# --- Norm and rotary into caches ------------------------------------------------------------------
+
+_KV_MODES = ("Norm", "PA", "PA_BNSD", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_NZ")
+
+
+def _kv_mode(call: Call) -> str:
+    mode = call.switches["cache_mode"]
+    return mode if isinstance(mode, str) and mode in _KV_MODES else "Norm"
+
+
+def _split(call: Call) -> tuple[int, int]:
+    """Columns that are normalised, and those that are rotated."""
+    size = call.shape("gamma")[0]
+    return size, call.shape("kv")[-1] - size
+
+
+def _kv_sizes() -> Rule:
+    def test(call: Call) -> str | None:
+        shape, (first, rest) = call.shape("kv"), _split(call)
+        if shape[1] == 1 and first > 0 and rest > 0 and rest % 2 == 0 and call.tensors["kv"].size:
+            return None
+        return (
+            f"{call.names['kv']} has shape {shape}, must have one head, elements, and an even number of columns "
+            f"besides the {first} of {call.names['gamma']}"
+        )
+
+    return Rule(
+        "`kv` has one head, the columns of `gamma`, and an even number of others",
+        test,
+        ("kv", "gamma"),
+    )
+
+
+def _angles(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        batch, _, length, _ = call.shape("kv")
+        rest, shape = _split(call)[1], call.shape(role)
+        if shape in ((batch, 1, length, rest), (batch, 1, 1, rest)):
+            return None
+        return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, rest)}, or 1 for {length}"
+
+    return Rule(
+        f"`{role}` has the columns that are rotated, for one position or all",
+        test,
+        (role, "kv", "gamma"),
+    )
+
+
+def _kv_cache_fits(role: str, part: int) -> Rule:
+    def test(call: Call) -> str | None:
+        shape, size = call.shape(role), _split(call)[part]
+        heads = 1 if _kv_mode(call) == "Norm" else 2
+        wide = _columns_of_block(call.dtype(role))
+        tiles = _kv_mode(call).endswith("NZ")
+        batch = call.shape("kv")[0] if _kv_mode(call) == "Norm" else shape[0]
+        if shape[heads] != 1 or shape[3] != size or shape[0] != batch or (tiles and size % wide):
+            return f"{call.names[role]} has shape {shape}, which does not fit {call.names['kv']} {call.shape('kv')}"
+        return None
+
+    return Rule(f"`{role}` has one head, and as many columns", test, (role, "kv", "gamma"))
+
+
+def _kv_index(call: Call) -> Shape:
+    batch, _, length, _ = call.shape("kv")
+    if _kv_mode(call) == "Norm":
+        return batch, length
+    if _kv_mode(call).startswith("PA_BLK"):
+        slots = call.shape("k_cache")[1]
+        return (batch * -(-length // slots),)
+    return (batch * length,)
+
+
+def _same_slots() -> Rule:
+    def test(call: Call) -> str | None:
+        a, b = call.shape("k_cache"), call.shape("ckv_cache")
+        if a[:3] == b[:3]:
+            return None
+        return f"{call.names['ckv_cache']} has shape {b}, which differs from {call.names['k_cache']} {a}"
+
+    return Rule("both caches differ in the last size only", test, ("k_cache", "ckv_cache"))
+
+
+def _of_part(role: str, part: int) -> Rule:
+    def test(call: Call) -> str | None:
+        size = _split(call)[part]
+        if role not in call.tensors or call.shape(role) in ((size,), (1,), (1, size)):
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have ({size},), (1,) or (1, {size})"
+
+    return Rule(f"`{role}` has one element, or one for each column", test, (role,))
+
+
+def _cache_dtype(role: str, scale: str) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = BYTE if scale in call.tensors else call.dtype("kv")
+        if call.dtype(role) == wanted:
+            return None
+        return f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(wanted)}"
+
+    return Rule(f"`{role}` has the dtype of `kv`, with `{scale}` INT8", test, (role, "kv", scale))
+
+
+def _kv_given() -> Rule:
+    def test(call: Call) -> str | None:
+        if not call.switches["is_output_kv"] or call.makes_absent:
+            return None
+        for role in ("k_rope", "c_kv"):
+            if role not in call.tensors:
+                return f"{call.names[role]} is null, but {call.names['is_output_kv']} is true"
+        return None
+
+    return Rule(
+        "`k_rope` and `c_kv` are given where `is_output_kv` is true",
+        test,
+        ("k_rope", "c_kv"),
+        ACLNN_ERR_PARAM_NULLPTR,
+    )
+
+
+def _infer_kv(call: Call) -> Inferred:
+    found = {
+        "k_out": (call.dtype("k_cache"), call.shape("k_cache")),
+        "ckv_out": (call.dtype("ckv_cache"), call.shape("ckv_cache")),
+    }
+    if call.switches["is_output_kv"]:
+        lead, (first, rest) = call.shape("kv")[:-1], _split(call)
+        found["k_rope"] = (call.dtype("kv"), (*lead, rest))
+        found["c_kv"] = (call.dtype("kv"), (*lead, first))
+    return found
+
+
+def _part_of_kv(lowering: Lowering, start: int, count: int) -> int:
+    value = lowering.builder.value(lowering.value("kv"))
+    shape = (*value.shape[:-1], count)
+    return lowering.builder.view(
+        lowering.value("kv"), shape, value.strides, start * value.strides[-1]
+    )
+
+
+def _lower_kv(lowering: Lowering) -> Mapping[str, int]:
+    call, dtype = lowering.call, lowering.call.dtype("kv")
+    first, rest = _split(call)
+    batch, _, length, _ = call.shape("kv")
+    rows = batch * length
+
+    def norm(made: aclDataType) -> int:
+        x = lowering.reshaped(lowering.dense(_part_of_kv(lowering, 0, first)), (rows, first))
+        gamma = lowering.dense(lowering.reshaped("gamma", (1, first)))
+        (found,) = lowering.rows(
+            "rms_norm", [x, gamma], [(made, (rows, first))], -1,
+            params=(lowering.number("epsilon", "exact"),), present=("gamma",),
+        )  # fmt: skip
+        return found
+
+    def turned(made: aclDataType) -> int:
+        x = lowering.dense(_part_of_kv(lowering, first, rest))
+        return lowering.reshaped(
+            rotate(lowering, "kv", INTERLEAVE_HALF, value=x, dtype=made), (rows, rest)
+        )
+
+    found = {}
+    parts = (
+        ("k_cache", "k_out", turned, "k_rope", rest, "k_rope_scale", "k_rope_offset"),
+        ("ckv_cache", "ckv_out", norm, "c_kv", first, "c_kv_scale", "c_kv_offset"),
+    )
+    for cache, made, make, plain, size, scale, offset in parts:
+        wanted = lowering.wants(plain)
+        whole = make(dtype) if wanted or not lowering.has(scale) else -1
+        if wanted:
+            found[plain] = lowering.reshaped(whole, (batch, 1, length, size))
+        stored = whole
+        if lowering.has(scale):
+            roles = [role for role in (scale, offset) if lowering.has(role)]
+            operands = [make(SINGLE)]
+            for role in roles:
+                flat = lowering.reshaped(role, (1, call.tensors[role].size))
+                operands.append(lowering.dense(flat, None, (rows, size)))
+            stored = quantized(lowering, operands, BYTE, (rows, size))
+        found[made] = _into_kv_cache(lowering, cache, stored, size)
+    return found
+
+
+def _into_kv_cache(lowering: Lowering, role: str, rows: int, size: int) -> int:
+    call, mode = lowering.call, _kv_mode(lowering.call)
+    batch, _, length, _ = call.shape("kv")
+    shape = call.shape(role)
+    cache, axis, sizes = lowering.value(role), 1, (1, size)
+    if mode == "Norm":
+        axis = 2
+    elif mode.endswith("NZ"):
+        wide = _columns_of_block(call.dtype(role))
+        sizes, axis = (size // wide, wide), 2
+        cache = lowering.reshaped(role, (shape[0], size // wide, shape[1], wide))
+    counts = {"Norm": POSITIONS}.get(mode, BLOCKS if mode.startswith("PA_BLK") else SLOTS)
+    places = lowering.reshaped("index", (call.tensors["index"].size,))
+    made = scattered(
+        lowering,
+        cache,
+        lowering.reshaped(rows, (batch * length, *sizes)),
+        places,
+        slot_axis=axis,
+        counts=counts,
+        sequence=length,
+    )
+    return (
+        lowering.builder.view(made, shape, contiguous_strides(shape))
+        if mode.endswith("NZ")
+        else made
+    )
+
+
+def _where_asked(rule: Rule) -> Rule:
+    def test(call: Call) -> str | None:
+        return rule.test(call) if call.switches["is_output_kv"] else None
+
+    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+
+
+kv_rmsnorm_rope_cache = Operator(
+    name="kv_rmsnorm_rope_cache",
+    in_place="kv_rmsnorm_rope_cache",
+    summary="RMS norm of some columns and rotary embedding of the others, written into caches.",
+    expression="ckv_cache[index] = kv₁·gamma/√(Σkv₁²/N + eps); k_cache[index] = kv₂ rotated as interleave_rope does",
+    notes=(
+        f"kv₁ are as many columns as gamma has. {_BEYOND} With cache_mode 'Norm' caches are (batch, 1, positions, size) "
+        "and `index` has positions; with 'PA' and 'PA_BNSD' (blocks, slots, 1, size) and slots; with 'PA_NZ' the "
+        "same, each block laid out as (size/c, slots, c), c elements being 32 bytes; with 'PA_BLK_BNSD' and "
+        "'PA_BLK_NZ' `index` has one slot for each block of tokens, of which the block counts. Any other mode is "
+        "'Norm'. With scales, caches are INT8: round(v·scale + offset). k_rope and c_kv, which is_output_kv asks for, "
+        "are not quantised."
+    ),
+    inputs=(
+        "kv", "gamma", "cos", "sin", "index", "k_cache", "ckv_cache", "k_rope_scale", "c_kv_scale", "k_rope_offset",
+        "c_kv_offset",
+    ),
+    optional=("k_rope_scale", "c_kv_scale", "k_rope_offset", "c_kv_offset", "k_rope", "c_kv"),
+    outputs=("k_out", "ckv_out", "k_rope", "c_kv"),
+    attributes=(
+        Attribute("epsilon", 1e-5, "float", doc="Added to the mean square."),
+        Attribute("cache_mode", "Norm", "str", nullable=True, doc="How caches are laid out."),
+        Attribute("is_output_kv", False, "bool", doc="Whether k_rope and c_kv are results, too."),
+    ),
+    parameters=("kv", "gamma", "cos", "sin", "index", "k_cache", "ckv_cache"),
+    unlike={
+        "kv": {"shape": (1, 1, 1, 4), "strides": (4, 4, 4, 1)},
+        "gamma": {"shape": (2,), "strides": (1,)},
+        **{role: {"shape": (1, 1, 1, 2), "strides": (2, 2, 2, 1)} for role in ("cos", "sin", "k_cache", "ckv_cache")},
+        "index": {"shape": (1, 1), "strides": (1, 1), "dtype": LONG},
+    },
+    entries=(
+        entry(
+            "aclnnKvRmsNormRopeCache",
+            "kv gamma cos sin index kCacheRef=k_cache:inout ckvCacheRef=ckv_cache:inout "
+            "kRopeScaleOptional=k_rope_scale:in? cKvScaleOptional=c_kv_scale:in? kRopeOffsetOptional=k_rope_offset:in? "
+            "cKvOffsetOptional=c_kv_offset:in? epsilon:float cacheModeOptional=cache_mode:str? "
+            "isOutputKv=is_output_kv:bool kRopeOut=k_rope:out? cKvOut=c_kv:out?",
+        ),
+    ),
+    rules=(
+        _kv_given(),
+        dtype_among("kv", (*HALVES, SINGLE)),
+        of_cann(dtype_among("kv", HALVES)),
+        *[same_dtype(role, "kv") for role in ("gamma", "cos", "sin")],
+        dtype_among("index", (LONG,)),
+        _cache_dtype("k_cache", "k_rope_scale"),
+        _cache_dtype("ckv_cache", "c_kv_scale"),
+        *[dtype_among(f"{part}_{kind}", (SINGLE,)) for part in ("k_rope", "c_kv") for kind in ("scale", "offset")],
+        same_dtype("k_rope", "kv"),
+        same_dtype("c_kv", "kv"),
+        *_planned(
+            has_rank("kv", 4),
+            has_rank("gamma", 1),
+            _kv_sizes(),
+            _angles("cos"),
+            size_is("sin", lambda call: call.shape("cos"), "the shape of `cos`"),
+            has_rank("k_cache", 4),
+            has_rank("ckv_cache", 4),
+            _kv_cache_fits("k_cache", 1),
+            _kv_cache_fits("ckv_cache", 0),
+            _same_slots(),
+            size_is("index", _kv_index, "an index for each token, or each block of them"),
+            together("k_rope_offset", "k_rope_scale"),
+            together("c_kv_offset", "c_kv_scale"),
+            *[_of_part(f"k_rope_{kind}", 1) for kind in ("scale", "offset")],
+            *[_of_part(f"c_kv_{kind}", 0) for kind in ("scale", "offset")],
+            _where_asked(size_is("k_rope", lambda call: (*call.shape("kv")[:-1], _split(call)[1]), "the rotated columns")),
+            _where_asked(size_is("c_kv", lambda call: (*call.shape("kv")[:-1], _split(call)[0]), "the columns of `gamma`")),
+        ),
+    ),
+    infer=_infer_kv,
+    lower=_lower_kv,
+    example=(
+        "kv_rmsnorm_rope_cache(np.float16([[[[2, 2, 3, 4]]]]), np.float16([1, 3]), np.float16([[[[0, 0]]]]), "
+        "np.float16([[[[1, 1]]]]), np.int64([[0]]), np.float16([[[[0, 0]]]]), "
+        "np.float16([[[[0, 0]]]]), epsilon=0.0, is_output_kv=True)",
+        "(array([[[[-4.,  3.]]]], dtype=float16), array([[[[1., 3.]]]], dtype=float16), "
+        "array([[[[-4.,  3.]]]], dtype=float16), array([[[[1., 3.]]]], dtype=float16))",
+    ),
+    accuracy=ROW_ACCURACY,
+    seealso=("interleave_rope", "native_rms_norm"),
+)  # fmt: skip
