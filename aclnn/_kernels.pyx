@@ -117,7 +117,7 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     pending.state, pending.params, pending.count = state, params, 0
     pending.recast = block.dense and not state.cast.copy
     pending.size = state.cast.out_size if pending.recast else state.result_size
-    copies.repeated[0] = copies.repeated[1] = NO_ROW
+    copies.repeated[0] = copies.repeated[1] = copies.repeated[2] = NO_ROW
     staging.nbytes = 0
     block.row = 0
     while block.row < rows:
@@ -187,12 +187,15 @@ class FormulaFacts(NamedTuple):
         Bits of operands are passed on, of signaling NaNs too.
     commutes : tuple of float, optional
         Numbers with which the two operands may change places.
+    truth : bool
+        Results are 0 or 1.
     """
 
     cost: float
     masks: int = 0
     keeps_bits: bool = False
     commutes: tuple = None
+    truth: bool = False
 
 
 # FACTS by formula, and fast paths where there are no vectors: made of the records.
@@ -499,6 +502,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
         in_dtypes = in_dtypes[:masks] + (stand_in,) * (row.loops.n_inputs - masks)
         out_dtype = result = stand_in
         wanted = "float32" if itemsizes[-1] < 4 else stand_in
+    if facts.truth and result == "bool" and {*in_dtypes} == {out_dtype} and out_dtype in SIMD_TYPES:
+        result, wanted = out_dtype, "float32"  # 0 and 1 are the same in all of these
     set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
     return ref
 

@@ -11,7 +11,7 @@ time into a module of its own, where every `inline` function is inlined.
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.simd.exact cimport exact_is_exceptional
+from aclnn.kernels.simd.exact cimport exact_is_exceptional, scaled_is_exceptional
 from aclnn.kernels.simd.forms cimport (
     form_loop,
     run_form_bf16,
@@ -68,6 +68,12 @@ cdef void classify_exact(const unaligned_float *a, const unaligned_float *b,
                          const unaligned_float *r, uint16_t *exceptional, ptrdiff_t n,
                          const double *p) noexcept nogil:
     classify(exact_is_exceptional, a, b, r, exceptional, n, p)
+
+
+cdef void classify_scaled(const unaligned_float *a, const unaligned_float *b,
+                          const unaligned_float *r, uint16_t *exceptional, ptrdiff_t n,
+                          const double *p) noexcept nogil:
+    classify(scaled_is_exceptional, a, b, r, exceptional, n, p)
 
 
 # The loops over forms, and the table of fast paths, those by hand too: made of the records.

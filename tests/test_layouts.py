@@ -326,7 +326,9 @@ _PLAIN = (
     ),
     *("sin", "cos", "erf", "exp2", "floor"),
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
-    *("squared_relu", "prelu", "hardsigmoid_backward"),
+    *("squared_relu", "prelu", "hardsigmoid_backward", "lerp"),
+    *("eq", "ne", "lt", "le", "gt", "ge"),
+    *("logical_and", "logical_or", "logical_xor", "logical_not"),
 )
 # Of formulas that are written once: numbers, as their records say of them.
 _ONCE = {
@@ -354,6 +356,8 @@ _ONCE = {
     "softshrink_backward": [(0.5,), (-1.0,)],
     "shrink": [(0.5, 0.25), (-1.0, 0.1), (0.75, -2.0)],
     "rrelu_with_noise": [(0.125, 0.333), (-0.5, 0.5)],
+    "addcmul": [(1.0,), (0.3,), (-2.0,)],
+    "lerps": [(0.25,), (0.7,), (-3.0,)],
 }
 FORMS = {
     formula: [tuple(np.float32(scalars).tolist()) for scalars in cases]
@@ -362,11 +366,16 @@ FORMS = {
 OF_TWO = (
     *("add", "sub", "rsub", "mul", "div", "add_relu", "maximum", "minimum", "prelu"),
     *("glu", "times_silu", "times_gelu", "times_gelu_tanh", "clipped_swiglu"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "lerps"),
 )
+OF_THREE = "addcmul", "lerp"
 
 
-def takes_two(formula):
-    return "_backward" in formula or formula in OF_TWO
+def operands_of(formula, a, b):
+    """So many of them as it takes; the third ones are b, in another order."""
+    if formula in OF_THREE:
+        return [a, b, np.random.default_rng(5).permutation(b)]
+    return [a, b] if "_backward" in formula or formula in OF_TWO else [a]
 
 
 def test_every_fast_path_is_compared_with_the_form_in_double():
@@ -389,7 +398,8 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
     """Every pair of odd values, against the plain forms in double: signs of zeros included."""
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32).astype(dtype)
     a, b = (np.ascontiguousarray(m.ravel()) for m in np.meshgrid(edges, edges))
-    operands = [a, b] if takes_two(formula) else [edges]
+    operands = operands_of(formula, a, b)
+    operands = operands if len(operands) > 1 else [edges]
     for scalars in (SCALARS | FORMS)[formula]:
         results = {level: computed(level, formula, operands, scalars) for level in isa.available()}
         plain = results.pop("generic")
@@ -430,7 +440,8 @@ def test_an_odd_element_among_ordinary_ones(formula, kind, out):
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
     ordinary = np.full_like(edges, 0.375)
     a, b = np.hstack([[edges, ordinary], [ordinary, edges], rng.choice(edges, (2, 500))])
-    odd = [a, b] if takes_two(formula) else [edges]
+    odd = operands_of(formula, a, b)
+    odd = odd if len(odd) > 1 else [edges]
     length = LONG if kind == FLOAT32 else 96
     runs = [rng.uniform(0.1, 0.9, (x.size, length)) for x in odd]
     places = rng.integers(0, length, odd[0].size)

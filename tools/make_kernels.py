@@ -128,14 +128,18 @@ def settled_loop(loop: Loop, call: str, inputs: str) -> list[str]:
     rounded = "f32_to_odd" if loop.function.endswith("_half") else "<float>"
     settled = f"{rounded}(formulas.{loop.settled_by}({given}p))"
     return [
-        "cdef uint32_t doubts = 0",
-        "for i in range(n):",
-        f"    out[i] = {call}",
-        "    doubts |= is_in_doubt(<float>out[i])",
-        "if doubts == 0:",
-        "    return",
-        "for i in range(n):",
-        f"    out[i] = {settled} if is_in_doubt(<float>out[i]) else <float>out[i]",
+        "cdef uint32_t doubts",
+        "cdef ptrdiff_t begin = 0, end",
+        "while begin < n:",
+        "    end, doubts = min(begin + 256, n), 0",
+        "    for i in range(begin, end):",
+        f"        out[i] = {call}",
+        "        doubts |= is_in_doubt(<float>out[i])",
+        "    if doubts:",
+        "        for i in range(begin, end):",
+        "            if is_in_doubt(<float>out[i]):",
+        f"                out[i] = {settled}",
+        "    begin = end",
     ]
 
 
@@ -182,7 +186,8 @@ cimport aclnn.kernels.arithmetic as arithmetic
 from aclnn.kernels.numbers cimport pair_t
 from aclnn.kernels.simd.convert cimport store_f32
 from aclnn.kernels.simd.exact cimport (
-    EXACT_DOMAIN, FLOAT_DOMAIN, ONCE_ROUNDED_DOMAIN, half_domain, in_range_domain, is_short, tracked,
+    CHOICE_DOMAIN, EXACT_DOMAIN, FLOAT_DOMAIN, ONCE_ROUNDED_DOMAIN, half_domain, in_range_domain,
+    is_short, tracked, tracked_where,
 )
 from aclnn.kernels.simd.forms cimport (
     lanes_beyond, lanes_within, pair_exactly, pair_rounded, prefetch_from, unusual_lanes,
@@ -191,7 +196,7 @@ from aclnn.kernels.simd.forms cimport (
 from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, params_t
 from aclnn.kernels.simd.loops cimport run, run_lines, run_vectors
 from aclnn.kernels.simd.track cimport track_half_max, track_t
-from aclnn.kernels.simd.vector cimport LANES, mask_t, vecf, veci, vf_load, vi_load
+from aclnn.kernels.simd.vector cimport LANES, mask_t, vecf, veci, vf_canonical, vf_load, vi_load
 
 """
 FORM_PARAMETERS = (
@@ -267,17 +272,20 @@ def float32_path(record: Any) -> str:
     form, name = record.vectors, record.name
     if not form.direct_f32:
         return path_loop(f"{name}_form_f32", [f"return f32_by_form({name}_in_pair_t, args)"])
-    some = "r.low" if form.has_zeros else "a"
     given = as_pairs(record, "a", "b")
+    some, tracked = "vf_is_nonzero(a)", "tracked_where(track, pair_rounded(r, some), some)"
+    if form.has_zeros:
+        some, tracked = "vf_is_nonzero(r.low)", "tracked(track, pair_rounded(r, some))"
     pair = function(
         f"cdef inline vecf {name}_pair({VECTOR_PARAMETERS})",
         [
             f"cdef pair_t r = activations.{name}[pair_t]({given}, params.p)",
-            f"return tracked(track, pair_rounded(r, vf_is_nonzero({some})))",
+            f"cdef mask_t some = {some}",
+            f"return {tracked}",
         ],
     )
-    body = [f"return run_vectors({name}_pair, F32, F32, FLOAT_DOMAIN, args[0])"]
-    return pair + path_loop(f"{name}_form_f32", body)
+    run = f"return run_vectors({name}_pair, F32, F32, FLOAT_DOMAIN, local)"
+    return pair + path_loop(f"{name}_form_f32", with_own_numbers(record, [run]))
 
 
 def direct_paths(record: Any) -> Iterator[str]:
@@ -306,13 +314,22 @@ def exact_paths(record: Any) -> Iterator[str]:
     form, name = record.halves, record.name
     given = f"a, {'b, ' if len(record.inputs) == 2 else ''}params.p"
     call = f"arithmetic.{name}({given})"
-    yield function(
-        f"cdef inline vecf {name}_exact_vec({VECTOR_PARAMETERS})",
-        [f"return tracked(track, {call})" if form.scant else f"return {call}"],
-    )
+    # Products and quotients of float16 are never too small for floats; with numbers of the node they may be.
+    scant = {"bf16": form.scant, "f16": form.scant and bool(record.parameters)}
+    vectors = {
+        f"{name}_exact_vec": call,
+        f"{name}_scant_vec": f"tracked(track, {call})",
+        f"{name}_float_vec": f"vf_canonical({call})" if record.computed_in == "real" else call,
+    }
+    for vec, result in vectors.items():
+        yield function(f"cdef inline vecf {vec}({VECTOR_PARAMETERS})", [f"return {result}"])
+    if form.float32:
+        run = f"return run_vectors({name}_float_vec, F32, F32, CHOICE_DOMAIN, local)"
+        yield path_loop(f"{name}_exact_f32", with_own_numbers(record, [run]))
     for type in ("f16", "bf16"):
         kind = type.upper()
-        run = f"return run({name}_exact_vec, {kind}, {kind}, {{}}, &local)"
+        vec = f"{name}_{'scant' if scant[type] else 'exact'}_vec"
+        run = f"return run({vec}, {kind}, {kind}, {{}}, &local)"
         body = (
             [f"if {form.inexact}:", TAB + run.format("ONCE_ROUNDED_DOMAIN")] if form.inexact else []
         )
@@ -348,7 +365,9 @@ def vector_paths(record: Any) -> Iterator[str]:
     if exact:
         yield from bit_paths(record) if exact.over == "veci" else exact_paths(record)
     loops = dict.fromkeys(LOOPS, "NULL") | {
-        type: f"{name}_exact_{type}" for type in ("f16", "bf16") if exact
+        type: f"{name}_exact_{type}"
+        for type in ("f16", "bf16", "f32")
+        if exact and (type != "f32" or exact.float32)
     }
     if form:
         half_in = "pair_t" if form.in_pairs else "vecf"
@@ -363,7 +382,8 @@ def vector_paths(record: Any) -> Iterator[str]:
             call = f"{type}_by_form({name}_in_{half_in}, {form.rel_error}, args)"
             yield path_loop(f"{name}_form_{type}", [f"return {call}"])
         loops |= {type: f"{name}_form_{type}" for type in LOOPS if loops[type] == "NULL"}
-    yield path(name, loops.values(), "", "classify_exact", "")
+    scaled = form and form.direct_f32 and not form.has_zeros
+    yield path(name, loops.values(), "", "classify_exact", "classify_scaled" if scaled else "")
 
 
 def paths_by_hand(records: Iterable[Any]) -> Iterator[str]:
@@ -401,7 +421,8 @@ def formula_facts(records: Iterable[Any]) -> str:
     """What the engine knows of each formula, and fast paths where there are no vectors."""
     text, imports = ["FACTS = {\n"], set()
     for record in records:
-        facts = record.cost, record.masks, record.keeps_bits, record.commutes
+        truth = record.outputs[0].role == "truth"
+        facts = record.cost, record.masks, record.keeps_bits, record.commutes, truth
         text.append(f'    "{record.name}": FormulaFacts{facts!r},\n')
     text.append("}\n\n\ncdef simd_path_t path_without_vectors(str formula):\n")
     for record in records:

@@ -46,6 +46,7 @@ from aclnn.kernels.numbers cimport (
     sub,
     swish_slope,
     times,
+    unless_below,
     vector_num,
     where_above,
     where_at_most,
@@ -82,6 +83,11 @@ cdef inline num times_sigmoid(num a, num t) noexcept nogil:
             a, (q if t < 0 else 1) / (1 + q), t, 0.25, -STICKY)
     else:
         return div(a, add(constant(t, 1), exp_minus(t)))
+
+
+cdef inline num times_small_sigmoid(num a, num t) noexcept nogil:
+    """The same where the result may be large although e^t is less than a normal number."""
+    return unless_below(t, -75, times_sigmoid(a, t))
 
 
 cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
@@ -144,11 +150,11 @@ cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil
 # --- Gated units: the gate is the last element --------------------------------------------------
 
 cdef inline vector_num glu(vector_num a, vector_num b, const double *p) noexcept nogil:
-    return times_sigmoid(a, b)
+    return times_small_sigmoid(a, b)
 
 
 cdef inline vector_num times_silu(vector_num a, vector_num x, const double *p) noexcept nogil:
-    return times_sigmoid(mul(a, x), x)
+    return times_small_sigmoid(mul(a, x), x)
 
 
 cdef inline vector_num times_gelu_tanh(vector_num a, vector_num x,
@@ -196,7 +202,7 @@ cdef inline num softplus(num x, const double *p) noexcept nogil:
 
 cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
-    return where_product_above(p[0], x, p[1], g, times_sigmoid(g, t))
+    return where_product_above(p[0], x, p[1], g, times_small_sigmoid(g, t))
 
 
 cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
@@ -204,7 +210,7 @@ cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
 
 
 cdef inline num log_sigmoid_backward(num g, num x, const double *p) noexcept nogil:
-    return times_sigmoid(g, neg(x))
+    return times_small_sigmoid(g, neg(x))
 
 
 cdef inline num mish(num x, const double *p) noexcept nogil:

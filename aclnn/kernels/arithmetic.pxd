@@ -8,10 +8,19 @@ NaN is computed as a double again, so that what matters is only that it is one.
 
 from libc.math cimport NAN
 
-from aclnn.kernels.simd.vector cimport vecf, veci, vf_add, vi_and, vi_set
+from aclnn.kernels.simd.vector cimport mask_t, vecf, veci, vf_add, vf_select, vi_and, vi_set
 
 cdef extern from "simd.h" nogil:
+    vecf vf_abs(vecf) noexcept
     vecf vf_floor(vecf) noexcept
+    vecf vf_truth(mask_t) noexcept
+    vecf vf_untruth(mask_t) noexcept
+    mask_t vf_is_above(vecf, vecf) noexcept
+    mask_t vf_is_at_most(vecf, vecf) noexcept
+    mask_t vf_is_equal(vecf, vecf) noexcept
+    mask_t vf_is_nonzero(vecf) noexcept
+    mask_t mask_and(mask_t, mask_t) noexcept
+    mask_t mask_or(mask_t, mask_t) noexcept
     veci vi_xor(veci, veci) noexcept
 
 cdef extern from "simd/pair.h" nogil:
@@ -144,8 +153,10 @@ cdef inline vecf softshrink_backward(vecf g, vecf x, const double *p) noexcept n
 # --- Choices of sums and products -----------------------------------------------------------------
 
 cdef inline vecf softshrink(vecf x, const double *p) noexcept nogil:
+    """A NaN stays; beyond a bound that is none lies nothing."""
     cdef vecf added = vf_where_above(x, number(0), number(-p[0]), number(p[0]))
-    return unless_near(x, p[0], vf_add(x, added))
+    cdef vecf beyond = vf_where_above(vf_abs(x), number(p[0]), vf_add(x, added), number(0))
+    return vf_where_at_most(x, x, beyond, x)
 
 
 cdef inline vecf shrink(vecf x, const double *p) noexcept nogil:
@@ -182,3 +193,45 @@ cdef inline vecf hardsigmoid(vecf x, const double *p) noexcept nogil:
 cdef inline vecf hardsigmoid_backward(vecf g, vecf x, const double *p) noexcept nogil:
     cdef vecf above = vf_where_above(x, number(-3), vf_div(g, number(6)), number(0))
     return vf_where_above(number(3), x, above, number(0))
+
+
+# --- Comparisons and logic ------------------------------------------------------------------------
+
+cdef inline vecf eq(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(vf_is_equal(a, b))
+
+
+cdef inline vecf ne(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_untruth(vf_is_equal(a, b))
+
+
+cdef inline vecf lt(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(vf_is_above(b, a))
+
+
+cdef inline vecf le(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(vf_is_at_most(a, b))
+
+
+cdef inline vecf gt(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(vf_is_above(a, b))
+
+
+cdef inline vecf ge(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(vf_is_at_most(b, a))
+
+
+cdef inline vecf logical_and(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(mask_and(vf_is_nonzero(a), vf_is_nonzero(b)))
+
+
+cdef inline vecf logical_or(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_truth(mask_or(vf_is_nonzero(a), vf_is_nonzero(b)))
+
+
+cdef inline vecf logical_xor(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_select(vf_is_nonzero(a), vf_untruth(vf_is_nonzero(b)), vf_truth(vf_is_nonzero(b)))
+
+
+cdef inline vecf logical_not(vecf a, const double *p) noexcept nogil:
+    return vf_untruth(vf_is_nonzero(a))

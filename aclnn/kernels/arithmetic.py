@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .record import HalfForm, OnnxBody, Record, chosen, point, rounded, rounded_to_odd
+from .record import HalfForm, HandForm, OnnxBody, Record, chosen, point, rounded, rounded_to_odd
 
 RECORDS: tuple[Record, ...] = (
     point(
@@ -255,6 +255,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.2,
         computed_in="double",
         forms="f32 half f64 whole",
+        by_hand=HandForm("sums", "addcmul"),
         onnx="x + value * a * b",
     ),
     point(
@@ -263,6 +264,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.2,
         computed_in="double",
         forms="f32 half",
+        by_hand=HandForm("sums", "lerp"),
         onnx="a + weight * (b - a)",
     ),
     point(
@@ -272,6 +274,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.2,
         computed_in="double",
         forms="f32 half f64",
+        by_hand=HandForm("sums", "lerps"),
         onnx="a + weight * (b - a)",
     ),
 )

@@ -11,7 +11,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(decay="1"),
+        vectors=VectorForm(direct=True, direct_f32=True),
         onnx="a * x * Sigmoid(x)",
     ),
     point(
@@ -28,7 +28,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(decay="1"),
+        vectors=VectorForm(direct=True, direct_f32=True),
         onnx="a * Sigmoid(b)",
     ),
     point(

@@ -41,6 +41,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_rsqrt(vecf) noexcept
     vecf vf_log_of_sum(vecf) noexcept
     vecf vf_within(vecf, float, float, vecf) noexcept
+    vecf vf_unless_below(vecf, float, vecf) noexcept
     vecf vf_log1p(vecf) noexcept
     vecf vf_where_negative(vecf, vecf, vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
@@ -68,6 +69,7 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_zero_as(pair_t, pair_t) noexcept
     pair_t pair_log_of_sum(pair_t) noexcept
     pair_t pair_within(pair_t, float, float, pair_t) noexcept
+    pair_t pair_unless_below(pair_t, float, pair_t) noexcept
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
     pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t) noexcept
@@ -374,6 +376,16 @@ cdef inline vector_num within(vector_num x, float low, float high, vector_num r)
         return vf_within(x, low, high, r)
     else:
         return pair_within(x, low, high, r)
+
+
+cdef inline num unless_below(num x, float low, num r) noexcept nogil:
+    """`r` where x is not below; elsewhere no number, which is left to doubles."""
+    if num is double:
+        return r
+    elif num is vecf:
+        return vf_unless_below(x, low, r)
+    else:
+        return pair_unless_below(x, low, r)
 
 
 cdef inline vector_num sine_of(vector_num x, int turn) noexcept nogil:

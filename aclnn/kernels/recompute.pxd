@@ -28,6 +28,7 @@ cdef enum:
     MASKS_MOST = HALVES_IN_PLACE // 8    # vectors of such a block, of eight elements or more
     MASKS_ROOM = MASKS_MOST + MASKS_TOGETHER
     BATCH = 64                           # elements that are recomputed at a time
+    MOST_OPERANDS = 3                    # of a fast path
     WHOLE = 8                            # in multiples of this, so that loops have no remainder
     MASKS_LISTED = MASKS_MOST // 4 + 8   # four masks are read together, and eight fours
 
@@ -41,7 +42,7 @@ cdef struct pending_t:
     ptrdiff_t size           # of an element there
     bint recast              # it has the output's dtype, not the result's
     ptrdiff_t count
-    char inputs[2][BATCH * 4]
+    char inputs[MOST_OPERANDS][BATCH * 4]
     char *places[BATCH]
 
 
@@ -61,6 +62,8 @@ cdef inline void enqueue(const loop_args *args, ptrdiff_t where,
         recompute_pending(pending)
     copy_element(pending.inputs[0] + pending.count * size, args.a + where * size, size)
     copy_element(pending.inputs[1] + pending.count * size, args.b + where * size, size)
+    if state.n_inputs == MOST_OPERANDS:
+        copy_element(pending.inputs[2] + pending.count * size, args.c + where * size, size)
     pending.places[pending.count] = pending.target + where * pending.size
     # A line that bypassed the cache would hold up later ones.
     prefetch(pending.places[pending.count])
@@ -136,8 +139,8 @@ cdef inline void recompute_pending(pending_t *pending) noexcept nogil:
     cdef const compute_state *state = pending.state
     cdef unaligned_float values[BATCH]
     cdef const unaligned_float *narrow
-    cdef double wide[2][BATCH]
-    cdef const void *inputs[2]
+    cdef double wide[MOST_OPERANDS][BATCH]
+    cdef const void *inputs[MOST_OPERANDS]
     cdef double results[BATCH]
     cdef char rounded[BATCH * 4]
     cdef char recast[BATCH * 16]
@@ -147,7 +150,7 @@ cdef inline void recompute_pending(pending_t *pending) noexcept nogil:
     if n == 0:
         return
     # Whole vectors: a remainder of the loops would take longer than all the rest.
-    for i in range(2):
+    for i in range(max(2, state.n_inputs)):
         memset(pending.inputs[i] + pending.count * size, 0x38, (n - pending.count) * size)
         narrow = floats_at(pending.inputs[i], 0, n, state.read_type, values)
         for j in range(n):

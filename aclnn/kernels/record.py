@@ -29,7 +29,8 @@ class Operand:
     ----------
     name : str
     role : str
-        Of pointwise kernels ``element``; ``truth``, a truth value; ``mask``, one that chooses among the
+        Of pointwise kernels ``element``; ``truth``, a truth value, as which a result is
+        0 or 1; ``mask``, one that chooses among the
         other operands, which only move.  Of row-wise kernels ``input`` and ``out`` have the shape of the
         rows, ``column`` one element for each column, ``given`` and ``result`` one for each row.  Of opaque
         kernels ``whole``, or ``index``: places along an axis.
@@ -76,8 +77,7 @@ class VectorForm:
         Half precision is converted, computed and rounded vector by vector: for formulas so short that
         chunks in between would take longer than they do.
     direct_f32 : bool
-        Float32 is loaded, computed and stored vector by vector: for short ones, which take no number
-        of the node.
+        Float32 is loaded, computed and stored vector by vector: for short ones.
     """
 
     rel_error: float = 6e-7
@@ -107,11 +107,14 @@ class HalfForm:
         When a float does not give the result, but rounds it: an expression of `own.p`.
     scant : bool
         A float may have fewer digits than it takes, because results are too small.
+    float32 : bool
+        It serves float32 too, of which it chooses, compares or rounds once.
     """
 
     over: str = "vecf"
     inexact: str = ""
     scant: bool = False
+    float32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +328,9 @@ def point(
     keeps_bits: bool = False,
     commutes: tuple[float, ...] | None = None,
     expression: str = "",
+    result: str = "result",
 ) -> Record:
-    """The record of a pointwise kernel; operands, parameters and forms are words.
+    """The record of a pointwise kernel; operands, parameters, forms and the result are words.
 
     >>> point("neg", "x", cost=0.15, computed_in="number", onnx="Neg(x)").onnx
     (OnnxBody(text='Neg(x)', when='', takes='', flat=()),)
@@ -335,7 +339,7 @@ def point(
         name=name,
         domain="point",
         inputs=operands(inputs),
-        outputs=operands("result"),
+        outputs=operands(result),
         parameters=tuple(parameters.split()),
         cost=cost,
         body="activations" if computed_in == "num" else "formulas",
@@ -447,4 +451,4 @@ def chosen(
 
 def truth(name: str) -> Steps:
     """Results are truth values."""
-    return Steps(StepForm(name, blind=True))
+    return Steps(StepForm(f"arithmetic.{name}", blind=True))

@@ -133,6 +133,7 @@ INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
 INLINED vecf vf_floor(vecf x) { return _mm512_floor_ps(x); }
 INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+INLINED mask_t vf_is_equal(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
 INLINED mask_t vf_is_not_positive(vecf x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
@@ -344,6 +345,7 @@ INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
 INLINED vecf vf_floor(vecf x) { return _mm256_floor_ps(x); }
 INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
+INLINED mask_t vf_is_equal(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
 INLINED mask_t vf_is_not_positive(vecf x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NGT_UQ);
@@ -453,6 +455,10 @@ INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
 #endif
 
 #ifdef LANES
+/* The one NaN for all. */
+INLINED vecf vf_canonical(vecf r) { return vf_select(vf_is_nan(r), vf_set(__builtin_nanf("")), r); }
+INLINED vecf vf_truth(mask_t c) { return vf_select(c, vf_set(1.0f), vf_set(0.0f)); }
+INLINED vecf vf_untruth(mask_t c) { return vf_select(c, vf_set(0.0f), vf_set(1.0f)); }
 /* The same through memory: half as many operations as in a register. */
 INLINED vech vf_to_f16_by_memory(vecf x) {
     uint16_t halves[LANES] __attribute__((aligned(LANES * 2)));

@@ -8,6 +8,7 @@ from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.recompute cimport (
     HALVES_IN_PLACE,
     MASKS_ROOM,
+    MOST_OPERANDS,
     enqueue_found,
     pending_t,
     recompute_pending,
@@ -15,6 +16,7 @@ from aclnn.kernels.recompute cimport (
 from aclnn.kernels.simd.loop_args cimport (
     PREFETCH_A,
     PREFETCH_B,
+    PREFETCH_C,
     PREFETCH_FAR,
     PREFETCH_OUT,
     STAGED,
@@ -52,8 +54,8 @@ cdef enum:
 cdef struct copies_t:
     # A block of each operand that cannot be read in place. What is repeated along a row
     # stays for the whole row, whose number is kept.
-    char buffers[2][BLOCK * 4]
-    ptrdiff_t repeated[2]
+    char buffers[MOST_OPERANDS][BLOCK * 4]
+    ptrdiff_t repeated[MOST_OPERANDS]
 
 
 cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
@@ -100,7 +102,7 @@ cdef inline bint take_inputs(loop_args *args, const tile_view *views, const bloc
                              const compute_state *state, copies_t *copies) noexcept nogil:
     """Where inputs are, and which of them are prefetched; whether any had to be copied."""
     cdef const tile_view *out = &views[state.n_inputs]
-    cdef const char *inputs[2]
+    cdef const char *inputs[MOST_OPERANDS]
     cdef bint copied = False
     cdef int k
     args.prefetch = 0
@@ -111,9 +113,11 @@ cdef inline bint take_inputs(loop_args *args, const tile_view *views, const bloc
             inputs[k] = copies.buffers[k]
             copied = True
         elif block.flags & TILE_PREFETCH_NEAR and (views[k].row_stride or not out.row_stride):
-            args.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
+            # A row that is repeated is near.
+            args.prefetch |= PREFETCH_A if k == 0 else PREFETCH_B if k == 1 else PREFETCH_C
     args.a = inputs[0]
-    args.b = inputs[state.n_inputs - 1]
+    args.b = inputs[min(1, state.n_inputs - 1)]
+    args.c = inputs[state.n_inputs - 1]
     return copied
 
 

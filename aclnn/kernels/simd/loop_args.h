@@ -25,10 +25,10 @@ enum {
     OUT_OF_DOMAIN = 16, /* some element is outside of the domain that the loop was made for */
     HAS_ZEROS = 32      /* the loop was made for operands without zeros */
 };
-enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
+enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8, PREFETCH_C = 16 };
 
 typedef struct {
-    const char *a, *b; /* the same where there is one input */
+    const char *a, *b, *c; /* the last ones are the same where there are fewer inputs */
     char *out;
     ptrdiff_t n;
     const params_t *params;

@@ -32,6 +32,7 @@ cdef extern from "simd/loop_args.h" nogil:
         PREFETCH_B
         PREFETCH_OUT
         PREFETCH_FAR
+        PREFETCH_C
         MASKS_TOGETHER
     ctypedef enum elem_type:
         F32
@@ -40,6 +41,7 @@ cdef extern from "simd/loop_args.h" nogil:
     ctypedef struct loop_args:
         const char *a
         const char *b
+        const char *c
         char *out
         ptrdiff_t n
         const params_t *params

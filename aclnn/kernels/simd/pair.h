@@ -88,9 +88,8 @@ INLINED vecf vf_inverse(vecf x) {
 INLINED pair_t pair_div(pair_t a, pair_t b) {
     vecf inverse = vf_reciprocal_estimate(b.high), high = vf_mul(a.high, inverse);
     vecf rest = vf_fnma(high, b.high, a.high);
-    /* Apart, so that neither waits for the other. */
-    if (!b.exact) rest = vf_add(rest, a.exact ? vf_neg(vf_mul(high, b.low)) : vf_fnma(high, b.low, a.low));
-    if (b.exact && !a.exact) rest = vf_add(rest, a.low);
+    if (!b.exact) rest = vf_fnma(high, b.low, rest);
+    if (!a.exact) rest = vf_add(rest, a.low);
     return pair_of(high, vf_mul(rest, inverse));
 }
 INLINED vecf vf_quotient(vecf a, vecf b) { return vf_mul(a, vf_inverse(b)); }
@@ -297,6 +296,13 @@ INLINED vecf vf_within(vecf x, float low, float high, vecf r) {
 INLINED pair_t pair_within(pair_t x, float low, float high, pair_t r) {
     return pair_of(vf_within(x.high, low, high, r.high), r.low);
 }
+/* The same where it is below a bound. */
+INLINED vecf vf_unless_below(vecf x, float low, vecf r) {
+    return vf_select(vf_ge(x, low), r, vf_set(__builtin_nanf("")));
+}
+INLINED pair_t pair_unless_below(pair_t x, float low, pair_t r) {
+    return pair_of(vf_unless_below(x.high, low, r.high), r.low);
+}
 
 /* 2^x of an operand of which both are normal numbers, error 2^-24 and 2^-28.5: no part of ln(2) to take off. */
 #define EXP2_FIRST -125.0f
@@ -415,6 +421,8 @@ vecf vf_log(vecf);
 vecf vf_rsqrt(vecf);
 vecf vf_log_of_sum(vecf);
 vecf vf_within(vecf, float, float, vecf);
+vecf vf_unless_below(vecf, float, vecf);
+pair_t pair_unless_below(pair_t, float, pair_t);
 vecf vf_log1p(vecf);
 vecf vf_where_negative(vecf, vecf, vecf);
 vecf vf_where_above(vecf, vecf, vecf, vecf);

@@ -52,9 +52,6 @@ INLINED vecf vf_complete(vecf r) {
 INLINED vecf vf_complete(vecf r) { return r; }
 #endif
 
-/* The one NaN for all. */
-INLINED vecf vf_canonical(vecf r) { return vf_select(vf_is_nan(r), vf_set(__builtin_nanf("")), r); }
-
 INLINED vecf vf_quiet(vecf x) {
     return vf_select(vf_is_nan(x), vi_as_floats(vi_or(vf_bits(x), vi_set(0x00400000u))), x);
 }
@@ -102,10 +99,6 @@ static void scarce_products(float *g, const float *x, float factor) {
         g[k] = x && x[k] > 0.0f ? g[k] : product;
     }
 }
-
-INLINED vecf vf_truth(mask_t c) { return vf_select(c, vf_set(1.0f), vf_set(0.0f)); }
-INLINED vecf vf_untruth(mask_t c) { return vf_select(c, vf_set(0.0f), vf_set(1.0f)); }
-INLINED mask_t vf_equal(vecf a, vecf b) { return mask_and(vf_is_at_most(a, b), vf_is_at_most(b, a)); }
 
 /* Where c is not 0. */
 INLINED vecf vf_where(vecf c, vecf yes, vecf no) { return vf_select(vf_is_nonzero(c), yes, no); }

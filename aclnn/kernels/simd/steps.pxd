@@ -34,16 +34,12 @@ cdef extern from "simd/steps.h" nogil:
         char *given
         char *made
     vecf vf_complete(vecf) noexcept
-    vecf vf_canonical(vecf) noexcept
     vecf vf_quiet(vecf) noexcept
     vecf vf_sum_to_odd(vecf, vecf) noexcept
     vecf vf_product_to_odd(vecf, vecf) noexcept
     vecf vf_quotient_to_odd(vecf, vecf) noexcept
     uint32_t scarce_below(float) noexcept
     mask_t vf_is_scarce(vecf, uint32_t) noexcept
-    vecf vf_truth(mask_t) noexcept
-    vecf vf_untruth(mask_t) noexcept
-    mask_t vf_equal(vecf, vecf) noexcept
     vecf vf_where(vecf, vecf, vecf) noexcept
     vecf vf_beyond(vecf, vecf, float) noexcept
     vecf vf_round_f16(vecf) noexcept
@@ -61,12 +57,12 @@ cdef extern from "simd/leaky_relu.h" nogil:
     void prepare_leaky_relu(params_t *, elem_type) noexcept
 
 cdef extern from "simd.h" nogil:
+    vecf vf_canonical(vecf) noexcept
+    vecf vf_truth(mask_t) noexcept
     bint mask_any(mask_t) noexcept
+    mask_t mask_or(mask_t, mask_t) noexcept
     mask_t vf_is_nonzero(vecf) noexcept
     mask_t vf_is_above(vecf, vecf) noexcept
-    mask_t vf_is_at_most(vecf, vecf) noexcept
-    mask_t mask_and(mask_t, mask_t) noexcept
-    mask_t mask_or(mask_t, mask_t) noexcept
     vecf vf_abs(vecf) noexcept
     vecf vf_sub(vecf, vecf) noexcept
     vecf vf_floor(vecf) noexcept
@@ -289,43 +285,3 @@ cdef inline vecf div_to_odd(vecf a, vecf b, const double *p) noexcept nogil:
 
 cdef inline vecf reciprocal_to_odd(vecf a, const double *p) noexcept nogil:
     return vf_quotient_to_odd(vf_set(1), a)
-
-
-cdef inline vecf eq(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(vf_equal(a, b))
-
-
-cdef inline vecf ne(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_untruth(vf_equal(a, b))
-
-
-cdef inline vecf lt(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(vf_is_above(b, a))
-
-
-cdef inline vecf le(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(vf_is_at_most(a, b))
-
-
-cdef inline vecf gt(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(vf_is_above(a, b))
-
-
-cdef inline vecf ge(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(vf_is_at_most(b, a))
-
-
-cdef inline vecf logical_and(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(mask_and(vf_is_nonzero(a), vf_is_nonzero(b)))
-
-
-cdef inline vecf logical_or(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_truth(mask_or(vf_is_nonzero(a), vf_is_nonzero(b)))
-
-
-cdef inline vecf logical_xor(vecf a, vecf b, const double *p) noexcept nogil:
-    return vf_where(a, vf_untruth(vf_is_nonzero(b)), vf_truth(vf_is_nonzero(b)))
-
-
-cdef inline vecf logical_not(vecf a, const double *p) noexcept nogil:
-    return vf_untruth(vf_is_nonzero(a))

@@ -21,6 +21,7 @@ cdef extern from "simd.h" nogil:
     vecf vf_add(vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
     mask_t vf_is_nan(vecf) noexcept
+    vecf vf_canonical(vecf) noexcept
     vecf vf_select(mask_t, vecf, vecf) noexcept
     vecf vf_lookup_both(vecf, veci, vecf) noexcept
     veci vf_bits(vecf) noexcept
