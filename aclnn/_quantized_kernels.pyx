@@ -20,7 +20,7 @@ saturated; a NaN gives 0.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.math cimport ceilf, expf, floorf, tanhf, truncf
+from libc.math cimport ceilf, floorf, truncf
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -44,6 +44,9 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.lines cimport line_of, lines_in
+
+cdef extern from "double_math.h" nogil:
+    double full_exp(double) noexcept
 
 cdef extern from "quantized/tiles.h" nogil:
     enum:
@@ -317,16 +320,21 @@ cdef void prepare_panel(const array_view *views, const product_state *state, con
             load_floats(at, view.strides[1], panel.bias, cols)
 
 
+cdef inline float over_one_and_decay(double x, double t) noexcept nogil:
+    """x / (1 + e^-t)."""
+    return <float>(x / (1 + full_exp(-t)))
+
+
 cdef float activated(float x, int activation) noexcept nogil:
     if activation == RELU:
         return x if x > 0 or x != x else <float>0
     if activation == GELU_TANH:
-        return <float>0.5 * x * (1 + tanhf(<float>0.7978845608028654
-                                           * (x + <float>0.044715 * x * x * x)))
+        # 0.5 x (1 + tanh(w)), w = sqrt(2/pi) (x + 0.044715 x^3)
+        return over_one_and_decay(x, 1.5957691216057308 * (x + 0.044715 * x * x * x))
     if activation == FAST_GELU:
-        return x / (1 + expf(-<float>1.702 * x))
+        return over_one_and_decay(x, 1.702 * x)
     if activation == SILU:
-        return x / (1 + expf(-x))
+        return over_one_and_decay(x, x)
     return x
 
 
@@ -656,15 +664,15 @@ cdef inline void load_row(const array_view *view, ptrdiff_t group, float *to,
 cdef inline float gated(float gate, float linear, int mode, float limit, float alpha,
                         float bias) noexcept nogil:
     if mode == 0:
-        return gate / (1 + expf(-gate)) * linear
+        return over_one_and_decay(gate, gate) * linear
     if mode != 3:
         gate = limit if gate > limit else gate
     linear = limit if linear > limit else linear
     linear = -limit if linear < -limit else linear
     if mode == 3:
-        gate = gate / (1 + expf(-gate))
+        gate = over_one_and_decay(gate, gate)
         return (limit if gate > limit else gate) * linear
-    return gate / (1 + expf(-alpha * gate)) * (linear + bias)
+    return over_one_and_decay(gate, alpha * gate) * (linear + bias)
 
 
 cdef void dequantize_row(const array_view *views, const swiglu_state *state, ptrdiff_t row,

@@ -15,7 +15,7 @@ Operands in brackets may be absent. Experts are ranked by what they get, of equa
 goes first; a NaN counts as the largest. An index is looked at before anything is read by it.
 """
 
-from libc.math cimport INFINITY, exp
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -35,6 +35,9 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.sorts cimport COUNTS_BYTES, sorted_keys
 
 from aclnn.acl import dtypes
+
+cdef extern from "double_math.h" nogil:
+    double full_exp(double) noexcept
 
 cdef enum:
     BLOCK = 256
@@ -97,15 +100,15 @@ cdef void normalize(float *x, ptrdiff_t n, int norm) noexcept nogil:
     cdef ptrdiff_t i
     if norm == SIGMOID:
         for i in range(n):
-            x[i] = <float>(1 / (1 + exp(-<double>x[i])))
+            x[i] = <float>(1 / (1 + full_exp(-<double>x[i])))
         return
     for i in range(n):
         if x[i] > most or x[i] != x[i]:
             most = x[i]
     for i in range(n):
-        total += exp(x[i] - most)
+        total += full_exp(x[i] - most)
     for i in range(n):
-        x[i] = <float>(exp(x[i] - most) / total)
+        x[i] = <float>(full_exp(x[i] - most) / total)
 
 
 cdef void hide_groups(float *x, ptrdiff_t n, const gate_state *state, float *scores) noexcept nogil:

@@ -17,7 +17,6 @@ elements themselves.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.math cimport exp
 from libc.stdint cimport (
     int8_t,
     int32_t,
@@ -52,6 +51,9 @@ from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.sorts cimport COUNTS_BYTES, entry_t, let_through, sorted_keys, wide_sort
 
 from aclnn.acl import dtypes
+
+cdef extern from "double_math.h" nogil:
+    double full_exp(double) noexcept
 
 cdef enum:
     PIECE = 64              # keys that are looked at together
@@ -319,9 +321,9 @@ cdef ptrdiff_t left_by_p(const float *x, const uint64_t *keys, ptrdiff_t first, 
     cdef double most = x[keys[n - 1] & 0xFFFFFFFFu], total = 0, sum = 0
     cdef ptrdiff_t i
     for i in range(first, n):
-        total += exp(x[keys[i] & 0xFFFFFFFFu] - most)
+        total += full_exp(x[keys[i] & 0xFFFFFFFFu] - most)
     for i in range(first, n - 1):
-        sum += <float>(exp(x[keys[i] & 0xFFFFFFFFu] - most) / total)
+        sum += <float>(full_exp(x[keys[i] & 0xFFFFFFFFu] - most) / total)
         if not sum <= bound:
             return i
     return n - 1

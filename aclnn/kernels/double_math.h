@@ -188,7 +188,7 @@ ALWAYS_INLINE double exp_of_parts(double y, double low) {
     return scaled_up(fma_f64(r * r, exp_tail(r), fma_f64(r, r_low, r_low)) + r, shifted);
 }
 /* a to the power of b, 0.9 ULP, with the exceptions of IEEE 754. */
-static double full_pow(double a, double b) {
+__attribute__((unused)) static double full_pow(double a, double b) {
     double size = __builtin_fabs(a);
     int64_t whole = __builtin_fabs(b) < 0x1p53 ? (int64_t)b : 0; /* larger ones are even */
     int is_whole = __builtin_fabs(b) >= 0x1p53 || (double)whole == b;
@@ -219,7 +219,7 @@ static double full_pow(double a, double b) {
 typedef struct { double high, low; int quarters; } angle_t;
 
 /* From 2^20 quarters on: by the digits of 2/pi that matter. */
-__attribute__((noinline)) static angle_t distant_angle(double x) {
+__attribute__((noinline, unused)) static angle_t distant_angle(double x) {
     uint64_t bits = bits_of_f64(x), whole = (bits & 0x000fffffffffffffull) | 0x0010000000000000ull;
     int first = (int)(bits >> 52 & 0x7ff) - 1075 + 62; /* digits before it make whole turns; a word of none is first */
     const uint64_t *words = QUARTERS_DIGITS + first / 64;
@@ -281,11 +281,11 @@ ALWAYS_INLINE double turned_sine(double x, int turn) {
     return quarters & 2 ? -r : r;
 }
 /* Sine and cosine, 0.7 ULP. */
-static double full_sin(double x) {
+__attribute__((unused)) static double full_sin(double x) {
     if (x - x != 0.0) return __builtin_nan("");
     return __builtin_fabs(x) < 0x1p-28 ? x : turned_sine(x, 0); /* -0 stays */
 }
-static double full_cos(double x) { return x - x != 0.0 ? __builtin_nan("") : turned_sine(x, 1); }
+__attribute__((unused)) static double full_cos(double x) { return x - x != 0.0 ? __builtin_nan("") : turned_sine(x, 1); }
 
 /* --- The error function, lengths --------------------------------------------------------------------------- */
 

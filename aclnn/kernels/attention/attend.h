@@ -386,7 +386,7 @@ static void finish_row(const attention_t *a, ptrdiff_t row, float most, const fl
     const operand_t *o = &a->out;
     narrow(out, o->data + query * o->row + head * o->head, o->step, a->type, a->values);
     if (a->statistics == LOGSUMEXP) {
-        put_statistic(&a->first, query, head, 1, empty ? INFINITY : most + logf(sum));
+        put_statistic(&a->first, query, head, 1, empty ? INFINITY : most + (float)full_log(sum));
     } else if (a->statistics == MAX_AND_SUM) {
         int none = a->keys == 0;
         put_statistic(&a->first, query, head, 8, none ? 0.0f : empty ? -FLT_MAX : most);

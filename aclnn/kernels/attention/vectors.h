@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "double_math.h"
 #include "half.h"
 #include "simd/exp.h"
 
@@ -31,7 +32,7 @@ INLINED vecf vf_greater(vecf a, vecf b) {
 INLINED vecf vf_decay(vecf x) {
     vecf r;
     for (int k = 0; k < LANES; k++)
-        r[k] = x[k] < -87.0f ? 0.0f : expf(x[k]);
+        r[k] = x[k] < -87.0f ? 0.0f : (float)full_exp(x[k]);
     return r;
 }
 #define ROWS 4 /* of a panel of queries: their sums are in registers */
