@@ -7,6 +7,8 @@ import ctypes
 import numpy as np
 import pytest
 from cases import each
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
 import aclnn
@@ -330,3 +332,110 @@ def test_programs_of_kernels_of_other_kinds(shape, dtype):
     floats = np.empty(shape, np.float32)
     run_program(made, [*views[:3], (floats, 4 * cols, 4)], rows, cols, made.params)
     assert same_bits(floats, halves.astype(np.float32))
+
+
+# --- All dtypes, and random programs --------------------------------------------------------------
+
+WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+REAL = ["float64", "float32", "float16", "bfloat16"]
+# Of numbers of one dtype; what an operator refuses is left out.
+OPERATIONS = [
+    (1, aclnn.neg),
+    (1, aclnn.abs),
+    (1, aclnn.relu),
+    (1, aclnn.square),
+    (1, lambda x: aclnn.clamp(x, 1, 5)),
+    (1, lambda x: aclnn.add(x, 3)),
+    (1, lambda x: aclnn.mul(x, 2)),
+    (1, lambda x: aclnn.leaky_relu(x, 0.3)),
+    (1, lambda x: aclnn.hardshrink(x, 0.5)),
+    (1, aclnn.silu),
+    (1, aclnn.gelu),
+    (1, aclnn.tanh),
+    (1, aclnn.elu),
+    (1, aclnn.exp),
+    (1, aclnn.logical_not),
+    (2, aclnn.add),
+    (2, lambda x, y: aclnn.sub(x, y, alpha=2)),
+    (2, aclnn.mul),
+    (2, aclnn.div),
+    (2, aclnn.maximum),
+    (2, aclnn.minimum),
+    (2, aclnn.gt),
+    (2, aclnn.eq),
+    (2, aclnn.silu_backward),
+    (3, lambda x, y, z: aclnn.where(aclnn.le(x, y), z, x)),
+    (3, aclnn.addcmul),
+    (3, aclnn.lerp),
+]
+
+
+def random_numbers(rng, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    if dtype.kind in "iu":
+        return rng.integers(0, 100, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    x = rng.standard_normal(shape) * np.exp2(rng.integers(-8, 8, shape))
+    x[rng.random(shape) < 0.02] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan])
+    with np.errstate(over="ignore"):
+        return x.astype(dtype)
+
+
+def laid_out(rng, dtype: np.dtype, rows: int, cols: int) -> np.ndarray:
+    """An operand that broadcasts to so many rows and columns, in some layout."""
+    kind = rng.integers(0, 8)
+    whole = random_numbers(rng, dtype, (rows, 2 * cols + 3))
+    views = {
+        1: whole[:, 3 : cols + 3],
+        2: whole[:, : 2 * cols : 2],
+        3: whole[:, cols - 1 :: -1] if cols else whole,
+        4: whole[:1, :cols],
+        5: whole[:, :1],
+        6: whole[0, 0],
+        7: np.asfortranarray(whole[:, :cols]),
+    }
+    return np.asarray(views.get(kind, np.ascontiguousarray(whole[:, :cols])))
+
+
+def random_program(rng, dtypes: list[str], length: int):
+    """A function of four operands, and how it is computed call by call."""
+    steps = []
+    for number in range(length):
+        arity, form = OPERATIONS[rng.integers(len(OPERATIONS))]
+        steps.append(
+            (form, rng.integers(0, 4 + number, arity), rng.random() < 0.2, rng.choice(dtypes))
+        )
+    extra = int(rng.integers(0, length))
+
+    def program(*operands):
+        values = list(operands)
+        for form, places, casts, dtype in steps:
+            try:
+                one = form(*[values[place] for place in places])
+            except aclnn.AclnnError:
+                one = aclnn.add(values[places[0]], values[-1])
+            values.append(aclnn.cast(one, str(dtype)) if casts else one)
+        return values[-1], values[4 + extra]
+
+    return program
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1 << 30))
+def test_random_programs_have_the_bits_of_single_calls(seed):
+    rng = np.random.default_rng(seed)
+    dtypes = [REAL, REAL[1:3], ["float32", "bfloat16"], [*WHOLE, "bool", "float32"]][
+        rng.integers(0, 4)
+    ]
+    rows, cols = [(1, 5), (3, 7), (2, 128), (3, 200), (17, 33), (2, 1500), (1, 9000)][
+        rng.integers(0, 7)
+    ]
+    operands = [laid_out(rng, np.dtype(rng.choice(dtypes)), rows, cols) for _ in range(3)]
+    operands.append(random_numbers(rng, np.dtype(rng.choice(dtypes)), (rows, cols)))
+    program = random_program(rng, dtypes, int(rng.integers(2, 12)))
+    try:
+        expected = program(*operands)
+    except aclnn.AclnnError:
+        assume(False)
+    for one, other in zip(aclnn.compile(program)(*operands), expected, strict=True):
+        assert same_bits(np.ascontiguousarray(one), np.ascontiguousarray(other)), seed
