@@ -1056,6 +1056,7 @@ __all__ = [
     "graph",
     "group_norm",
     "group_norm_silu",
+    "grouped_matmul",
     "gt",
     "gt_",
     "hardshrink",
@@ -1719,6 +1720,10 @@ def gelu(self: _A, *, approximate: Literal['none', 'tanh'] = 'none', out: _A | N
 def gelu_backward(grad_output: _Numpy, self: Any, *, approximate: Literal['none', 'tanh'] = 'none', out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def gelu_backward(grad_output: _A, self: Any, *, approximate: Literal['none', 'tanh'] = 'none', out: _A | None = None) -> _A: ...
+@overload
+def grouped_matmul(x: _Numpy, weight: Any, *, group_type: int = 0, group_list_type: int = 0, act_type: int = 0, output_dtype: Any = None, bias: Any = None, scale: Any = None, antiquant_scale: Any = None, antiquant_offset: Any = None, per_token_scale: Any = None, group_list: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def grouped_matmul(x: _A, weight: Any, *, group_type: int = 0, group_list_type: int = 0, act_type: int = 0, output_dtype: Any = None, bias: Any = None, scale: Any = None, antiquant_scale: Any = None, antiquant_offset: Any = None, per_token_scale: Any = None, group_list: Any = None, out: _A | None = None) -> _A: ...
 @overload
 def hardswish(input: _Numpy, *, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload

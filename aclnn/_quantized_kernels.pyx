@@ -90,6 +90,7 @@ cdef enum:
     FAST_GELU = 4
     SILU = 5
 
+ITEM_SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "int32": 4}
 FAILURES = {
     BAD_GROUPS: "a group ends at {detail}, before it begins or beyond the rows that there are",
     BAD_WEIGHT: "a group has the number {detail}, which no weight has",
@@ -145,6 +146,7 @@ cdef inline uint32_t bits_of_float(float x) noexcept nogil:
 cdef struct product_state:
     # Places among the operands, or -1.
     int scale, per_token, offset, bias, antiquant_scale, antiquant_offset, groups, out
+    int out_size            # bytes of a result
     int integers            # of a group: 4 or 2, or 1 where floats are multiplied
     int result              # RAW, FLOATING, BYTES
     int along               # BATCHES, ALONG_ROWS, ALONG_K
@@ -434,10 +436,9 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
         row += rows
 
 
-cdef void clear_rows(const array_view *out, ptrdiff_t first) noexcept nogil:
+cdef void clear_rows(const array_view *out, ptrdiff_t first, int size) noexcept nogil:
     """Rows of zeros, from the `first` on, of a matrix whose zero has no bits."""
     cdef ptrdiff_t i, j
-    cdef ptrdiff_t size = out.strides[1] if out.strides[1] > 0 else -out.strides[1]
     for i in range(first, out.shape[0]):
         for j in range(out.shape[1]):
             memset(out.data + i * out.strides[0] + j * out.strides[1], 0, size)
@@ -481,7 +482,7 @@ cdef int product(const array_view *views, const void *given, const void *params,
             to = piece.first_row + piece.rows * (part + 1) // parts
             multiply(views, state, &piece, from_, to, low, high, <char *>scratch)
     if state.along == ALONG_ROWS and state.clears and chunk == 0:
-        clear_rows(out, walk.end)
+        clear_rows(out, walk.end, state.out_size)
     return 0
 
 
@@ -886,6 +887,7 @@ def product_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t bat
     state.antiquant_scale, state.antiquant_offset = (
         places["antiquant_scale"], places["antiquant_offset"])
     state.integers = tile_integers() if whole else 1
+    state.out_size = ITEM_SIZES[outputs[0]]
     state.along, state.list_kind, state.activation = along, list_kind, activation
     state.clears, state.shortens, state.group_size = clears, shortens, group_size
     state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"

@@ -182,6 +182,12 @@ UNLIKE = {
         {"weight": (3, 4), "antiquant_scale": (4,), "antiquant_offset": (4,)}, {"weight": np.int8},
         halves_only=True, absent=("quant_scale", "quant_offset", "bias"),
     ),
+    "grouped_matmul": Unlike(
+        {"weight": (2, 3, 4)},
+        {"group_list": np.int64},
+        values={"group_list": [1, 2]},
+        absent=("bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale"),
+    ),
     "add_rms_norm_quant": _norm_quant("beta"),
     "add_rms_norm_quant_v2": _norm_quant("rms_norm"),
     "add_rms_norm_dynamic_quant": _norm_dynamic("beta"),

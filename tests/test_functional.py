@@ -137,10 +137,11 @@ def test_arguments_that_do_not_fit_are_type_errors(name):
 
 # Forms in place alone, which keep elements of what they write.
 CACHES = ("scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache")
+NEED_ALL = (*CACHES, "grouped_matmul")  # or cannot be without what may be null
 WITH_OPTIONAL = [
     name
     for name in samples.FUNCTIONAL
-    if {*REGISTRY[name].optional} & {*samples.inputs(name)} and name not in CACHES
+    if {*REGISTRY[name].optional} & {*samples.inputs(name)} and name not in NEED_ALL
 ]
 
 

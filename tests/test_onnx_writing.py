@@ -25,7 +25,7 @@ SHOWN_ONLY = (
     *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
     *("moe_init_routing", "moe_finalize_routing", "moe_token_permute", "moe_token_unpermute"),
     *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),
-    *("quant_matmul", "weight_quant_batchmatmul", "add_rms_norm_quant"),
+    *("quant_matmul", "weight_quant_batchmatmul", "grouped_matmul", "add_rms_norm_quant"),
     *("add_rms_norm_dynamic_quant", "dequant_swiglu_quant"),
 )
 OPERATORS = [

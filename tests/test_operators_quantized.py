@@ -184,6 +184,101 @@ def threads_as_before():
     aclnn.set_num_threads(before)
 
 
+# --- Groups ---------------------------------------------------------------------------------------
+
+
+def listed(ends, kind):
+    """Ends of groups as they are, as sizes, or as pairs in another order of weights."""
+    sizes = np.diff([0, *ends])
+    return np.int64({0: ends, 1: sizes}[kind])
+
+
+@named("dtype", [np.dtype(np.float32), np.dtype(np.float16), BF16], ids=str)
+@named("kind", [0, 1])
+def test_groups_of_rows(dtype, kind):
+    rng = rng_of(0)
+    x, weight = rng.normal(size=(11, 30)).astype(dtype), rng.normal(size=(4, 30, 37)).astype(dtype)
+    bias = rng.normal(size=(4, 37)).astype(np.float32 if dtype == BF16 else dtype)
+    ends, wanted = [3, 3, 8, 9], np.zeros((11, 37))
+    for g, (s, e) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        wanted[s:e] = x[s:e].astype(float) @ weight[g].astype(float) + bias[g].astype(float)
+    for one in (weight, np.ascontiguousarray(weight.swapaxes(1, 2)).swapaxes(1, 2)):
+        for threads in (1, 2):
+            with aclnn.num_threads(threads):
+                found = aclnn.grouped_matmul(
+                    x, one, bias=bias, group_list=listed(ends, kind), group_list_type=kind
+                )
+            unit = {4: 1e-5, 2: 2.0**-7 if dtype == BF16 else 2.0**-10}[dtype.itemsize]
+            np.testing.assert_allclose(found.astype(float), wanted, unit, unit * 10)
+            assert (found[9:] == 0).all()
+
+
+def test_pairs_of_groups():
+    x, weight = (
+        rng_of(0).normal(size=(2, 6, 5)).astype(np.float32)[0],
+        rng_of(1).normal(size=(3, 5, 4)),
+    )
+    pairs = np.int64([[2, 4], [0, 1], [1, 0]])
+    found = aclnn.grouped_matmul(x, weight.astype(np.float32), group_list=pairs, group_list_type=2)
+    np.testing.assert_allclose(found[:4], x[:4] @ weight[2], 1e-5, 1e-5)
+    np.testing.assert_allclose(found[4], x[4] @ weight[0], 1e-5, 1e-5)
+    assert (found[5] == 0).all()
+
+
+def test_groups_of_columns():
+    x, weight = rng_of(0).normal(size=(7, 9)), rng_of(1).normal(size=(9, 5))
+    given = np.ascontiguousarray(x.T.astype(np.float32)).T, weight.astype(np.float32)
+    found = aclnn.grouped_matmul(*given, group_list=np.int64([2, 2, 8]), group_type=2)
+    wanted = [x[:, s:e] @ weight[s:e] for s, e in ((0, 2), (2, 2), (2, 8))]
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def test_groups_of_int8():
+    x, weight = integers((9, 40)), integers((3, 40, 21), 1)
+    ends, scale = [4, 5, 9], rng_of(2).uniform(1e-4, 1e-3, (3, 21)).astype(np.float32)
+    token = rng_of(3).uniform(1, 2, 9).astype(np.float32)
+    group = np.repeat([0, 1, 2], [4, 1, 4])
+    sums = np.einsum("mk,mkn->mn", x.astype(int), weight.astype(int)[group])
+    lists = {"group_list": np.int64(ends)}
+    same(aclnn.grouped_matmul(x, weight, **lists, output_dtype="int32"), sums)
+    wanted = sums.astype(np.float32) * scale[group] * token[:, None]
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, **lists)
+    same(found, wanted.astype(np.float16))
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=1, **lists)
+    same(found, np.maximum(wanted, 0).astype(np.float16))
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=5, **lists)
+    np.testing.assert_allclose(found.astype(float), silu(wanted.astype(float)), 2.0**-10, 1e-6)
+
+
+def test_groups_with_quantised_weights():
+    x, weight = rng_of(0).normal(size=(5, 20)).astype(np.float16), integers((2, 20, 7))
+    scale, offset = rng_of(1).uniform(0.1, 0.2, (2, 2, 7)).astype(np.float16)
+    whole = (weight + offset[:, None].astype(float)) * scale[:, None].astype(float)
+    found = aclnn.grouped_matmul(
+        x, weight, antiquant_scale=scale, antiquant_offset=offset, group_list=np.int64([2, 5])
+    )
+    wanted = np.concatenate([x[:2].astype(float) @ whole[0], x[2:].astype(float) @ whole[1]])
+    np.testing.assert_allclose(found.astype(float), wanted, 2.0**-10, 1e-2)
+
+
+@named(
+    ("groups", "kind", "words"),
+    [
+        ([3, 2], 0, "ends at 2"),
+        ([3, 6], 0, "ends at 6"),
+        ([-1, 2], 0, "ends at -1"),
+        ([2**62, 2**62], 1, "ends at"),
+        ([[5, 1], [0, 1]], 2, "number 5"),
+        ([[0, -1], [0, 1]], 2, "ends at -1"),
+    ],
+)
+def test_groups_that_there_are_not(groups, kind, words):
+    x, weight = np.ones((5, 3), np.float32), np.ones((2, 3, 4), np.float32)
+    with pytest.raises(aclnn.AclnnError, match=words) as caught:
+        aclnn.grouped_matmul(x, weight, group_list=np.int64(groups), group_list_type=kind)
+    assert caught.value.status == INVALID
+
+
 # --- Elements and rows ----------------------------------------------------------------------------
 
 

@@ -47,7 +47,9 @@ def arguments_for(name):
             options[attribute.role] = [options[attribute.role]]
     values = schema.bound((), given | options)
     args, named = schema.arguments(values)
-    return tuple(args), {role: one for role, one in named.items() if role in options}
+    return tuple(args), {
+        role: one for role, one in named.items() if role in options or role in given
+    }
 
 
 def as_tensors(given):
@@ -99,7 +101,7 @@ DIFFERENTIABLE = [name for name in FUNCTIONAL if has_gradient(name)]
 # PyTorch has no gradient of it either.
 HAVE_NONE = {"heaviside", "top_k_top_p"}
 # Of inference only, as in PyTorch's adapter.
-HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul"}
+HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul", "grouped_matmul"}
 HAVE_NONE |= {"moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"}
 HAVE_NONE |= {
     "moe_init_routing",
