@@ -47,18 +47,6 @@ INLINED void few_down_of(const int kind, const int rows, ptrdiff_t depth, const 
         few_terms(kind, rows, 1, a + k * rows, b + k * b_step, b_step, cols, sums, step, k > 0);
 }
 
-#if defined(LANES) && LANES == 16
-/* Elements of 16 bits by pairs: a register holds two terms of 16 columns. */
-INLINED vecf low_term(const int kind, veci pairs) {
-    if (kind == OF_BF16) return vi_as_floats(vi_shift_left(pairs, 16));
-    return vf_from_f16(_mm512_cvtepi32_epi16(pairs));
-}
-INLINED vecf high_term(const int kind, veci pairs) {
-    if (kind == OF_BF16) return vi_as_floats(vi_and(pairs, vi_set(0xffff0000u)));
-    return vf_from_f16(_mm512_cvtepi32_epi16(vi_shift_right(pairs, 16)));
-}
-#endif
-
 /* Terms of `F32_LANES` columns from column `j` on, `some` of them, added to x. */
 INLINED void few_block(const int kind, const int rows, const float *a, const char *b, ptrdiff_t b_step,
                        ptrdiff_t count, ptrdiff_t some, vecf *x) {
@@ -80,7 +68,7 @@ INLINED void few_whole_block(const int kind, const int rows, const float *a, con
 #pragma GCC unroll 16
         for (int k = 0; k < F32_LANES; k++) {
             const veci pairs = vf_bits(block[k]);
-            const vecf low = low_term(kind, pairs), high = high_term(kind, pairs);
+            const vecf low = low_half(kind, pairs), high = high_half(kind, pairs);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++) {
                 x[i] = vf_fma(vf_set(a[2 * k * rows + i]), low, x[i]);
@@ -108,11 +96,11 @@ INLINED ptrdiff_t whole_block_of(const int kind) {
 #endif
 }
 
-/* Bytes of rows that are copied at a time, `FEW_STEP` bytes apart, where rows of B are so many apart. */
-enum { FEW_RUN = 512, FEW_STEP = FEW_RUN + 64, APART = 2048 };
+/* Bytes of rows that are copied at a time, `FEW_STEP` bytes apart. */
+enum { FEW_RUN = 512, FEW_STEP = FEW_RUN + 64 };
 
-/* Where rows of B are a power of two apart, the nearest cache holds a line of hardly a dozen of them, and memory
- * is slow to give a line of each of many rows. So runs of rows are copied, one after the other, to where they are
+/* Where rows of B are as far apart as `APART`, memory is slow to give a line of each of many rows, too. So runs
+ * of rows are copied, one after the other, to where they are
  * transposed from, while those after them come to the second-level cache. */
 INLINED void copy_runs(const char *b, ptrdiff_t b_step, const char *next, char *to) {
     for (int j = 0; j < 2 * F32_LANES; j++, b += b_step, next += b_step, to += FEW_STEP)

@@ -95,9 +95,17 @@ INLINED void f32_transpose(vecf *r) {
 }
 
 /* Sixteen bytes of each of `F32_LANES` rows at a time, so that only lanes of sixteen bytes are left to
- * transpose: half as many operations as in registers alone. Elements are of 32 bits, or pairs of 16. */
+ * transpose: half as many operations as in registers alone. Where rows are so far apart that the nearest
+ * cache holds a line of hardly a dozen of them, each line is read once. Elements are of 32 bits, or pairs of 16. */
+enum { APART = 2048 };
 INLINED void f32_load_transposed(const char *from, ptrdiff_t step, vecf *r) {
 #if defined(LANES) && LANES == 16
+    if (step % APART == 0) {
+#pragma GCC unroll 16
+        for (int j = 0; j < 16; j++) r[j] = vf_load(from + j * step);
+        f32_transpose(r);
+        return;
+    }
 #pragma GCC unroll 4
     for (int c = 0; c < 4; c++) {
         vecf v[4];
@@ -123,13 +131,31 @@ INLINED void f32_load_transposed(const char *from, ptrdiff_t step, vecf *r) {
 #endif
 }
 
+#if defined(LANES) && LANES == 16
+/* Elements of 16 bits by pairs: a register holds two of each of 16 rows. */
+INLINED vecf low_half(const int kind, veci pairs) {
+    if (kind == OF_BF16) return vi_as_floats(vi_shift_left(pairs, 16));
+    return vf_from_f16(_mm512_cvtepi32_epi16(pairs));
+}
+INLINED vecf high_half(const int kind, veci pairs) {
+    if (kind == OF_BF16) return vi_as_floats(vi_and(pairs, vi_set(0xffff0000u)));
+    return vf_from_f16(_mm512_cvtepi32_epi16(vi_shift_right(pairs, 16)));
+}
+#endif
+
 /* --- Floats ------------------------------------------------------------------------------------ */
+
+/* The elements beside those of a panel, which are likely to be the next one's. */
+INLINED void fetch_beside(const char *row, ptrdiff_t size) {
+    for (ptrdiff_t line = 0; line < size; line += 64) __builtin_prefetch(row + size + line);
+}
 
 INLINED void pack_down_of(const int kind, const char *from, ptrdiff_t step, ptrdiff_t depth, ptrdiff_t count,
                           float *to, ptrdiff_t width) {
     for (ptrdiff_t k = 0; k < depth; k++) {
         for (ptrdiff_t i = 0; i < width; i += F32_LANES)
             vf_store(to + i, f32_widened_first(kind, from + i * bytes_of(kind), count > i ? count - i : 0));
+        fetch_beside(from, width * bytes_of(kind));
         from += step;
         to += width;
     }
@@ -137,7 +163,20 @@ INLINED void pack_down_of(const int kind, const char *from, ptrdiff_t step, ptrd
 
 INLINED void pack_across_of(const int kind, const char *from, ptrdiff_t step, ptrdiff_t depth, ptrdiff_t count,
                             float *to, ptrdiff_t width) {
-    for (ptrdiff_t k = 0; k < depth; k += F32_LANES) {
+    ptrdiff_t k = 0;
+#if defined(LANES) && LANES == 16
+    for (; kind != OF_F32 && count == width && width % 16 == 0 && k + 32 <= depth; k += 32)
+        for (ptrdiff_t i = 0; i < width; i += 16) {
+            vecf block[16];
+            f32_load_transposed(from + i * step + k * 2, step, block);
+#pragma GCC unroll 16
+            for (int j = 0; j < 16; j++) {
+                vf_store(to + (k + 2 * j) * width + i, low_half(kind, vf_bits(block[j])));
+                vf_store(to + (k + 2 * j + 1) * width + i, high_half(kind, vf_bits(block[j])));
+            }
+        }
+#endif
+    for (; k < depth; k += F32_LANES) {
         const ptrdiff_t some = depth - k < F32_LANES ? depth - k : F32_LANES;
         for (ptrdiff_t i = 0; i < width; i += F32_LANES) {
             const ptrdiff_t rows = count - i < F32_LANES ? count - i : F32_LANES;
@@ -242,6 +281,8 @@ static int pack_pairs_down(const char *from, ptrdiff_t step, ptrdiff_t depth, pt
             veci even = halves_first(from + i * 2, count - i);
             veci odd = k + 1 < depth ? halves_first(from + step + i * 2, count - i) : vi_set(0);
             least = least_of(least_of(least, even), odd);
+            __builtin_prefetch(from + i * 2 + 64);
+            __builtin_prefetch(from + step + i * 2 + 64);
             vi_store(to + i, _mm512_permutex2var_epi16(even, low, odd));
             if (width - i > 16) vi_store(to + i + 16, _mm512_permutex2var_epi16(even, high, odd));
         }
@@ -259,6 +300,15 @@ static int pack_pairs_across(const char *from, ptrdiff_t step, ptrdiff_t depth, 
         for (ptrdiff_t i = 0; i < width; i += 16) {
             const char *row = from + i * step + k * 2;
             vecf block[16];
+            if (count - i >= 16 && depth - k >= 32) {
+                f32_load_transposed(row, step, block);
+#pragma GCC unroll 16
+                for (int j = 0; j < 16; j++) {
+                    least = least_of(least, vf_bits(block[j]));
+                    vi_store(to + (k / 2 + j) * width + i, _mm512_rol_epi32(vf_bits(block[j]), 16));
+                }
+                continue;
+            }
 #pragma GCC unroll 16
             for (int j = 0; j < 16; j++) {
                 veci pairs = i + j < count ? halves_first(row + j * step, depth - k) : vi_set(0);

@@ -35,8 +35,9 @@ cdef enum:
     OUT = 3
     OPERANDS = 4
     CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread: 20 microseconds
+    READ_COST = 5          # what reading an element takes, in multiplications
     PACK_COST = 24         # what packing an element takes, in multiplications
-    SHARE_WORK = 16777216  # that are worth a chunk of their own: threads take what others leave
+    SHARE_WORK = 67108864  # that are worth a chunk of their own: threads take what others leave
     MOST_SHARES = 4        # of them for each thread
 
 
@@ -275,7 +276,8 @@ cdef inline grid_t cut(const product_t *p, ptrdiff_t wide, ptrdiff_t down,
 cdef inline ptrdiff_t most_chunks(const product_t *p, int itemsize,
                                   ptrdiff_t threads) noexcept nogil:
     """Into how many calls the work is cut."""
-    cdef double work = min(<double>p.batch * p.m * p.n * max(p.k, 1), 1e15)
+    cdef double work = min(p.batch * (
+        <double>p.m * p.n * max(p.k, 1) + READ_COST * (<double>p.m + p.n) * p.k), 1e15)
     cdef ptrdiff_t chunks = min(threads, <ptrdiff_t>(work / CHUNK_WORK))
     cdef grid_t grid
     if chunks <= 1:
