@@ -1,5 +1,6 @@
 """Threads of matrix products: no more than a call may use, and forks while they compute."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -39,10 +40,23 @@ def limited_for_process(a, b):
         aclnn.set_num_threads(before)
 
 
+def product_of_numpy(a, b):
+    return aclnn.call(np.matmul, a, b, shape=(len(a), b.shape[1]), dtype=np.float32)
+
+
 on_one = aclnn.compile(lambda a, b: a @ b, threads=1)
+step_on_one = aclnn.compile(product_of_numpy, threads=1)
+step = aclnn.compile(product_of_numpy)
 
 
-@each("limited", [limited_by_context, limited_for_process, on_one])
+def step_limited_by_context(a, b):
+    with aclnn.num_threads(1):
+        step(a, b)
+
+
+@each("limited", [
+    limited_by_context, limited_for_process, on_one, step_on_one, step_limited_by_context,
+])  # fmt: skip
 def test_a_product_uses_no_more_threads_than_are_set(limited):
     a = np.ones((768, 768), np.float32)
     assert time_of_others(lambda: limited(a, a)) < 0.15
@@ -68,6 +82,41 @@ print(time_of_others(lambda: aclnn.matmul(a, a)) < 0.15)
         timeout=60,
     )
     assert done.stdout == "True\n", done.stderr
+
+
+def number_of_numpy():
+    """How many threads NumPy's OpenBLAS uses, as it says."""
+    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
+    for prefix in ("scipy_openblas_", "openblas_"):
+        for suffix in ("", "64_", "_64", "_64_"):
+            found = getattr(library, f"{prefix}get_num_threads{suffix}", None)
+            if found is not None:
+                return found()
+    return pytest.skip("NumPy's BLAS does not tell how many threads it uses")
+
+
+def test_the_blas_of_numpy_is_left_as_it_was():
+    before, seen = number_of_numpy(), []
+
+    def fails(a, out):
+        seen.append(number_of_numpy())
+        raise LookupError
+
+    def step(function):
+        return aclnn.compile(
+            lambda a: aclnn.call(function, a, shape=(4, 4), dtype=np.float32), threads=1
+        )
+
+    def outer(a, out):
+        step(np.negative)(a)
+        seen.append(number_of_numpy())
+
+    a = np.ones((4, 4), np.float32)
+    with pytest.raises(LookupError):
+        step(fails)(a)
+    step(outer)(a)
+    assert seen == [1, 1]
+    assert number_of_numpy() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -9,6 +9,7 @@ class PythonKernel:
     function: Callable[..., Any]
     fn: int
     state: int
+    cost: float
     def __init__(
         self, function: Callable[..., Any], dtypes: Sequence[np.dtype], name: str
     ) -> None: ...
