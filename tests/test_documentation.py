@@ -129,7 +129,7 @@ def test_generated_docstrings_say_all_there_is_to_say(name):
         assert bool(found) == (set(roles) <= names.keys())
     tensors = [words for term, words in described.items() if re.search(": (array|aclTensor)", term)]
     for words in tensors:
-        assert re.search(r"FLOAT|INT|float|int|dtype|broadcast", words)
+        assert re.search(r"FLOAT|INT|BOOL|float|int|bool|dtype|broadcast", words)
     assert bool(entry) or not re.search(r"\b(FLOAT|DOUBLE|BF16|BOOL|INT\d|COMPLEX)", told)
     for status in ("161001", "161002", "561000") if entry else ("161002",):
         assert status in sections["Returns" if entry else "Raises"]

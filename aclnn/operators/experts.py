@@ -187,7 +187,7 @@ def _if_softmax(rule: Rule) -> Rule:
     def test(call: Call) -> str | None:
         return rule.test(call) if _wants_softmax(call) else None
 
-    return Rule(f"with `output_softmax`, {rule.text}", test, (*rule.roles, "output_softmax"))
+    return Rule(f"{rule.text} where asked for", test, rule.roles)
 
 
 moe_gating_top_k_softmax_v2 = Operator(
@@ -338,7 +338,7 @@ def _if_out(rule: Rule) -> Rule:
     def test(call: Call) -> str | None:
         return rule.test(call) if call.switches["out_flag"] else None
 
-    return Rule(f"with `out_flag`, {rule.text}", test, (*rule.roles, "out_flag"))
+    return Rule(f"{rule.text} where asked for", test, rule.roles)
 
 
 moe_gating_top_k = Operator(
@@ -615,7 +615,7 @@ moe_init_routing = Operator(
             ),
             _that("`active_num` is not negative", lambda c: number(c, "active_num") >= 0, "active_num"),
             has_rank("expert_idx", 2),
-            size_is("expanded_x", _expanded_shape, "the rows that are kept"),
+            size_is("expanded_x", _expanded_shape, "the shape of the rows that are kept"),
             size_is("expanded_row_idx", lambda call: (_places(call),), "an element for each of `expert_idx`"),
             *[
                 _if_counted(place, size_is(role, _count_of_experts, "an element for each expert"))
@@ -712,7 +712,7 @@ moe_token_permute = Operator(
                 lambda c: c.shape("indices")[:1] == c.shape("tokens")[:1], "tokens", "indices",
             ),
             size_is(
-                "permuted_tokens", lambda call: (_permuted_rows(call), *call.shape("tokens")[1:]), "the rows that are kept"
+                "permuted_tokens", lambda call: (_permuted_rows(call), *call.shape("tokens")[1:]), "the shape of the rows that are kept"
             ),
             size_is("sorted_indices", lambda call: (call.tensors["indices"].size,), "an element for each index"),
         ),
@@ -823,7 +823,7 @@ moe_token_unpermute = Operator(
                 lambda c: "probs" not in c.tensors or c.tensors["probs"].size == c.tensors["sorted_indices"].size,
                 "probs", "sorted_indices",
             ),
-            size_is("out", _unpermuted_shape, "a row for each token"),
+            size_is("out", _unpermuted_shape, "the shape of a row for each token"),
         ),
     ),
     infer=lambda call: {"out": (call.dtype("permuted_tokens"), _unpermuted_shape(call))},

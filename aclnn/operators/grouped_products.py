@@ -260,8 +260,8 @@ grouped_matmul = Operator(
     notes=(
         "Groups are listed by their ends, with group_list_type 1 by their sizes, with 2 by pairs of a weight and a size "
         "as far as the first size of 0. They are read when the call runs: one that ends before it begins, or beyond "
-        "the rows, ends the run with 161002. Rows of no group are 0. INT8: (sums + bias)·scale·per_token_scale, then "
-        "act_type (1: relu; 2: gelu by tanh; 4: fast gelu; 5: silu); sums are exact. INT8 weights of a floating x: "
+        "the rows, ends the run with 161002. Rows of no group are 0. int8: (sums + bias)·scale·per_token_scale, then "
+        "act_type (1: relu; 2: gelu by tanh; 4: fast gelu; 5: silu); sums are exact. int8 weights of a floating x: "
         "(weight + antiquant_offset)·antiquant_scale. Other sums are in float32, over K in its order, and rounded once. "
         "PyTorch's adapter has lists of tensors, of which this takes single ones."
     ),
@@ -273,7 +273,7 @@ grouped_matmul = Operator(
         Attribute("group_type", 0, "int", doc="0: groups of rows; 2: of columns of x."),
         Attribute("group_list_type", 0, "int", doc="How groups are listed: 0 to 2."),
         Attribute("act_type", 0, "int", doc="An activation of what is dequantised."),
-        Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, FLOAT16 for INT8."),
+        Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, float16 for int8."),
     ),
     parameters=("x", "weight"),
     unlike={
@@ -317,6 +317,6 @@ grouped_matmul = Operator(
         "grouped_matmul(np.float32([[1], [2], [3]]), np.float32([[[10]], [[100]]]), group_list=np.int64([1, 3]))",
         "array([[ 10.],\n       [200.],\n       [300.]], dtype=float32)",
     ),
-    accuracy="Sums are in float32, rounded once; those of INT8 are exact.",
+    accuracy="Sums are in float32, rounded once; those of int8 are exact.",
     seealso=("matmul", "quant_matmul", "moe_token_permute"),
 )  # fmt: skip

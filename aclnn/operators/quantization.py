@@ -220,7 +220,7 @@ _UNLIKE = {
     "offset": {"dtype": SINGLE},
 }
 _DST_TYPE = Attribute(
-    "dst_type", None, "dtype", nullable=True, doc="INT8, the default, or INT32, packed."
+    "dst_type", None, "dtype", nullable=True, doc="int8, the default, or int32, packed."
 )
 
 dynamic_quant = Operator(
@@ -307,8 +307,8 @@ ROUND_MODES = ("round", "floor", "ceil", "trunc")
 
 
 def _quant_dtype(call: Call) -> aclDataType:
-    if "y" in call.tensors:
-        return call.dtype("y")
+    if "out" in call.tensors:
+        return call.dtype("out")
     chosen = call.switches.get("dst_type", call.switches.get("dtype"))
     return chosen if isinstance(chosen, aclDataType) else BYTE
 
@@ -392,12 +392,12 @@ def _lower_quant(lowering: Lowering) -> Mapping[str, int]:
     made = quantized(
         lowering,
         operands,
-        lowering.results["y"][0],
+        lowering.results["out"][0],
         call.shape("x"),
         twice=bool(call.switches["sqrt_mode"]),
         rounding=ROUND_MODES.index(str(call.switches["round_mode"])),
     )
-    return {"y": made}
+    return {"out": made}
 
 
 ascend_quant = Operator(
@@ -407,44 +407,43 @@ ascend_quant = Operator(
     notes=f"{ROUNDED} The mode of rounding may be another one. {_PACKING}",
     inputs=("x", "scale", "offset"),
     optional=("offset",),
-    outputs=("y",),
     attributes=(
         Attribute("sqrt_mode", False, "bool", doc="Whether to multiply by the scale twice."),
         Attribute("round_mode", "round", "str", doc="How to round.", choices=ROUND_MODES),
         Attribute(
-            "dst_type", None, "dtype", nullable=True, doc="INT8, the default, or INT32, packed."
+            "dst_type", None, "dtype", nullable=True, doc="int8, the default, or int32, packed."
         ),
         Attribute("axis", -1, "int", doc="The dimension that scales are along."),
     ),
     unlike={
         "x": {"shape": (1, 8), "strides": (8, 1)},
         "scale": {"shape": (1,), "strides": (1,)},
-        "y": {"dtype": BYTE},
+        "out": {"dtype": BYTE},
     },
     entries=(
         entry(
             "aclnnAscendQuantV3",
-            "x scale offset:in? sqrtMode:bool roundMode:str dstType:dtype axis:int y=y:out",
+            "x scale offset:in? sqrtMode:bool roundMode:str dstType:dtype axis:int y:out",
         ),
     ),
     rules=(
         has_rank("x", 1, 8),
         dtype_among("x"),
-        dtype_among("y", (BYTE, PACKED)),
+        dtype_among("out", (BYTE, PACKED)),
         dtype_among("scale"),
         dtype_among("offset"),
         same_dtype("offset", "scale"),
         _scale_fits_x(),
         _integer_dtype("dst_type"),
-        _is_dtype_of("dst_type", "y"),
+        _is_dtype_of("dst_type", "out"),
         _one_of_last_two(),
         packs_evenly("x", _quant_dtype),
-        has_shape("y", quantized_shape("x", _quant_dtype), "the shape of `x`, packed"),
+        has_shape("out", quantized_shape("x", _quant_dtype), "the shape of `x`, packed"),
         _scale_fits("offset"),
         _scale_fits("scale"),
         switch_among("round_mode", ROUND_MODES),
     ),
-    infer=lambda call: {"y": (_quant_dtype(call), quantized_shape("x", _quant_dtype)(call))},
+    infer=lambda call: {"out": (_quant_dtype(call), quantized_shape("x", _quant_dtype)(call))},
     lower=_lower_quant,
     example=(
         "ascend_quant(np.float32([1, 2.5, -300]), np.float32([2]))",
@@ -493,8 +492,8 @@ def _lower_quantize(lowering: Lowering) -> Mapping[str, int]:
             along = tuple([size if n == axis else 1 for n in range(len(shape))])
             spread = lowering.reshaped(lowering.dense(role, SINGLE), along)
             operands.append(lowering.dense(spread, None, shape))
-    dtype, divides = lowering.results["y"][0], bool(call.switches["div_mode"])
-    return {"y": quantized(lowering, operands, dtype, shape, divides=divides)}
+    dtype, divides = lowering.results["out"][0], bool(call.switches["div_mode"])
+    return {"out": quantized(lowering, operands, dtype, shape, divides=divides)}
 
 
 quantize = Operator(
@@ -504,16 +503,15 @@ quantize = Operator(
     notes=f"{ROUNDED} Without `div_mode` scales are along the last dimension. {_PACKING}",
     inputs=("input", "scales", "zero_points"),
     optional=("zero_points",),
-    outputs=("y",),
     attributes=(
-        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="INT8, or INT32, packed."),
+        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="int8, or int32, packed."),
         Attribute("axis", 1, "int", keyword_only=False, doc="The dimension that scales are along."),
         Attribute("div_mode", True, "bool", keyword_only=False, doc="Whether scales divide."),
     ),
     unlike={
         "input": {"shape": (1, 8), "strides": (8, 1)},
         "scales": {"shape": (1,), "strides": (1,)},
-        "y": {"dtype": BYTE},
+        "out": {"dtype": BYTE},
         "dtype": BYTE,
     },
     entries=(),
@@ -522,16 +520,16 @@ quantize = Operator(
         dtype_among("input"),
         dtype_among("scales", FLOATING),
         dtype_among("zero_points", (*FLOATING, aclDataType.ACL_INT32, BYTE)),
-        dtype_among("y", (BYTE, PACKED)),
+        dtype_among("out", (BYTE, PACKED)),
         _integer_dtype("dtype"),
-        _is_dtype_of("dtype", "y"),
+        _is_dtype_of("dtype", "out"),
         _axis_of_input(),
         _along_axis("scales"),
         _along_axis("zero_points"),
         packs_evenly("input", _quant_dtype),
-        has_shape("y", quantized_shape("input", _quant_dtype), "the shape of `input`, packed"),
+        has_shape("out", quantized_shape("input", _quant_dtype), "the shape of `input`, packed"),
     ),
-    infer=lambda call: {"y": (_quant_dtype(call), quantized_shape("input", _quant_dtype)(call))},
+    infer=lambda call: {"out": (_quant_dtype(call), quantized_shape("input", _quant_dtype)(call))},
     lower=_lower_quantize,
     example=(
         "quantize(np.float32([[1, 2.5]]), np.float32([0.5]), np.float32([1]), 'int8')",

@@ -345,7 +345,7 @@ _TRANSPOSES = tuple(
     ]
 )
 _OUTPUT_DTYPE = Attribute(
-    "output_dtype", None, "dtype", nullable=True, doc="The dtype of the result; default: INT8."
+    "output_dtype", None, "dtype", nullable=True, doc="The dtype of the result; default: int8."
 )
 _FORMULA = "x1 @ x2·scale·pertoken_scale + bias; int8 results: round(x1 @ x2·scale + offset)"
 
@@ -515,7 +515,7 @@ def _full(*roles: str) -> Rule:
 
 def _lower_weight_product(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
-    dtype, shape = lowering.results["y"]
+    dtype, shape = lowering.results["out"]
     k, n = _weight_shape(call)
     weight = lowering.value("weight")
     if call.dtype("weight") == PACKED:
@@ -544,7 +544,7 @@ def _lower_weight_product(lowering: Lowering) -> Mapping[str, int]:
         "quantized_product", operands, dtype, shape,
         present=tuple(present), group_size=number(call, "antiquant_group_size"),
     )  # fmt: skip
-    return {"y": made}
+    return {"out": made}
 
 
 def _bias_dtype(call: Call) -> tuple[aclDataType, ...]:
@@ -564,7 +564,6 @@ weight_quant_batchmatmul = Operator(
         "x", "weight", "antiquant_scale", "antiquant_offset", "quant_scale", "quant_offset", "bias",
     ),
     optional=("antiquant_offset", "quant_scale", "quant_offset", "bias"),
-    outputs=("y",),
     attributes=(
         Attribute(
             "antiquant_group_size", 0, "int", keyword_only=False,
@@ -581,22 +580,24 @@ weight_quant_batchmatmul = Operator(
             "aclnnWeightQuantBatchMatmulV2",
             "x weight antiquantScale antiquantOffsetOptional=antiquant_offset:in? "
             "quantScaleOptional=quant_scale:in? quantOffsetOptional=quant_offset:in? biasOptional=bias:in? "
-            "antiquantGroupSize:int y=y:out",
+            "antiquantGroupSize:int y:out",
         ),
     ),
     rules=(
         dtype_among("x", HALVES),
         dtype_among("weight", (BYTE, PACKED)),
         same_dtype("antiquant_scale", "x"),
-        same_dtype("y", "x"),
+        same_dtype("out", "x"),
         has_rank("x", 2),
         has_rank("weight", 2),
         same_dtype("antiquant_offset", "x"),
         dtype_among_if("bias", _bias_dtype, "FLOAT16, or FLOAT where `x` is BF16"),
-        no_private_format("x", "weight", "y"),
+        no_private_format("x", "weight", "out"),
         has_rank("antiquant_scale", 1, 2),
         has_rank("antiquant_offset", 1, 2),
         has_rank("bias", 1, 2),
+        dtype_among("quant_scale", (BITS, LONG)),
+        dtype_among("quant_offset", (SINGLE,)),
         together("quant_offset", "quant_scale"),
         is_absent("quant_scale", _MISSING),
         _full("x", "weight"),
@@ -605,9 +606,9 @@ weight_quant_batchmatmul = Operator(
         _weight_scales("antiquant_scale"),
         _weight_scales("antiquant_offset"),
         _bias_columns(),
-        has_shape("y", lambda call: (call.shape("x")[0], _weight_shape(call)[1]), "the shape of the product"),
+        has_shape("out", lambda call: (call.shape("x")[0], _weight_shape(call)[1]), "the shape of the product"),
     ),
-    infer=lambda call: {"y": (call.dtype("x"), (call.shape("x")[0], _weight_shape(call)[1]))},
+    infer=lambda call: {"out": (call.dtype("x"), (call.shape("x")[0], _weight_shape(call)[1]))},
     lower=_lower_weight_product,
     example=(
         "weight_quant_batchmatmul(np.float16([[1, 2]]), np.int8([[3], [4]]), np.float16([0.5]))",

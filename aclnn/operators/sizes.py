@@ -66,7 +66,7 @@ def is_absent(role: str, why: str) -> Rule:
             return None
         return f"{call.names[role]} is given, must be null: {why}"
 
-    return Rule(f"`{role}` is null: {why}", test, (role,))
+    return Rule(f"`{role}` is null, whatever its dtype: {why}", test, (role,))
 
 
 def together(role: str, other: str) -> Rule:

@@ -352,7 +352,7 @@ def _no_fixed_mask() -> Rule:
 
 
 def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:
-    dtype, shape = lowering.results["y"]
+    dtype, shape = lowering.results["out"]
     single = aclDataType.ACL_FLOAT
     x = lowering.dense("x", single)
     scale = lowering.number("scale")
@@ -361,7 +361,7 @@ def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:
     mask = lowering.dense("mask", None, shape)
     chosen = lowering.point("where", (mask, hidden, scaled), single, shape, reads="float32")
     (made,) = lowering.rows("softmax", [chosen], [(dtype, shape)], -1)
-    return {"y": made}
+    return {"out": made}
 
 
 scaled_masked_softmax = Operator(
@@ -373,9 +373,8 @@ scaled_masked_softmax = Operator(
         "Scores are scaled in float32."
     ),
     inputs=("x", "mask"),
-    outputs=("y",),
     attributes=(
-        Attribute("scale", 1.0, "float", keyword_only=False, doc="Multiplies scores."),
+        Attribute("scale", 1.0, "float", keyword_only=False, doc="What scores are multiplied by."),
         Attribute("fixed_triu_mask", False, "bool", keyword_only=False, doc="Must be false."),
     ),
     unlike={
@@ -389,22 +388,22 @@ scaled_masked_softmax = Operator(
     entries=(
         entry(
             "aclnnScaledMaskedSoftmax",
-            "x mask scale:float fixTriuMask=fixed_triu_mask:bool y=y:out",
+            "x mask scale:float fixTriuMask=fixed_triu_mask:bool y:out",
         ),
     ),
     rules=(
         dtype_among("x"),
         dtype_among("mask", (aclDataType.ACL_BOOL,)),
-        same_dtype("y", "x"),
+        same_dtype("out", "x"),
         has_rank("x", 4),
         has_rank("mask", 4),
-        has_rank("y", 4),
+        has_rank("out", 4),
         _mask_fits(),
         _columns_within(),
-        same_shape("y", "x"),
+        same_shape("out", "x"),
         _no_fixed_mask(),
     ),
-    infer=lambda call: {"y": (call.dtype("x"), call.shape("x"))},
+    infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
     lower=_lower_masked_softmax,
     example=(
         "scaled_masked_softmax(np.float32([[[[1, 1, 5]]]]), np.bool_([[[[False, False, True]]]]), 2.0)",
@@ -412,5 +411,5 @@ scaled_masked_softmax = Operator(
     ),
     accuracy=ROW_ACCURACY,
     seealso=("softmax",),
-    gradient={"x": "gradient_of_masked_softmax(grad, y, mask, scale)"},
+    gradient={"x": "gradient_of_masked_softmax(grad, out, mask, scale)"},
 )
