@@ -86,7 +86,7 @@ def _loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest
         rows, cols = _tile(dims, transposed, tiling, area)
     else:
         dims, starts = _around_axis(shape, columns, lead, axis)
-        dims, rows, cols = _whole_rows(dims, items, tiling, area)
+        dims, rows, cols = _whole_rows(dims, items, tiling, tiling.row_area(slot) if slot else area)
     walked = {
         key: NestOperand(key[0], start, tuple([strides[i] for _, strides in dims]))
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
