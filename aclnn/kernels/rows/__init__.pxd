@@ -4,6 +4,7 @@
 # sums          sums and maxima along rows, in one order for all layouts
 # walk          how tiles are walked; what a pass over a row is told
 # blocks        operands' blocks: in place, or staged as dense ones
+# vecw          sixteen floats: two registers as one (`vecw.h`)
 # tile          a tile by panels, passes and blocks
 # softmax, norm, reduce    the passes of the kernels
 # whole         sums of integers

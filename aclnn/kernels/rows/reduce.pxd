@@ -16,7 +16,6 @@ from aclnn.kernels.rows.vecd cimport (
     s_lanes_from,
     s_max_or_nan,
     s_set,
-    store_floats,
     store_vecd,
     v_abs,
     v_add,
@@ -32,6 +31,7 @@ from aclnn.kernels.rows.vecd cimport (
     vecd,
     vecs,
 )
+from aclnn.kernels.rows.vecw cimport store_wide, to_next, vecw, w_high, w_low, w_of_two
 from aclnn.kernels.rows.walk cimport finish_fn, group_t, kernel_number, parts_of_row, row_state
 from aclnn.kernels.rows.walk cimport run_fn, run_t
 
@@ -51,9 +51,10 @@ cdef inline void put(const run_t *run, ptrdiff_t k, vecd value, const elem_t *li
     store_vecd(<elem_t *>(run.out + k * run.out_step), value)
 
 
-cdef inline void put_floats(const run_t *run, ptrdiff_t k, vecs value,
-                            const elem_t *like) noexcept nogil:
-    store_floats(<elem_t *>(run.out + k * run.out_step), value)
+cdef inline void put_wide(const run_t *run, ptrdiff_t k, vecw values,
+                          const elem_t *like) noexcept nogil:
+    """Registers k and k + 1, if there is that one."""
+    store_wide(<elem_t *>(run.out + k * run.out_step), to_next(run, k, run.out_step), values)
 
 
 cdef inline void add_term(vecd *parts, vecd term, ptrdiff_t k, const run_t *run) noexcept nogil:
@@ -79,6 +80,7 @@ cdef inline void add_float(vecd *parts, vecs term, ptrdiff_t k, const run_t *run
 # The partial sums of one row are held in registers as long as there are registers that are full.
 cdef enum:
     HELD = 4
+    WIDE = 2  # of these in registers of sixteen
 
 
 cdef inline ptrdiff_t held_until(const run_t *run) noexcept nogil:
@@ -106,6 +108,27 @@ cdef inline void release_floats(vecd *parts, const vecs *held) noexcept nogil:
     cdef int i
     for i in range(HELD):
         (<vecs *>(parts + i))[0] = held[i]
+
+
+cdef inline void hold_wide(vecw *held, const vecd *parts) noexcept nogil:
+    cdef int i
+    for i in range(WIDE):
+        held[i] = w_of_two((<const vecs *>(parts + 2 * i))[0],
+                           (<const vecs *>(parts + 2 * i + 1))[0])
+
+
+cdef inline void release_wide(vecd *parts, const vecw *held) noexcept nogil:
+    cdef int i
+    for i in range(WIDE):
+        (<vecs *>(parts + 2 * i))[0] = w_low(held[i])
+        (<vecs *>(parts + 2 * i + 1))[0] = w_high(held[i])
+
+
+cdef inline void add_wide(vecd *parts, vecw terms, ptrdiff_t k, const run_t *run) noexcept nogil:
+    """Registers k and k + 1, if there is that one."""
+    add_float(parts, w_low(terms), k, run)
+    if k + 1 < run.n:
+        add_float(parts, w_high(terms), k + 1, run)
 
 
 cdef inline void begin(vecd *held, const vecd *parts, const run_t *run) noexcept nogil:

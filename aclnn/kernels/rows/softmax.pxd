@@ -4,56 +4,46 @@ Of halves, exponentials are floats, with digits to spare, and so are the sums of
 """
 
 from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
-from aclnn.kernels.rows.passes cimport BOTH, FIRST, NEITHER, SECOND, add_pass
+from aclnn.kernels.rows.passes cimport BOTH, FIRST, NEITHER, add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
-    add_float,
+    WIDE,
     add_product,
     add_sum,
     add_term,
+    add_wide,
     at,
+    find_most_or_nan,
     held_until,
     hold,
-    hold_floats,
+    hold_wide,
     put,
-    put_floats,
+    put_wide,
     release,
-    release_floats,
+    release_wide,
 )
-from aclnn.kernels.rows.sums cimport MOST, NOTHING, SUM, TWO_SUMS, total
+from aclnn.kernels.rows.sums cimport MOST_OR_NAN, NOTHING, SUM, TWO_SUMS, total
 from aclnn.kernels.rows.vecd cimport (
+    EXPS,
     elem_t,
     load_floats,
     load_vecd,
-    s_abs,
-    s_add,
-    s_any_less,
-    s_exp_of_halves,
-    s_fma,
-    s_lanes_from,
-    s_max,
-    s_min,
     s_mul,
     s_of_doubles,
-    s_set,
-    s_sub,
-    s_two_difference,
-    s_where_less,
-    s_where_number,
     v_abs,
     v_add,
     v_all_at_most,
     v_div,
     v_exp_long,
     v_exp_of_floats,
-    v_exp_short,
+    v_exps_of_floats,
+    v_exps_short,
     v_fma,
-    v_lanes_from,
+    v_log,
     v_log1p,
-    v_max,
     v_min,
     v_mul,
     v_of_floats,
@@ -68,7 +58,36 @@ from aclnn.kernels.rows.vecd cimport (
     wide_half_t,
     wide_single_t,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row
+from aclnn.kernels.rows.vecw cimport (
+    WIDES,
+    load_wide,
+    to_next,
+    vecw,
+    w_abs,
+    w_add,
+    w_all_at_most,
+    w_any_less,
+    w_exp_of_halves,
+    w_exps_in_two,
+    w_exps_of_halves,
+    w_fma,
+    w_fms,
+    w_fnma,
+    w_high,
+    w_low,
+    w_min,
+    w_mul,
+    w_of_two,
+    w_set,
+    w_sub,
+    w_twice,
+    w_two_difference,
+    w_where_less,
+    w_where_number,
+    wide_of_row,
+    wide_place,
+)
+from aclnn.kernels.rows.walk cimport BLOCK, group_t, kernel_number, of_row, parts_of_row
 from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
 
 cdef extern from *:
@@ -76,9 +95,20 @@ cdef extern from *:
     /* What `s_exp_of_halves` multiplies by, and its inverse. */
     #define EXP_SCALE 0x1p64f
     #define EXP_UNSCALE 0x1p-64
+    /* A sum of exponentials whose logarithm shows all digits of what is added to 1. */
+    #define LEAST_TOTAL 1.0625
+    #define LEAST_TOTAL_OF_HALVES 2.0
+    /* Of a product e^y sum: a difference from it of which so much is left needs no more bits. */
+    #define LEAST_FALL 0.125f
+    #define LEAST_DIGITS 0.03125
+    /* What `w_exp_in_two` takes. */
+    #define MOST_EXPONENT 87.0f
     """
     float EXP_SCALE
     double EXP_UNSCALE
+    double LEAST_TOTAL, LEAST_TOTAL_OF_HALVES
+    float LEAST_FALL, MOST_EXPONENT
+    double LEAST_DIGITS
 
 ctypedef fused halves_t:
     half_t
@@ -88,55 +118,10 @@ ctypedef fused halves_t:
 
 # --- Softmax ------------------------------------------------------------------------------------
 
-cdef inline void find_most(const elem_t *x, group_t *group,
-                           const run_t *told) noexcept nogil:
-    """A NaN may be overlooked here: its exponential is one, too."""
-    if elem_t is double:
-        find_most_double(x, group, told)
-    else:
-        find_most_float(x, group, told)
-
-
-cdef inline void find_most_double(const double *x, group_t *group,
-                                  const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
-    cdef vecd *parts = parts_of_row(group, 0, &run)
-    cdef vecd term
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        term = load_vecd(at(x, k * run.step))
-        if k == run.partial:
-            term = v_lanes_from(term, v_set(-INFINITY), run.live)
-        parts[k & run.part_mask] = v_max(parts[k & run.part_mask], term)
-
-
-cdef inline void find_most_float(const elem_t *x, group_t *group,
-                                 const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
-    cdef vecd *parts = parts_of_row(group, 0, &run)
-    cdef vecs *part
-    cdef vecs held[HELD]
-    cdef vecs term
-    cdef ptrdiff_t k = 0, until = held_until(&run)
-    cdef int i
-    if until:
-        hold_floats(held, parts)
-        while k < until:
-            for i in range(HELD):
-                held[i] = s_max(held[i], load_floats(at(x, (k + i) * run.step)))
-            k += HELD
-        release_floats(parts, held)
-    for k in range(until, run.n):
-        part = <vecs *>(parts + (k & run.part_mask))
-        term = load_floats(at(x, k * run.step))
-        if k == run.partial:
-            term = s_lanes_from(term, s_set(-INFINITY), run.live)
-        part[0] = s_max(part[0], term)
-
-
 cdef inline void keep_most(group_t *group, ptrdiff_t cols,
                            const kernel_number *numbers) noexcept nogil:
     group.values[0] = group.sums[0].high
+    group.values[2] = v_set(1)
 
 
 cdef inline vecd grown(vecd x, vecd most, const elem_t *like) noexcept nogil:
@@ -149,9 +134,17 @@ cdef inline vecd grown(vecd x, vecd most, const elem_t *like) noexcept nogil:
         return v_exp_of_floats(v_sub(x, most))
 
 
-cdef inline vecs grown_half(const elem_t *x, vecs most) noexcept nogil:
-    """`EXP_SCALE` times that."""
-    return s_exp_of_halves(s_sub(load_floats(x), most))
+cdef inline void grow(const elem_t *x, ptrdiff_t step, vecd most, vecd *terms) noexcept nogil:
+    """The same of `HELD` registers."""
+    cdef int i
+    if elem_t is double:
+        for i in range(HELD):
+            terms[i] = grown(load_vecd(at(x, i * step)), most, x)
+    else:
+        for i in range(HELD):
+            terms[i] = v_sub(load_vecd(at(x, i * step)), most)
+        for i in range(HELD // EXPS):
+            v_exps_of_floats(terms + i * EXPS)
 
 
 cdef inline void add_exponentials(const elem_t *x, group_t *group,
@@ -160,19 +153,32 @@ cdef inline void add_exponentials(const elem_t *x, group_t *group,
     cdef vecd most = of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
+    cdef vecd terms[HELD]
     cdef vecd term
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
     if until:
         hold(held, parts)
         while k < until:
+            grow(at(x, k * run.step), run.step, most, terms)
             for i in range(HELD):
-                term = grown(load_vecd(at(x, (k + i) * run.step)), most, x)
-                if run.kept != NULL:
-                    run.kept[k + i] = term
-                held[i] = v_add(held[i], term)
+                held[i] = v_add(held[i], terms[i])
+            if run.kept != NULL:
+                for i in range(HELD):
+                    run.kept[k + i] = terms[i]
             k += HELD
         release(parts, held)
+    elif run.partial < 0:
+        # Of rows beside each other: as many registers as have a partial sum each.
+        while k + HELD <= run.n:
+            grow(at(x, k * run.step), run.step, most, terms)
+            for i in range(HELD):
+                add_term(parts, terms[i], k + i, &run)
+            if run.kept != NULL:
+                for i in range(HELD):
+                    run.kept[k + i] = terms[i]
+            k += HELD
+        until = k
     for k in range(until, run.n):
         term = grown(load_vecd(at(x, k * run.step)), most, x)
         if run.kept != NULL:
@@ -182,29 +188,43 @@ cdef inline void add_exponentials(const elem_t *x, group_t *group,
 
 cdef inline void add_exponentials_of_halves(const halves_t *x, group_t *group,
                                             const run_t *told) noexcept nogil:
+    """`EXP_SCALE` times these."""
     cdef run_t run = told[0]
-    cdef vecs most = s_of_doubles(of_row(&group.values[0], &run))
+    cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecs *kept = <vecs *>run.kept
-    cdef vecs held[HELD]
-    cdef vecs term
+    cdef vecw held[WIDE]
+    cdef vecw terms[WIDE]
+    cdef vecw term
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
     if until:
-        hold_floats(held, parts)
+        hold_wide(held, parts)
         while k < until:
-            for i in range(HELD):
-                term = grown_half(at(x, (k + i) * run.step), most)
-                if kept != NULL:
-                    kept[k + i] = term
-                held[i] = s_add(held[i], term)
+            for i in range(WIDE):
+                terms[i] = w_sub(load_wide(at(x, (k + 2 * i) * run.step), run.step), most)
+            for i in range(WIDE // WIDES):
+                w_exps_of_halves(terms + i * WIDES)
+            for i in range(WIDE):
+                held[i] = w_add(held[i], terms[i])
+            if kept != NULL:
+                for i in range(WIDE):
+                    keep_floats(kept + k + 2 * i, 1, terms[i])
             k += HELD
-        release_floats(parts, held)
-    for k in range(until, run.n):
-        term = grown_half(at(x, k * run.step), most)
+        release_wide(parts, held)
+    for k in range(until, run.n, 2):
+        term = grown_halves(at(x, k * run.step), to_next(&run, k, run.step), most)
         if kept != NULL:
-            kept[k] = term
-        add_float(parts, term, k, &run)
+            keep_floats(kept + k, to_next(&run, k, 1), term)
+        add_wide(parts, term, k, &run)
+
+
+cdef inline vecw grown_halves(const halves_t *x, ptrdiff_t step, vecw most) noexcept nogil:
+    return w_exp_of_halves(w_sub(load_wide(x, step), most))
+
+
+cdef inline void keep_floats(vecs *kept, ptrdiff_t step, vecw terms) noexcept nogil:
+    kept[0], kept[step] = w_low(terms), w_high(terms)
 
 
 cdef inline void invert_sum(group_t *group, ptrdiff_t cols,
@@ -224,11 +244,13 @@ cdef inline void softmax(const elem_t *x, group_t *group, const run_t *told) noe
 cdef inline void softmax_of_halves(const halves_t *x, group_t *group,
                                    const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecs most = s_of_doubles(of_row(&group.values[0], &run))
-    cdef vecs inverse = s_of_doubles(of_row(&group.values[1], &run))
+    cdef vecw most = wide_of_row(&group.values[0], &run)
+    cdef vecw inverse = wide_of_row(&group.values[1], &run)
+    cdef vecw terms
     cdef ptrdiff_t k
-    for k in range(run.n):
-        put_floats(&run, k, s_mul(grown_half(at(x, k * run.step), most), inverse), x)
+    for k in range(0, run.n, 2):
+        terms = grown_halves(at(x, k * run.step), to_next(&run, k, run.step), most)
+        put_wide(&run, k, w_mul(terms, inverse), x)
 
 
 cdef inline void softmax_kept(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
@@ -243,13 +265,35 @@ cdef inline void softmax_of_halves_kept(const halves_t *x, group_t *group,
                                         const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef const vecs *kept = <const vecs *>run.kept
-    cdef vecs inverse = s_of_doubles(of_row(&group.values[1], &run))
+    cdef vecw inverse = wide_of_row(&group.values[1], &run)
+    cdef vecw terms
     cdef ptrdiff_t k
-    for k in range(run.n):
-        put_floats(&run, k, s_mul(kept[k], inverse), x)
+    for k in range(0, run.n, 2):
+        terms = w_of_two(kept[k], kept[k + to_next(&run, k, 1)])
+        put_wide(&run, k, w_mul(terms, inverse), x)
 
 
 # --- Log-softmax --------------------------------------------------------------------------------
+
+cdef inline void log_of_total(group_t *group, ptrdiff_t cols,
+                              const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    try_log(group, total(&group.sums[0], &low), v_set(LEAST_TOTAL))
+
+
+cdef inline void log_of_total_of_halves(group_t *group, ptrdiff_t cols,
+                                        const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    try_log(group, v_mul(total(&group.sums[0], &low), v_set(EXP_UNSCALE)),
+            v_set(LEAST_TOTAL_OF_HALVES))
+
+
+cdef inline void try_log(group_t *group, vecd sum, vecd least) noexcept nogil:
+    """Where little is added to the 1 of the largest element, another pass adds it up alone."""
+    group.values[1] = v_where_less(sum, v_set(INFINITY), v_log(sum), sum)
+    group.values[2] = v_where_less(sum, least, v_set(1), v_set(0))
+    group.doubt = not v_all_at_most(group.values[2], v_set(0))
+
 
 cdef inline void add_less_than_most(const elem_t *x, group_t *group,
                                     const run_t *told) noexcept nogil:
@@ -261,78 +305,31 @@ cdef inline void add_less_than_most(const elem_t *x, group_t *group,
     cdef vecd most = of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *counts = parts_of_row(group, 1, &run)
-    cdef vecs most_float = s_of_doubles(most)
-    cdef vecd held[HELD]
-    cdef vecs held_counts[HELD]
-    cdef vecd term
-    cdef vecs times
-    cdef ptrdiff_t k = 0, until = held_until(&run)
-    cdef int i
-    if until:
-        hold(held, parts)
-        hold_floats(held_counts, counts)
-        while k < until:
-            for i in range(HELD):
-                term = less_than_most(at(x, (k + i) * run.step), most, most_float, &times)
-                held[i] = v_add(held[i], term)
-                held_counts[i] = s_add(held_counts[i], times)
-            k += HELD
-        release(parts, held)
-        release_floats(counts, held_counts)
-    for k in range(until, run.n):
-        term = less_than_most(at(x, k * run.step), most, most_float, &times)
+    cdef vecd element, term
+    cdef ptrdiff_t k
+    for k in range(run.n):
+        element = load_vecd(at(x, k * run.step))
+        # Where a difference is no number, neither is the sum.
+        term = v_zero_where_equal(v_sub(element, most), v_set(0), grown(element, most, x))
         add_term(parts, term, k, &run)
-        add_float(counts, times, k, &run)
-
-
-cdef inline vecd less_than_most(const elem_t *x, vecd most, vecs most_float,
-                                vecs *times) noexcept nogil:
-    """The exponential, or 0 of what is largest; and whether it is.
-
-    Where a difference is no number, neither is the sum.
-    """
-    cdef vecd element = load_vecd(x)
-    cdef vecd term = grown(element, most, x)
-    if elem_t is double:
-        times[0] = s_of_doubles(v_where_less(element, most, v_set(0), v_set(1)))
-    else:
-        times[0] = s_where_less(load_floats(x), most_float, s_set(0), s_set(1))
-    return v_zero_where_equal(v_sub(element, most), v_set(0), term)
+        add_term(counts, v_where_less(element, most, v_set(0), v_set(1)), k, &run)
 
 
 cdef inline void add_halves_less_than_most(const halves_t *x, group_t *group,
                                            const run_t *told) noexcept nogil:
     """The same, `EXP_SCALE` times as large."""
     cdef run_t run = told[0]
-    cdef vecs most = s_of_doubles(of_row(&group.values[0], &run))
+    cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *counts = parts_of_row(group, 1, &run)
-    cdef vecs held[HELD]
-    cdef vecs held_counts[HELD]
-    cdef vecs term, times
-    cdef ptrdiff_t k = 0, until = held_until(&run)
-    cdef int i
-    if until:
-        hold_floats(held, parts)
-        hold_floats(held_counts, counts)
-        while k < until:
-            for i in range(HELD):
-                term = half_less_than_most(load_floats(at(x, (k + i) * run.step)), most, &times)
-                held[i] = s_add(held[i], term)
-                held_counts[i] = s_add(held_counts[i], times)
-            k += HELD
-        release_floats(parts, held)
-        release_floats(counts, held_counts)
-    for k in range(until, run.n):
-        term = half_less_than_most(load_floats(at(x, k * run.step)), most, &times)
-        add_float(parts, term, k, &run)
-        add_float(counts, times, k, &run)
-
-
-cdef inline vecs half_less_than_most(vecs element, vecs most, vecs *times) noexcept nogil:
-    cdef vecs term = s_exp_of_halves(s_sub(element, most))
-    times[0] = s_where_less(element, most, s_set(0), s_set(1))
-    return s_where_less(element, most, term, s_sub(term, s_set(EXP_SCALE)))
+    cdef vecw element, term
+    cdef ptrdiff_t k
+    for k in range(0, run.n, 2):
+        element = load_wide(at(x, k * run.step), to_next(&run, k, run.step))
+        term = w_exp_of_halves(w_sub(element, most))
+        term = w_where_less(element, most, term, w_sub(term, w_set(EXP_SCALE)))
+        add_wide(parts, term, k, &run)
+        add_wide(counts, w_where_less(element, most, w_set(0), w_set(1)), k, &run)
 
 
 cdef inline void log_of_sum(group_t *group, ptrdiff_t cols,
@@ -348,27 +345,46 @@ cdef inline void log_of_sum_of_halves(group_t *group, ptrdiff_t cols,
 
 
 cdef inline void keep_log(group_t *group, vecd less) noexcept nogil:
+    """Of rows that are in doubt, and of all of float64."""
     cdef vecd low
     cdef vecd others = v_sub(total(&group.sums[1], &low), v_set(1))
-    group.values[1] = v_log1p(v_add(others, less))
+    group.values[1] = v_where_less(group.values[2], v_set(1), group.values[1],
+                                   v_log1p(v_add(others, less)))
 
 
 cdef inline void log_softmax(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef vecd most = of_row(&group.values[0], &run), log = of_row(&group.values[1], &run)
+    cdef vecd whole, low
+    cdef vecw near, beside, difference, lost
     cdef ptrdiff_t k
-    for k in range(run.n):
-        put(&run, k, v_sub(v_sub(load_vecd(at(x, k * run.step)), most), log), x)
+    if elem_t is double:
+        for k in range(run.n):
+            put(&run, k, v_sub(v_sub(load_vecd(at(x, k * run.step)), most), log), x)
+    else:
+        whole = v_two_sum(most, log, &low)
+        near = w_twice(s_of_doubles(whole))
+        low = v_add(v_sub(whole, v_of_floats(s_of_doubles(whole))), low)
+        beside = w_twice(s_of_doubles(low))
+        for k in range(0, run.n, 2):
+            difference = load_wide(at(x, k * run.step), to_next(&run, k, run.step))
+            difference = w_two_difference(difference, near, &lost)
+            lost = w_sub(lost, beside)
+            # An infinite difference has lost nothing.
+            lost = w_where_number(lost, lost, w_set(0))
+            put_wide(&run, k, w_add(difference, lost), x)
 
 
 cdef inline void log_softmax_of_halves(const halves_t *x, group_t *group,
                                        const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecs most = s_of_doubles(of_row(&group.values[0], &run))
-    cdef vecs log = s_of_doubles(of_row(&group.values[1], &run))
+    cdef vecw most = wide_of_row(&group.values[0], &run)
+    cdef vecw log = wide_of_row(&group.values[1], &run)
+    cdef vecw elements
     cdef ptrdiff_t k
-    for k in range(run.n):
-        put_floats(&run, k, s_sub(s_sub(load_floats(at(x, k * run.step)), most), log), x)
+    for k in range(0, run.n, 2):
+        elements = load_wide(at(x, k * run.step), to_next(&run, k, run.step))
+        put_wide(&run, k, w_sub(w_sub(elements, most), log), x)
 
 
 # --- Gradients ----------------------------------------------------------------------------------
@@ -428,41 +444,113 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
     cdef const elem_t *y = <const elem_t *>run.second
     cdef vecd high = of_row(&group.values[0], &run), low = of_row(&group.values[1], &run)
     cdef vecd rest
-    cdef vecs near, beside, difference, lost, output
+    cdef vecs first
+    cdef vecw near, beside, difference, output
     cdef ptrdiff_t k
     if elem_t is double:
         for k in range(run.n):
             rest = v_sub(v_sub(load_vecd(at(g, k * run.step)), high), low)
             put(&run, k, v_mul(load_vecd(at(y, k * run.second_step)), rest), g)
     else:
-        # What a sum loses as a float is known, and so is what differences from it lose, which
-        # halves do not show.
-        near = s_of_doubles(high)
-        rest = v_add(v_sub(high, v_of_floats(near)), low)
-        beside = s_of_doubles(v_where_number(rest, rest, v_set(0)))
-        beside = s_where_less(s_abs(near), s_set(INFINITY), beside, s_set(0))
-        for k in range(run.n):
-            output = load_floats(at(y, k * run.second_step))
+        # What a sum loses as a float is known. A difference is exact where little is left of it.
+        first = s_of_doubles(high)
+        rest = v_add(v_sub(high, v_of_floats(first)), low)
+        rest = v_where_number(v_sub(rest, rest), rest, v_set(0))
+        near, beside = w_twice(first), w_twice(s_of_doubles(rest))
+        for k in range(0, run.n, 2):
+            output = load_wide(at(y, k * run.second_step), to_next(&run, k, run.second_step))
+            difference = w_sub(load_wide(at(g, k * run.step), to_next(&run, k, run.step)), near)
             if elem_t is float or elem_t is wide_single_t:
-                difference = s_two_difference(load_floats(at(g, k * run.step)), near, &lost)
-                lost = s_mul(output, s_sub(lost, beside))
-                # An infinite difference has lost nothing, and is infinite times the output.
-                lost = s_where_number(lost, lost, s_set(0))
-                put_floats(&run, k, s_fma(output, difference, lost), g)
+                put_wide(&run, k, w_fms(output, difference, w_mul(output, beside)), g)
             else:
-                difference = s_sub(s_sub(load_floats(at(g, k * run.step)), near), beside)
-                put_floats(&run, k, s_mul(output, difference), g)
+                put_wide(&run, k, w_mul(output, w_sub(difference, beside)), g)
 
 
-cdef inline vecd slope_of(vecd output, const elem_t *like) noexcept nogil:
-    """e^y: for float32 to all digits of a double, as far as results show these."""
-    cdef vecd slope
-    if elem_t is double:
-        slope = grown(output, v_set(0), like)
-    else:
-        slope = v_exp_short(v_min(v_set(709), output))
-    slope = v_where_less(output, v_set(-708), v_set(0), slope)
+cdef inline vecd slope_of(vecd output) noexcept nogil:
+    """e^y, to all digits of a double."""
+    cdef vecd slope = v_where_less(output, v_set(-708), v_set(0), v_exp_long(output, v_set(0)))
     return v_where_less(v_set(DBL_MAX), output, v_set(INFINITY), slope)
+
+
+cdef inline vecw in_digits(vecw gradient, vecw output, vecd negative, vecw result,
+                           vecw size) noexcept nogil:
+    """In place of results that are less than `size`, those with more digits."""
+    cdef vecd outputs[EXPS]
+    cdef vecd falls[WIDE]
+    cdef vecs few[WIDE]
+    cdef vecw found, least
+    cdef int i
+    split(output, outputs)
+    split(gradient, falls)
+    for i in range(WIDE, EXPS):
+        outputs[i] = outputs[0]
+    for i in range(EXPS):
+        outputs[i] = v_min(v_set(700), outputs[i])
+    v_exps_short(outputs)
+    for i in range(WIDE):
+        falls[i] = v_fma(outputs[i], negative, falls[i])
+        few[i] = s_of_doubles(v_mul(v_mul(v_abs(negative), outputs[i]), v_set(LEAST_DIGITS)))
+    found, least = joined(falls), w_of_two(few[0], few[1])
+    # Few of these are left: as of a double, but where there is nothing to be lost.
+    least = w_where_less(w_abs(output), w_set(700), least, w_set(INFINITY))
+    if not w_all_at_most(w_where_less(w_abs(result), size, least, w_set(0)), w_abs(found)):
+        least = w_where_number(found, least, w_set(INFINITY))
+        found = w_where_number(found, found, w_set(0))
+        split(output, outputs)
+        split(gradient, falls)
+        for i in range(WIDE):
+            falls[i] = v_fma(slope_of(outputs[i]), negative, falls[i])
+        found = w_where_less(w_abs(found), least, joined(falls), found)
+    return w_where_less(w_abs(result), size, found, result)
+
+
+cdef inline void split(vecw a, vecd *b) noexcept nogil:
+    b[0], b[1] = v_of_floats(w_low(a)), v_of_floats(w_high(a))
+
+
+cdef inline vecw joined(const vecd *a) noexcept nogil:
+    return w_of_two(s_of_doubles(a[0]), s_of_doubles(a[1]))
+
+
+cdef struct doubts_t:
+    # Operands of a block's results that are to be computed with more digits.
+    ptrdiff_t n
+    ptrdiff_t places[BLOCK]
+    vecw gradients[BLOCK]
+    vecw outputs[BLOCK]
+
+
+cdef inline void doubt(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output,
+                       bint doubtful) noexcept nogil:
+    """Without a branch: nobody could foresee it."""
+    doubts.places[doubts.n] = k
+    doubts.gradients[doubts.n] = gradient
+    doubts.outputs[doubts.n] = output
+    doubts.n += doubtful
+
+
+cdef struct fall_t:
+    vecw near, beside        # the sum of gradients, in two parts
+    vecw share               # of its size, what has to be left
+
+
+cdef inline void fallen(const vecw *gradients, const vecw *outputs, const fall_t *fall,
+                        vecw *results, vecw *sizes) noexcept nogil:
+    """g - e^y sum(g) of each, and what it has to be for its digits to be right."""
+    cdef vecw high[WIDES]
+    cdef vecw low[WIDES]
+    cdef vecw power[WIDES]
+    cdef int i
+    for i in range(WIDES):
+        high[i] = outputs[i]
+    w_exps_in_two(high, low, power)
+    for i in range(WIDES):
+        low[i] = w_fma(fall.near, low[i], w_mul(fall.beside, high[i]))
+        high[i] = w_mul(high[i], power[i])
+    for i in range(WIDES):
+        results[i] = w_fnma(low[i], power[i], w_fnma(fall.near, high[i], gradients[i]))
+        sizes[i] = w_where_less(w_abs(outputs[i]), w_set(MOST_EXPONENT),
+                                w_mul(high[i], fall.share), w_set(NAN))
 
 
 cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
@@ -470,22 +558,49 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
     """g - e^y sum(g)."""
     cdef run_t run = told[0]
     cdef const elem_t *y = <const elem_t *>run.second
-    cdef vecd negative = v_sub(v_set(0), of_row(&group.values[0], &run))
-    cdef vecd output, gradient, product, result, size
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        gradient = load_vecd(at(g, k * run.step))
-        output = load_vecd(at(y, k * run.second_step))
-        product = v_mul(slope_of(output, g), negative)
-        result = v_add(gradient, product)
-        if elem_t is float or elem_t is wide_single_t:
-            # What is left where the two cancel has the error of the exponential.
-            size = v_mul(v_abs(product), v_set(0.03125))
-            if not v_all_at_most(size, v_abs(result)):
-                product = v_mul(v_where_less(output, v_set(-708), v_set(0),
-                                             v_exp_long(output, v_set(0))), negative)
-                result = v_where_less(v_abs(result), size, v_add(gradient, product), result)
-        put(&run, k, result, g)
+    cdef vecd sum = of_row(&group.values[0], &run)
+    cdef vecd negative = v_sub(v_set(0), sum)
+    cdef vecs first
+    cdef fall_t fall
+    cdef doubts_t doubts
+    cdef vecw gradients[WIDES]
+    cdef vecw outputs[WIDES]
+    cdef vecw results[WIDES]
+    cdef vecw sizes[WIDES]
+    cdef ptrdiff_t k, place
+    cdef int i
+    if elem_t is double:
+        for k in range(run.n):
+            put(&run, k, v_fma(slope_of(load_vecd(at(y, k * run.second_step))), negative,
+                               load_vecd(at(g, k * run.step))), g)
+    else:
+        first = s_of_doubles(sum)
+        fall.near = w_twice(first)
+        fall.beside = w_twice(s_of_doubles(v_sub(sum, v_of_floats(first))))
+        fall.share = w_mul(w_abs(fall.near), w_set(LEAST_FALL))
+        doubts.n = 0
+        k = 0
+        while k < run.n:
+            for i in range(WIDES):
+                place = wide_place(&run, k, i)
+                gradients[i] = load_wide(at(g, place * run.step), to_next(&run, place, run.step))
+                outputs[i] = load_wide(at(y, place * run.second_step),
+                                       to_next(&run, place, run.second_step))
+            fallen(gradients, outputs, &fall, results, sizes)
+            for i in range(WIDES):
+                place = wide_place(&run, k, i)
+                put_wide(&run, place, results[i], g)
+                doubt(&doubts, place, gradients[i], outputs[i],
+                      not w_all_at_most(sizes[i], w_abs(results[i])))
+            k += 2 * WIDES
+        for k in range(doubts.n):
+            for i in range(WIDES):
+                gradients[i], outputs[i] = doubts.gradients[k], doubts.outputs[k]
+            fallen(gradients, outputs, &fall, results, sizes)
+            sizes[0] = w_where_number(w_mul(sizes[0], results[0]), sizes[0], w_set(INFINITY))
+            results[0] = w_where_less(sizes[0], w_set(INFINITY), results[0], w_set(0))
+            put_wide(&run, doubts.places[k],
+                     in_digits(gradients[0], outputs[0], negative, results[0], sizes[0]), g)
 
 
 cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *group,
@@ -493,29 +608,52 @@ cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *grou
     cdef run_t run = told[0]
     cdef const halves_t *y = <const halves_t *>run.second
     cdef vecd negative = v_sub(v_set(0), of_row(&group.values[0], &run))
-    cdef vecs scaled = s_of_doubles(v_mul(negative, v_set(EXP_UNSCALE)))
-    cdef vecs output, gradient, product, result, size
-    cdef vecd exact
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        gradient = load_floats(at(g, k * run.step))
-        output = load_floats(at(y, k * run.second_step))
-        product = s_mul(s_exp_of_halves(s_min(s_set(40), output)), scaled)
-        result = s_add(gradient, product)
-        size = s_mul(s_abs(product), s_set(0.25))
-        # Where the two cancel, and beyond what is an exponential's range here.
-        if s_any_less(s_abs(result), size) or s_any_less(s_set(40), output):
-            exact = v_fma(slope_of(v_of_floats(output), g), negative, v_of_floats(gradient))
-            size = s_where_less(s_set(40), output, s_set(INFINITY), size)
-            result = s_where_less(s_abs(result), size, s_of_doubles(exact), result)
-        put_floats(&run, k, result, g)
+    cdef vecw scaled = w_twice(s_of_doubles(v_mul(negative, v_set(EXP_UNSCALE))))
+    cdef doubts_t doubts
+    cdef vecw gradients[WIDES]
+    cdef vecw outputs[WIDES]
+    cdef vecw products[WIDES]
+    cdef vecw result, size
+    cdef ptrdiff_t k, place
+    cdef int i
+    doubts.n = 0
+    k = 0
+    while k < run.n:
+        for i in range(WIDES):
+            place = wide_place(&run, k, i)
+            gradients[i] = load_wide(at(g, place * run.step), to_next(&run, place, run.step))
+            outputs[i] = load_wide(at(y, place * run.second_step),
+                                   to_next(&run, place, run.second_step))
+            products[i] = w_min(w_set(40), outputs[i])
+        w_exps_of_halves(products)
+        for i in range(WIDES):
+            place = wide_place(&run, k, i)
+            result = half_fallen(gradients[i], outputs[i], w_mul(products[i], scaled), &size)
+            put_wide(&run, place, result, g)
+            doubt(&doubts, place, gradients[i], outputs[i], w_any_less(w_abs(result), size))
+        k += 2 * WIDES
+    for k in range(doubts.n):
+        gradients[0], outputs[0] = doubts.gradients[k], doubts.outputs[k]
+        result = w_mul(w_exp_of_halves(w_min(w_set(40), outputs[0])), scaled)
+        result = half_fallen(gradients[0], outputs[0], result, &size)
+        put_wide(&run, doubts.places[k],
+                 in_digits(gradients[0], outputs[0], negative, result, size), g)
+
+
+cdef inline vecw half_fallen(vecw gradient, vecw output, vecw product,
+                             vecw *size) noexcept nogil:
+    # Where the two cancel, and beyond what is an exponential's range here.
+    size[0] = w_mul(w_abs(product), w_set(0.25))
+    size[0] = w_where_less(w_set(40), output, w_set(INFINITY), size[0])
+    return w_add(gradient, product)
 
 
 # --- Passes of the kernels ------------------------------------------------------------------------
 
 cdef inline void add_search(row_state *state, const elem_t *like) noexcept:
-    add_pass(state, <run_fn>find_most[elem_t], keep_most, MOST, 1, False, False,
+    add_pass(state, <run_fn>find_most_or_nan[elem_t], keep_most, MOST_OR_NAN, 1, False, False,
              NEITHER if elem_t is double else FIRST)
+    state.passes[0].many = elem_t is not double
 
 
 cdef inline int add_softmax_of_halves(row_state *state, const halves_t *like) except -1:
@@ -538,8 +676,11 @@ cdef inline int softmax_passes(row_state *state, bint all_digits, const elem_t *
 
 
 cdef inline int add_log_softmax_of_halves(row_state *state, const halves_t *like) except -1:
+    add_pass(state, <run_fn>add_exponentials_of_halves[halves_t], log_of_total_of_halves, SUM, 1,
+             False, False, FIRST)
     add_pass(state, <run_fn>add_halves_less_than_most[halves_t], log_of_sum_of_halves, TWO_SUMS, 1,
              False, False, BOTH)
+    state.passes[2].if_doubtful = True
     add_pass(state, <run_fn>log_softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
     return 0
 
@@ -548,8 +689,10 @@ cdef inline int log_softmax_passes(row_state *state, bint all_digits,
                                    const elem_t *like) except -1:
     add_search(state, like)
     if elem_t is float or elem_t is double or elem_t is wide_single_t:
-        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1, False, False,
-                 SECOND)
+        if elem_t is not double:
+            add_pass(state, <run_fn>add_exponentials[elem_t], log_of_total, SUM, 1)
+        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1)
+        state.passes[state.n_passes - 1].if_doubtful = elem_t is not double
         add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
         return 0
     else:

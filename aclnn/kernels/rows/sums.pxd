@@ -14,7 +14,6 @@ from aclnn.kernels.rows.vecd cimport (
     v_add,
     v_div,
     v_load,
-    v_max,
     v_max_or_nan,
     v_mul,
     v_of_floats,
@@ -44,7 +43,6 @@ ctypedef enum reduction_t:
     SUM            # of terms that double holds with digits to spare
     TWO_SUMS
     EXACT_SUM      # with what each addition loses, in the second sum's place
-    MOST           # a NaN may vanish
     MOST_OR_NAN
 
 
@@ -93,7 +91,7 @@ cdef inline void begin_sums(sum_t *sums, const sums_t *kind) noexcept nogil:
 
 
 cdef inline vecd start_of(reduction_t reduction) noexcept nogil:
-    return v_set(-INFINITY if reduction >= MOST else 0)
+    return v_set(-INFINITY if reduction == MOST_OR_NAN else 0)
 
 
 cdef inline void begin_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
@@ -112,7 +110,7 @@ cdef inline void begin_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
 
 cdef inline void begin_part(vecd *part, const sums_t *kind, bint floats) noexcept nogil:
     if floats:
-        (<vecs *>part)[0] = s_set(-INFINITY if kind.reduction >= MOST else 0)
+        (<vecs *>part)[0] = s_set(-INFINITY if kind.reduction == MOST_OR_NAN else 0)
     else:
         part[0] = start_of(kind.reduction)
 
@@ -120,8 +118,8 @@ cdef inline void begin_part(vecd *part, const sums_t *kind, bint floats) noexcep
 cdef inline void end_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
     """Add the partial sums to those of the chunks before."""
     fold(&sums[0], &sums[1], kind.reduction, kind.floats & 1, kind)
-    if kind.reduction >= MOST:
-        sums[0].high = larger(sums[0].high, sums[0].parts[0], kind.reduction)
+    if kind.reduction == MOST_OR_NAN:
+        sums[0].high = v_max_or_nan(sums[0].high, sums[0].parts[0])
     else:
         join(&sums[0])
     if kind.reduction == TWO_SUMS:
@@ -246,11 +244,7 @@ cdef inline void merge(sum_t *sum, sum_t *errors, ptrdiff_t i, vecd other, vecd 
 
 
 cdef inline vecd both(vecd a, vecd b, reduction_t reduction) noexcept nogil:
-    return v_add(a, b) if reduction < MOST else larger(a, b, reduction)
-
-
-cdef inline vecd larger(vecd a, vecd b, reduction_t reduction) noexcept nogil:
-    return v_max_or_nan(a, b) if reduction == MOST_OR_NAN else v_max(a, b)
+    return v_add(a, b) if reduction != MOST_OR_NAN else v_max_or_nan(a, b)
 
 
 cdef inline vecd total(const sum_t *sum, vecd *low) noexcept nogil:

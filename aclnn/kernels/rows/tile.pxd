@@ -5,16 +5,18 @@ from aclnn.kernels.rows.blocks cimport (
     gather_panel,
     is_beside,
     is_in_place,
+    lane_stride,
     out_place,
     read_block,
     read_wide,
     scatter_panel,
+    step_in_place,
     write_block,
     write_result,
 )
 from aclnn.kernels.rows.sums cimport (
     CHUNK,
-    MOST,
+    MOST_OR_NAN,
     NOTHING,
     begin_chunk,
     begin_sums,
@@ -36,11 +38,13 @@ from aclnn.kernels.rows.walk cimport (
     KEPT,
     RESIDENT,
     RESULTS,
+    element,
     goes_along,
     group_t,
     kernel_number,
     lay_out,
     operand_t,
+    output_t,
     pass_t,
     row_state,
     rows_along,
@@ -73,7 +77,7 @@ cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows
     walk.along = goes_along(views, state, rows, cols)
     walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
-    walk.rows = rows_along(walk.registers) if walk.along else VECD
+    walk.rows = rows_along(walk.registers, state) if walk.along else VECD
     walk.parts = used_parts(walk.along, walk.registers)
 
 
@@ -166,7 +170,7 @@ cdef inline bint is_chunk_end(reduction_t reduction, ptrdiff_t col, ptrdiff_t co
     """Whether partial sums are added up before that column; maxima lose nothing in any number."""
     if reduction == NOTHING:
         return False
-    return col == cols or (reduction < MOST and col % CHUNK == 0)
+    return col == cols or (reduction != MOST_OR_NAN and col % CHUNK == 0)
 
 
 cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nogil:
@@ -266,11 +270,54 @@ cdef inline void run_group(walk_t *walk, int number, spot_t *spot, run_t *run,
         run.rows, run.row_step = group.rows, walk.views[walk.state.inputs[0].view].row_stride
         run_block(walk, number, spot, run, g)
         return
+    if are_in_place(walk, number, spot):
+        run_lanes(walk, number, spot, run, group)
+        return
     for lane in range(group.rows):
         spot.row = group.row + lane
         run.lane = lane
         run.kept = walk.work.kept + lane * walk.registers + spot.col // VECD if walk.keep else NULL
         run_block(walk, number, spot, run, g)
+
+
+cdef inline bint are_in_place(const walk_t *walk, int number, const spot_t *spot) noexcept nogil:
+    """Whether a pass reads and writes registers along rows where they lie."""
+    cdef const pass_t *step = &walk.state.passes[number]
+    cdef const output_t *out = &walk.state.out
+    cdef int k
+    for k in range(step.inputs):
+        if not is_in_place(walk.views, &walk.state.inputs[k], spot):
+            return False
+    return not step.writes or (
+        out.same and spot.full and lane_stride(&walk.views[out.view], True) == out.size)
+
+
+cdef inline void run_lanes(walk_t *walk, int number, spot_t *spot, run_t *run,
+                           group_t *group) noexcept nogil:
+    """A group's rows one after the other, of which only the places differ."""
+    cdef const row_state *state = walk.state
+    cdef const pass_t *step = &state.passes[number]
+    cdef run_fn todo = state.run_kept if is_kept(walk, number) else step.run
+    cdef const tile_view *view = &walk.views[state.inputs[0].view]
+    cdef const char *first = element(view, group.row, spot.col)
+    cdef ptrdiff_t first_row = view.row_stride, second_row = 0, out_row = 0
+    run.step = step_in_place(view, True)
+    run.kept = walk.work.kept + spot.col // VECD if walk.keep else NULL
+    if step.inputs == INPUTS:
+        view = &walk.views[state.inputs[1].view]
+        run.second, run.second_step = element(view, group.row, spot.col), step_in_place(view, True)
+        second_row = view.row_stride
+    if step.writes:
+        view = &walk.views[state.out.view]
+        run.out, run.out_step = element(view, group.row, spot.col), step_in_place(view, True)
+        out_row = view.row_stride
+    for run.lane in range(group.rows):
+        todo(first, group, run)
+        first += first_row
+        run.second += second_row
+        run.out += out_row
+        if walk.keep:
+            run.kept += walk.registers
 
 
 cdef inline void run_block(walk_t *walk, int number, const spot_t *spot, run_t *run,

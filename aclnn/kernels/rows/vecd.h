@@ -366,11 +366,17 @@ VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
     VECS_EACH(f32_of_bits(bits_of_f32(a.v[k]) + (bits_of_f32(shifted.v[k]) << 23)))
 }
 VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { VECS_EACH((float)((double)a.v[k] * b.v[k] - c.v[k])) }
+VECD_INLINE vecs s_fnma(vecs a, vecs b, vecs c) { VECS_EACH((float)(c.v[k] - (double)a.v[k] * b.v[k])) }
 VECD_INLINE vecs s_abs(vecs a) { VECS_EACH(fabsf(a.v[k])) }
 VECD_INLINE int s_any_less(vecs x, vecs y) {
     int any = 0;
     for (int k = 0; k < VECD; k++) any |= x.v[k] < y.v[k];
     return any;
+}
+VECD_INLINE int s_all_at_most(vecs x, vecs y) {
+    int all = 1;
+    for (int k = 0; k < VECD; k++) all &= x.v[k] <= y.v[k];
+    return all;
 }
 VECD_INLINE vecs s_of_doubles(vecd a) { VECS_EACH((float)a.v[k]) }
 VECD_INLINE void s_store(float *p, vecs a) { memcpy(p, a.v, sizeof a.v); }
@@ -422,10 +428,14 @@ VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), n));
 }
 VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { return _mm256_fmsub_ps(a, b, c); }
+VECD_INLINE vecs s_fnma(vecs a, vecs b, vecs c) { return _mm256_fnmadd_ps(a, b, c); }
 VECD_INLINE vecs s_abs(vecs a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 /* Whether x < y in any lane. */
 VECD_INLINE int s_any_less(vecs x, vecs y) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_LT_OQ)) != 0;
+}
+VECD_INLINE int s_all_at_most(vecs x, vecs y) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_LE_OQ)) == 0xff;
 }
 VECD_INLINE void s_store(float *p, vecs a) { _mm256_storeu_ps(p, a); }
 VECD_INLINE void s_store_as_half(half_t *p, vecs a) {
@@ -548,66 +558,58 @@ VECD_INLINE vecd v_log1p(vecd t) {
     return v_where_less(t, v_set(INFINITY), r, t);
 }
 
+/* So many exponentials are computed step by step beside each other, by polynomials whose halves do not wait for
+ * each other: what a processor looks ahead is full of operations that wait. */
+#ifdef VECD_STORES
+enum { EXPS = 4 };
+#else
+enum { EXPS = 2 };
+#endif
+#define EXPS_EACH(statement) for (int i = 0; i < EXPS; i++) { statement; }
+
 /* What is left of y when the nearest n ln 2 is taken away; n is what `shifted` ends in. What is less than
  * -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
-VECD_INLINE vecd v_exp_rest(vecd y, vecd *shifted) {
+VECD_INLINE void v_exp_rests(vecd *y, vecd *shifted) {
     const vecd magic = v_set(0x1.8p52);
-    y = v_max(v_set(-708.0), y);
-    *shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
-    return v_fma(v_sub(*shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+    vecd n[EXPS];
+    EXPS_EACH(y[i] = v_max(v_set(-708.0), y[i]))
+    EXPS_EACH(shifted[i] = v_fma(y[i], v_set(0x1.71547652b82fep+0), magic))
+    EXPS_EACH(n[i] = v_sub(shifted[i], magic))
+    EXPS_EACH(y[i] = v_fma(n[i], v_set(-0x1.62e42fefa39efp-1), y[i]))
 }
 
-/* e^y for quotients of 24 bits, error 2^-28. */
+/* e^y of each, y at most 709, for quotients of 24 bits: error 2^-28. */
+VECD_INLINE void v_exps_of_floats(vecd *y) {
+    vecd shifted[EXPS], square[EXPS], low[EXPS], middle[EXPS], high[EXPS];
+    v_exp_rests(y, shifted);
+    EXPS_EACH(square[i] = v_mul(y[i], y[i]))
+    EXPS_EACH(low[i] = v_add(y[i], v_set(1.0)))
+    EXPS_EACH(middle[i] = v_fma(y[i], v_set(0x1.555491042590ep-3), v_set(0x1.fffffb97a556ap-2)))
+    EXPS_EACH(high[i] = v_fma(y[i], v_set(0x1.123a1f4898962p-7), v_set(0x1.5558f2f692779p-5)))
+    EXPS_EACH(high[i] = v_fma(square[i], v_set(0x1.6a23cf0c161fbp-10), high[i]))
+    EXPS_EACH(middle[i] = v_fma(square[i], high[i], middle[i]))
+    EXPS_EACH(low[i] = v_fma(square[i], middle[i], low[i]))
+    EXPS_EACH(y[i] = v_add_bits(low[i], v_as_exponent(shifted[i])))
+}
+
+/* e^y of each, y at most 709, for what may cancel: error 2^-32. */
+VECD_INLINE void v_exps_short(vecd *y) {
+    static const double factors[] = {
+        0x1.6d431504c53d3p-10, 0x1.1110e0f726534p-7, 0x1.5554e9114ecf9p-5, 0x1.5555555a78232p-3,
+        0x1.0000000b8f62bp-1, 1.0, 1.0,
+    };
+    vecd shifted[EXPS], p[EXPS];
+    v_exp_rests(y, shifted);
+    EXPS_EACH(p[i] = v_set(0x1.a124e3f154d32p-13))
+    for (int k = 0; k < 7; k++) EXPS_EACH(p[i] = v_fma(p[i], y[i], v_set(factors[k])))
+    EXPS_EACH(y[i] = v_add_bits(p[i], v_as_exponent(shifted[i])))
+}
+
 VECD_INLINE vecd v_exp_of_floats(vecd y) {
-    vecd shifted, r = v_exp_rest(y, &shifted);
-    vecd p = v_set(0x1.6a23cf0c161fbp-10);
-    p = v_fma(p, r, v_set(0x1.123a1f4898962p-7));
-    p = v_fma(p, r, v_set(0x1.5558f2f692779p-5));
-    p = v_fma(p, r, v_set(0x1.555491042590ep-3));
-    p = v_fma(p, r, v_set(0x1.fffffb97a556ap-2));
-    p = v_fma(p, r, v_set(1.0));
-    p = v_fma(p, r, v_set(1.0));
-    return v_add_bits(p, v_as_exponent(shifted));
-}
-
-/* e^y for what may cancel, error 2^-32; y is at most 709. */
-VECD_INLINE vecd v_exp_short(vecd y) {
-    vecd shifted, r = v_exp_rest(y, &shifted);
-    vecd p = v_set(0x1.a124e3f154d32p-13);
-    p = v_fma(p, r, v_set(0x1.6d431504c53d3p-10));
-    p = v_fma(p, r, v_set(0x1.1110e0f726534p-7));
-    p = v_fma(p, r, v_set(0x1.5554e9114ecf9p-5));
-    p = v_fma(p, r, v_set(0x1.5555555a78232p-3));
-    p = v_fma(p, r, v_set(0x1.0000000b8f62bp-1));
-    p = v_fma(p, r, v_set(1.0));
-    p = v_fma(p, r, v_set(1.0));
-    return v_add_bits(p, v_as_exponent(shifted));
-}
-
-/* a - b, and what that loses. A few operations are products with 1: as many as that can be begun at a time
- * besides additions, of which there would be too many. */
-VECD_INLINE vecs s_two_difference(vecs a, vecs b, vecs *lost) {
-    const vecs one = s_set(1.0f);
-    vecs difference = s_sub(a, b);
-    vecs taken = s_fms(a, one, difference);
-    *lost = s_fma(s_fms(a, one, s_add(difference, taken)), one, s_sub(taken, b));
-    return difference;
-}
-
-/* e^y, with 2^64 times the results of a float: those of y = -130 and less count as nothing. Error 2^-22,
- * which halves can bear: n ln 2 is left out beyond a float's digits. */
-VECD_INLINE vecs s_exp_of_halves(vecs y) {
-    const vecs magic = s_set(0x1.8p23f + 64);
-    y = s_max(s_set(-130.0f), y);
-    vecs shifted = s_fma(y, s_set(0x1.715476p+0f), magic);
-    vecs r = s_fma(s_sub(shifted, magic), s_set(-0x1.62e43p-1f), y);
-    vecs p = s_set(0x1.10625p-7f);
-    p = s_fma(p, r, s_set(0x1.572a64p-5f));
-    p = s_fma(p, r, s_set(0x1.5557bp-3f));
-    p = s_fma(p, r, s_set(0x1.fffdfcp-2f));
-    p = s_fma(p, r, s_set(1.0f));
-    p = s_fma(p, r, s_set(1.0f));
-    return s_scaled(p, shifted);
+    vecd all[EXPS];
+    EXPS_EACH(all[i] = y)
+    v_exps_of_floats(all);
+    return all[0];
 }
 
 /* e^(y + low) for any y, |low| less than a few of its last places, to a few units of 2^-53. The power of

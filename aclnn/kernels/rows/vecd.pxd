@@ -13,6 +13,7 @@ cdef extern from "rows/vecd.h" nogil:
         double v
     enum:
         VECD
+        EXPS
     vecs s_set(float) noexcept
     vecs s_load_f32(const float *) noexcept
     vecs s_load_half(const half_t *) noexcept
@@ -29,9 +30,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecs s_of_doubles(vecd) noexcept
     vecs s_abs(vecs) noexcept
     vecs s_fma(vecs, vecs, vecs) noexcept
-    vecs s_two_difference(vecs, vecs, vecs *) noexcept
     bint s_any_less(vecs, vecs) noexcept
-    vecs s_exp_of_halves(vecs) noexcept
     void s_store_f32(float *, vecs) noexcept
     void s_store_half(half_t *, vecs) noexcept
     void s_store_bfloat16(bfloat16_t *, vecs) noexcept
@@ -73,8 +72,10 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_lanes_from(vecd, vecd, ptrdiff_t) noexcept
     vecd v_two_sum(vecd, vecd, vecd *) noexcept
     vecd v_product_error(vecd, vecd, vecd) noexcept
+    vecd v_log(vecd) noexcept
     vecd v_log1p(vecd) noexcept
-    vecd v_exp_short(vecd) noexcept
+    void v_exps_of_floats(vecd *) noexcept
+    void v_exps_short(vecd *) noexcept
     vecd v_exp_of_floats(vecd) noexcept
     vecd v_exp_long(vecd, vecd) noexcept
 

@@ -35,7 +35,7 @@ cdef enum:
     GIVEN = 2
     SUMS = 2
     RESULTS = 2
-    PASSES = 3
+    PASSES = 4
 
 
 cdef struct group_t:
@@ -171,9 +171,10 @@ cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrd
     return state.out.view < 0 or not is_across(&views[state.out.view])
 
 
-cdef inline ptrdiff_t rows_along(ptrdiff_t registers) noexcept nogil:
+cdef inline ptrdiff_t rows_along(ptrdiff_t registers, const row_state *state) noexcept nogil:
     """Of a group whose registers go along rows: so few that the nearest cache holds them."""
-    return max(1, min(VECD, SHORT // registers))
+    cdef int inputs = 1 if state.inputs[1].view < 0 else INPUTS
+    return max(1, min(VECD, SHORT // (registers * inputs)))
 
 
 cdef inline vecd of_row(const vecd *values, const run_t *run) noexcept nogil:
@@ -186,11 +187,12 @@ cdef inline vecd *parts_of_row(group_t *group, int number, const run_t *run) noe
     return group.sums[number].parts + (0 if run.lane == EVERY else run.lane * (PARTS // VECD))
 
 
-cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols,
+                                     const row_state *state) noexcept nogil:
     """What a tile's exponentials take, however its registers lie; no less than of fewer rows."""
     cdef ptrdiff_t groups, most = 0, along = (cols + VECD - 1) // VECD
-    if min(rows, rows_along(along)) * along <= KEPT:
-        most = min(rows, rows_along(along)) * along
+    if min(rows, rows_along(along, state)) * along <= KEPT:
+        most = min(rows, rows_along(along, state)) * along
     for groups in range(1, GROUPS + 1):
         if groups <= (rows + VECD - 1) // VECD and groups * cols <= KEPT:
             most = max(most, groups * cols)
@@ -227,7 +229,8 @@ cdef inline size_t lay_out(work_t *work, const row_state *state, ptrdiff_t rows,
             scratch, max(block, min(along, RESIDENT)) * sizeof(vecd) if has_columns(state) else 0,
             &used)
     work.kept = <vecd *>place(
-        scratch, kept_registers(rows, cols) * sizeof(vecd) if state.run_kept != NULL else 0, &used)
+        scratch,
+        kept_registers(rows, cols, state) * sizeof(vecd) if state.run_kept != NULL else 0, &used)
     return used
 
 
