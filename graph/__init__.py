@@ -14,7 +14,7 @@ from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
-from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile, threads_used
+from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .lower.tiling import Tiling
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
@@ -63,6 +63,5 @@ __all__ = [
     "plan_workspace",
     "read_lifetimes",
     "run_passes",
-    "threads_used",
     "validate",
 ]

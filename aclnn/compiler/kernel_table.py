@@ -7,6 +7,7 @@ from typing import Any
 
 from aclnn import graph, isa
 from aclnn.compiler.fused_kernels import join
+from aclnn.graph.lower.schedule import threads_used
 
 
 def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> Any:
@@ -87,7 +88,7 @@ def threads_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int]:
 
     def used(step: Sequence[graph.Node], elements: int, tiles: int) -> int:
         found = [kernels[node.name] for node in step]
-        return graph.threads_used(found, elements, tiles, threads)
+        return threads_used(found, elements, tiles, threads)
 
     return used
 
