@@ -35,6 +35,7 @@ def bound_of(q, k, v, scale=None, shift=None):
     depth, keys = q.shape[-1], k.shape[-2]
     scale = 1 / math.sqrt(depth) if scale is None else scale
     k = np.repeat(k.astype(np.float64), q.shape[1] // k.shape[1], 1)
+    shift = None if shift is None else shift.astype(np.float64)
     largest = scale * (np.abs(q.astype(np.float64)) @ np.abs(k).swapaxes(-1, -2))
     most = np.max(largest, initial=0) + (
         0 if shift is None else np.nanmax(np.abs(shift[shift > -1e30]), initial=0)

@@ -75,6 +75,24 @@ def _norm_dynamic(*beta):
     )
 
 
+def _attention(*absent, queries=2, **options):
+    """Of inference: of halves, without what would have to fit each other."""
+    return Unlike(
+        {"query": (1, queries, 3), "key": (1, 2, 3), "value": (1, 2, 3)},
+        options=options,
+        absent=(*absent, "atten_mask", "pse_shift", "learnable_sink"),
+        halves_only=True,
+    )
+
+
+def _training(shapes=None):
+    given = dict.fromkeys(("query", "key", "value"), (1, 2, 3))
+    kinds = {role: np.float32 for role in shapes or {} if role.startswith("softmax")}
+    options = {"head_num": 1, "input_layout": "BSH", "keep_prob": 1.0}
+    absent = ("pse", "padding_mask", "atten_mask")
+    return Unlike(given | (shapes or {}), kinds, options, absent=absent)
+
+
 _INDEX = {"index": np.int64}
 _CHANNELS = {"input": (2, 4, 3)} | dict.fromkeys(
     ("weight", "bias", "running_mean", "running_var"), (4,)
@@ -116,6 +134,25 @@ UNLIKE = {
     "scaled_dot_product_attention_forward": Unlike({"attn_mask": (2, 2)}),
     "scaled_dot_product_attention_backward": Unlike(
         {"attn_mask": (2, 2), "logsumexp": (2,)}, {"logsumexp": np.float32}
+    ),
+    "fused_infer_attention_score": _attention(
+        "actual_seq_lengths", "actual_seq_lengths_kv", "block_table", "query_rope", "key_rope",
+        softmax_lse_flag=True,
+    ),
+    "fused_infer_attention_score_v2": _attention(
+        "actual_seq_qlen", "actual_seq_kvlen", "block_table", "query_rope", "key_rope",
+        return_softmax_lse=True,
+    ),
+    "fused_infer_attention_score_v5": _attention(
+        "actual_seq_lengths", "actual_seq_lengths_kv", "block_table", "query_rope", "key_rope",
+        softmax_lse_flag=True,
+    ),
+    "prompt_flash_attention": _attention("actual_seq_lengths", "actual_seq_lengths_kv"),
+    "incre_flash_attention": _attention("actual_seq_lengths", "block_table", queries=1),
+    "fusion_attention": _training(),
+    "fusion_attention_grad": _training(
+        dict.fromkeys(("softmax_max", "softmax_sum"), (1, 1, 2, 8))
+        | dict.fromkeys(("dy", "attention_in"), (1, 2, 3))
     ),
     "rotary_position_embedding": Unlike(dict.fromkeys(("x", "cos", "sin"), (2, 4))),
     "apply_rotary_pos_emb": Unlike(
@@ -361,8 +398,12 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
 
     made = {}
     for parameter in entry.parameters:
-        if parameter.role in UNLIKE.get(operator.name, NOTHING).absent:
+        is_input = parameter.role in operator.inputs
+        lacks = parameter.role in UNLIKE.get(operator.name, NOTHING).absent
+        if parameter.is_unused or lacks or (is_input and parameter.role not in found):
             made[parameter.name] = None
+        elif parameter.kind == "single":
+            made[parameter.name] = aclnn.aclCreateTensorList([seen(found[parameter.role])])
         elif parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
         elif parameter.kind in ("inputs", "outputs"):
@@ -412,7 +453,9 @@ def both_phases(entry_name, arguments, stream=None, workspace=None):
 
 
 # C-shaped functions that the default product does not have; tests of all functions ask one that does.
-PRODUCTS = dict.fromkeys(("aclnnSquare", "aclnnInplaceSquare"), "Ascend950")
+PRODUCTS = dict.fromkeys(
+    ("aclnnSquare", "aclnnInplaceSquare", "aclnnFusedInferAttentionScoreV5"), "Ascend950"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ OK, INVALID = 0, 161002
 NAMES = samples.FUNCTIONAL
 OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
 # Results without dimensions have no strides, and their inputs have to have elements.
+FIXED = ("dropout_p", "keep_prob")  # options of which one number is taken
 WITH_DIMS = [name for name in OUT_OF_PLACE if name != "max"]
 PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm")
 # Whose last input may have another dtype than the first, and keeps its own.
@@ -428,7 +429,8 @@ def test_other_memory_is_bound_by_index(name):
     given = samples.arguments(name, first)
     size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*given.values())
     assert status == OK
-    inputs = [p for p in entry.parameters if p.kind in ("input", "inout", "inputs")]
+    kinds = ("input", "inout", "inputs", "single")
+    inputs = [p for p in entry.parameters if p.kind in kinds]
     # A tensor in place is an output, too.
     taken = [p for p in entry.parameters if p.kind == "inout"]
     outputs = [p.role for p in entry.parameters if p.kind in ("output", "outputs")]
@@ -503,8 +505,7 @@ def test_plans_are_made_once(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_other_numbers_have_the_same_plan(name):
-    # Of which only 0 is taken.
-    numbers = [a.role for a in REGISTRY[name].scalars if a.role != "dropout_p"]
+    numbers = [a.role for a in REGISTRY[name].scalars if a.role not in FIXED]
     if REGISTRY[name].number_form is not None:
         numbers.append(REGISTRY[name].number_form[0])
     given = samples.inputs(name)

@@ -13,7 +13,7 @@ from aclnn.acl import socs
 from aclnn.cli.ops import dtypes_on
 from aclnn.operators import ENTRIES
 
-OK, NULLPTR, INVALID = 0, 161001, 161002
+OK, NULLPTR, INVALID, RUNTIME = 0, 161001, 161002, 361001
 # Pairs whose tensors may all be alike, of floating dtypes only; of others each tensor is changed by
 # itself.
 ALIKE = [name for name, (operator, _) in ENTRIES.items() if operator.name in oracle.JUDGES]
@@ -36,7 +36,7 @@ def needed(name):
 
 
 # What null pointers are made of: objects, and text.
-NULLABLE = ("input", "output", "inout", "inputs", "scalar", "ints", "bools", "str")
+NULLABLE = ("input", "output", "inout", "inputs", "single", "scalar", "ints", "bools", "str")
 # What shapes that do not fit get, where that is found when the work is divided.
 TILING = 561002
 FAILED_PLAN = 561103
@@ -60,11 +60,16 @@ COUNT_FIRST = ("aclnnScatterPaKvCache", "aclnnGatherPaKvCache")
 COUNT_FIRST += tuple(
     name for name in SHAPES if name.startswith("aclnnAddRmsNorm") and "Quant" in name
 )
+# Layouts are looked at before the work is divided, all else of shapes when it is.
+ATTENTION = [name for name, (one, _) in ENTRIES.items() if "attention" in one.name]
+SHAPES |= dict.fromkeys(ATTENTION, TILING)
+COUNT_FIRST += tuple(ATTENTION)
 # What is copied, or multiplied in float64, before it is used.
 # Opaque kernels with memory of their own.
 WITH_SCRATCH = {
     *("sort", "topk", "top_k_top_p", "gate", "route"),
     *("quantized_product", "dynamic_quant", "swiglu_quant"),
+    *("attention", "attention_sums", "attention_gradient"),
 }
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
 # Arguments that others of the sample need.
@@ -84,6 +89,7 @@ ASKED_FOR = {
     "aclnnLayerNormBackward": NULLPTR,
     "aclnnAddLayerNorm": NULLPTR,
     "aclnnAddRmsNorm": INVALID,  # of halves it would be another mode
+    **{name: TILING for name in ATTENTION if "Infer" in name},
 }
 
 
@@ -212,8 +218,13 @@ def test_a_destroyed_tensor_of_a_list_counts_as_null():
     assert "tensors[1] is a destroyed aclTensor" in message
 
 
+def read_by_kind(name):
+    other = ("str", "later", "ignored", "zero")
+    return [p.name for p in ENTRIES[name][1].parameters if p.kind not in other]
+
+
 @pytest.mark.parametrize("name", ENTRIES)
-@each("parameter", lambda name: [p.name for p in ENTRIES[name][1].parameters if p.kind != "str"])
+@each("parameter", read_by_kind)
 @each("junk", ["x", b"", object(), np.ones(3)])
 def test_junk_instead_of_arguments_is_refused(name, parameter, junk):
     status, message = refused(name, **{parameter: junk})
@@ -259,7 +270,8 @@ def test_bfloat16_only_where_the_product_has_it(name):
     assert plan(*given.values())[2] == OK, aclnn.aclGetRecentErrMsg()
     for soc in ("Ascend310P", "Ascend910"):
         aclnn.set_soc_version(soc)
-        assert plan(*given.values())[2] == INVALID, "a rule about dtypes has to refuse BF16"
+        refused = RUNTIME if samples.PRODUCTS.get(name) and name in ATTENTION else INVALID
+        assert plan(*given.values())[2] == refused, "a rule about dtypes has to refuse BF16"
         assert soc in aclnn.aclGetRecentErrMsg()
 
 
@@ -274,7 +286,7 @@ def test_which_operators_a_product_has(name, soc):
     if ("FLOAT16" if halves_only else "FLOAT") in dtypes_on(operator, soc):
         assert status == OK, aclnn.aclGetRecentErrMsg()
     else:
-        assert status == INVALID
+        assert status in ((INVALID, RUNTIME) if name in ATTENTION else (INVALID,))
         assert soc in aclnn.aclGetRecentErrMsg()
 
 

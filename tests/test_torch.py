@@ -103,6 +103,8 @@ HAVE_NONE = {"heaviside", "top_k_top_p"}
 # Of inference only, as in PyTorch's adapter.
 HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul", "grouped_matmul"}
 HAVE_NONE |= {"moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"}
+HAVE_NONE |= {"fused_infer_attention_score", "fused_infer_attention_score_v2"}
+HAVE_NONE |= {"prompt_flash_attention", "incre_flash_attention"}
 HAVE_NONE |= {
     "moe_init_routing",
     "moe_finalize_routing",
@@ -112,6 +114,7 @@ HAVE_NONE |= {
 # Of these the second derivative says that there is none.
 HAVE_NO_SECOND = {
     "clipped_swiglu_backward",
+    "fusion_attention_grad",
     "geglu_backward",
     "glu_backward",
     "logit_backward",
@@ -119,6 +122,7 @@ HAVE_NO_SECOND = {
     "native_layer_norm_backward",
     "prelu_backward",
     "rms_norm_backward",
+    "scaled_dot_product_attention_backward",
     "swiglu_backward",
 }
 

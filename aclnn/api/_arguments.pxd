@@ -12,7 +12,7 @@ from aclnn.execution._fastcall cimport (
 )
 
 cdef enum:
-    MAX_PARAMETERS = 16
+    MAX_PARAMETERS = 48
 
 
 cdef struct signature_t:

@@ -90,7 +90,7 @@ cdef enum:
     OUT = FIRST + MOST_INPUTS
     NUMBERS = OUT + 1
     SWITCHES = NUMBERS + MAX_NUMBERS
-    MOST_SWITCHES = 8
+    MOST_SWITCHES = 12
     MOST_SMALL = 6  # operands of most operators; a small frame stays in the nearest cache
     SLOTS = SWITCHES + MOST_SWITCHES
     FOREIGN = -1  # an operand is no array whose memory kernels can read

@@ -37,6 +37,9 @@ from aclnn.compiler._compiled_call cimport (
 )
 
 import sys
+
+import numpy as np
+
 from math import prod
 from time import monotonic_ns
 
@@ -44,12 +47,14 @@ from aclnn.acl import capture as captures, errors, stream as streams
 from aclnn.acl.arguments import as_kind, as_member, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
+    ACLNN_ERR_INNER_TILING_ERROR,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.api.tensors import tensor
 from aclnn.graph.strides import expanded_strides, merged_dims
 from aclnn.operators.checks import broadcast_shapes
 from aclnn.operators.declaration import REQUIRED
@@ -57,17 +62,19 @@ from aclnn.operators.declaration import REQUIRED
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int TILING = int(ACLNN_ERR_INNER_TILING_ERROR)
 cdef int INNER = int(ACLNN_ERR_INNER)
 
 cdef enum:
     INPUT, OUTPUT, INOUT, LIST, OUTPUTS, SCALAR, FLOAT, SWITCH
+    SINGLE, ARRAY, ABSENT_ONE, LATER, IGNORED, ZERO
     ACL_DOUBLE = 11
 
 cdef dict KINDS = {
     "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "outputs": OUTPUTS,
     "scalar": SCALAR, "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH,
     "ints": SWITCH, "bools": SWITCH,
-    "dtype": SWITCH,
+    "dtype": SWITCH, "single": SINGLE, "absent": ABSENT_ONE, "later": LATER, "ignored": IGNORED, "zero": ZERO,
 }
 # What is added for people who give what NumPy and Python have.
 cdef dict MADE_BY = {
@@ -77,7 +84,7 @@ cdef dict MADE_BY = {
 # What parameters are that are objects of CANN's, and so may be null or destroyed.
 cdef dict OBJECTS = {
     "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
-    "outputs": aclTensorList, "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
+    "outputs": aclTensorList, "single": aclTensorList, "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
 }
 cdef tuple RUN_PARAMETERS = tuple(
     map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
@@ -105,6 +112,7 @@ cdef class EntryHandle:
     cdef frozenset unread  # names of inputs that no operator looks at
     cdef tuple own_order  # of operands, where none is a list
     cdef int n_parameters
+    cdef bint has_arrays  # whether some input is an aclIntArray
     cdef int kinds[MAX_PARAMETERS]
     cdef int slots[MAX_PARAMETERS]    # of outputs, their number among them
     cdef bint nullable[MAX_PARAMETERS]
@@ -162,13 +170,19 @@ cdef class EntryHandle:
                 put_number(&self.defaults, index, float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
-            self.nullable[index] = parameter.optional
-            if parameter.kind in ("input", "inout", "inputs"):
+            self.nullable[index] = parameter.optional or parameter.is_unused
+            if parameter.is_unused:
+                self.slots[index] = 0
+            elif parameter.kind in ("input", "inout", "inputs", "single"):
                 self.slots[index] = operator.kernel_operands.index(parameter.role)
             elif parameter.kind in ("output", "outputs"):
                 self.slots[index] = operator.outputs.index(parameter.role)
             elif parameter.kind in ("scalar", "float"):
                 self.slots[index] = handle.scalar_roles.index(parameter.role)
+            elif parameter.role in operator.inputs:
+                self.kinds[index] = ARRAY
+                self.has_arrays = True
+                self.slots[index] = operator.kernel_operands.index(parameter.role)
             else:
                 self.slots[index] = switch_roles.index(parameter.role)
                 fixed_one = self.fixed_switches[self.slots[index]]
@@ -215,6 +229,8 @@ cdef class EntryHandle:
                 self.handle, executor.request, self.names, executor.scalar_texts,
                 executor.switches,
             )
+            if self.has_arrays:
+                self.check_arrays(executor, arguments)
             if _has_hook:
                 _hook("plan", self.name, executor, monotonic_ns() - began, OK)
             return executor.planned.workspace_size, executor, OK
@@ -225,6 +241,43 @@ cdef class EntryHandle:
         if _has_hook:
             _hook("plan", self.name, None, monotonic_ns() - began, status)
         return 0, None, status
+
+    cdef int check_arrays(self, aclOpExecutor executor, PyObject **arguments) except -1:
+        """What tensors hold that were arrays of numbers; rules know of tensors no more than shapes."""
+        cdef int index
+        given = {}
+        for index in range(self.n_parameters):
+            if self.kinds[index] == ARRAY and <object>arguments[index] is not None:
+                given[self.entry.parameters[index].role] = ints_of(
+                    <aclIntArray><object>arguments[index])
+        check = self.handle.operator.checks_arrays
+        if given and check is not None:
+            message = check(executor.planned.call, given)
+            if message is not None:
+                raise AclnnError(TILING, message)
+        return 0
+
+    cdef int read_unlike(self, aclOpExecutor executor, int index, int slot,
+                         object value) except -1:
+        """An input that is no tensor; what must not be given, and what does not count."""
+        cdef int kind = self.kinds[index]
+        if value is None or kind == IGNORED or (kind == ZERO and type(value) is int and value == 0):
+            return 0
+        if kind == ARRAY:
+            numbers = np.array(ints_of(<aclIntArray>value), np.int64)
+            return self.read_tensor(executor, slot, <aclTensor>tensor(numbers))
+        name = self.entry.parameters[index].name
+        if kind == SINGLE:
+            items = (<aclTensorList>value).items
+            if len(items) == 1:
+                return self.read_tensor(executor, slot, <aclTensor>items[0])
+            raise AclnnError(TILING, f"{name} has {len(items)} tensors, must have 1: more are not "
+                             "implemented here")
+        if kind == ZERO:
+            raise AclnnError(TILING, f"{name} is {shown(value)}, must be 0: others are not "
+                             "implemented here")
+        status = INVALID if kind == ABSENT_ONE else TILING
+        raise AclnnError(status, f"{name} is given, must be null: it is not implemented here")
 
     cdef tuple as_tuple(self, PyObject **arguments):
         cdef list found = []
@@ -267,6 +320,8 @@ cdef class EntryHandle:
                 self.read_scalar(executor, index, slot, value)
             elif kind == FLOAT:
                 self.read_float(executor, index, slot, value)
+            elif kind >= SINGLE:
+                self.read_unlike(executor, index, slot, value)
             elif value is not None and (kind == INPUT or kind == OUTPUT):
                 slot += n_inputs if kind == OUTPUT else 0
                 self.read_tensor(executor, slot, <aclTensor>value)
@@ -358,7 +413,7 @@ cdef class EntryHandle:
             if parameter.kind == "inputs":
                 for slot in range(self.slots[<int>index], n_inputs):
                     inputs.append((slot,))
-            elif parameter.kind == "input":
+            elif parameter.kind in ("input", "single"):
                 inputs.append((self.slots[<int>index],))
             elif parameter.kind == "inout":
                 number = left[shared.index(parameter.role)]
@@ -464,7 +519,7 @@ cdef class EntryHandle:
             elif is_destroyed(value, self.kinds[index]):
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
                                  f"{type(value).__name__}")
-            elif self.kinds[index] == LIST or self.kinds[index] == OUTPUTS:
+            elif self.kinds[index] in (LIST, OUTPUTS, SINGLE):
                 self.refuse_dead(index, <aclTensorList>value)
         if foreign >= 0:
             wanted = self.objects[foreign].__name__

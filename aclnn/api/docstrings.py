@@ -40,6 +40,11 @@ _KINDS = {
     "ints": "aclIntArray",
     "bools": "aclBoolArray",
     "dtype": "aclDataType",
+    "single": "aclTensorList",
+    "absent": "None",
+    "later": "None",
+    "ignored": "int",
+    "zero": "int",
 }
 
 
@@ -219,8 +224,10 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
     parameters = [
         _defined(
             f"{p.name} : {_KINDS.get(p.kind, p.kind)}",
-            _tensor_words(form, p)
-            if p.is_tensor or p.kind in ("inputs", "outputs")
+            _UNUSED[p.kind]
+            if p.is_unused
+            else _tensor_words(form, p)
+            if p.is_tensor or p.kind in ("inputs", "outputs", "single") or p.role in operator.inputs
             else _option_words(operator, p, attributes[p.role]),
         )
         for p in item.parameters
@@ -298,6 +305,14 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
     )
 
 
+_UNUSED = {
+    "absent": "Must be null: it is not implemented here (161002).",
+    "later": "Must be null: it is not implemented here (561002).",
+    "ignored": "Does not count.",
+    "zero": "Must be 0: others are not implemented here (561002).",
+}
+
+
 def _tensor_words(form: _Form, parameter: Parameter) -> str:
     if parameter.kind in ("output", "outputs"):
         what = (
@@ -306,6 +321,10 @@ def _tensor_words(form: _Form, parameter: Parameter) -> str:
             else "Tensors for the results; they"
         )
         return form.tensor(parameter.role, f"{what} may overlap inputs in any way.")
+    if parameter.kind == "single":
+        return f"{form.input(parameter.role)} A list with one tensor, of any strides."
+    if parameter.kind == "ints":
+        return form.input(parameter.role)
     changed = " Overwritten by the result." if parameter.kind == "inout" else ""
     return f"{form.input(parameter.role)} Any strides.{changed}"
 

@@ -199,6 +199,8 @@ def _cpp_argument(parameter: Any, value: Any) -> tuple[list[str], str]:
         return _cpp_scalar(name, value), name
     if isinstance(value, _LISTS) and not value.destroyed:
         return _cpp_list(name, value), name
+    if parameter.is_unused and type(value) is int and _is_plain(value):
+        return [], _cpp_number(value, "int64_t")
     if kind == "dtype" and isinstance(value, aclDataType):
         return [], value.name
     if type(value).__name__ == kind and _is_plain(value):

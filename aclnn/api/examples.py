@@ -98,10 +98,16 @@ class _Arguments:
         """How the argument is written; what has to be made first is a line of its own."""
         if parameter.optional and (self.given | self.printed).get(parameter.role, "None") == "None":
             return "None"
+        if parameter.is_unused:
+            number = parameter.kind in ("ignored", "zero") and not parameter.optional
+            return "0" if number else "None"
         made = self._MADE.get(parameter.kind)
         if made is None:
             return self._plain(parameter)
         self.lines.append(f"{parameter.name} = {made(self, parameter)}")
+        if parameter.kind == "single":
+            one = _tensor(parameter.name, examples.dtype_of(self.given[parameter.role]))
+            return f"aclnn.aclCreateTensorList([{one}])"
         if not parameter.is_tensor:
             return parameter.name
         if parameter.kind == "output":
@@ -155,6 +161,7 @@ class _Arguments:
         "inout": _input,
         "output": _memory,
         "inputs": _list,
+        "single": _input,
         "outputs": _room,
         "scalar": _scalar,
         "ints": _ints,

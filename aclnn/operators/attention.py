@@ -173,10 +173,10 @@ def _one_mask() -> Rule:
 
 def _no_dropout() -> Rule:
     def test(call: Call) -> str | None:
-        if call.scalars["dropout_p"].zero:
+        number = call.scalars["dropout_p"]
+        if number.zero or not number.text:  # which samples of calls lack
             return None
-        text = call.scalars["dropout_p"].text
-        return f"{call.names['dropout_p']} is {text}, must be 0: there is no dropout here"
+        return f"{call.names['dropout_p']} is {number.text}, must be 0: there is no dropout here"
 
     return Rule("`dropout_p` is 0", test, ("dropout_p",))
 

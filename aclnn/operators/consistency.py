@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aclnn.operators.declaration import Attribute, Entry, Operator
 
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
-MOST_OPERANDS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 16
+MOST_OPERANDS, MOST_NUMBERS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 12, 48
 
 FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
@@ -48,7 +48,7 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
     for words, count, most in (
         ("inputs", len(operator.inputs), MOST_OPERANDS),
         ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OPERANDS),
-        ("options that are numbers", len(operator.scalars), MOST_OPTIONS),
+        ("options that are numbers", len(operator.scalars), MOST_NUMBERS),
         ("options that are none", len(operator.switches), MOST_OPTIONS),
     ):
         if count > most:
@@ -124,7 +124,7 @@ def _flaws_of_order(operator: Operator) -> Iterator[str]:
 
 
 def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
-    given = [(p.role, p.kind) for p in item.parameters]
+    given = [(p.role, p.kind) for p in item.parameters if not p.is_unused]
     roles = [role for role, _ in given] + [role for role, _ in item.fixed]
     if not item.name.startswith("aclnn"):
         yield "has a name that does not begin with aclnn"
@@ -151,7 +151,8 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
     if role in operator.lists:
         return None if kind == "inputs" else f"{kind}, but it is a list"
     if role in operator.inputs:
-        return None if kind in ("input", "inout") else f"{kind}, but it is an input"
+        fits_input = kind in ("input", "inout", "single", "ints")
+        return None if fits_input else f"{kind}, but it is an input"
     if role in operator.outputs:
         wanted = "output" if operator.makes is None else "outputs"
         return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"

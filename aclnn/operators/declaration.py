@@ -40,7 +40,10 @@ GRADIENT_ACCURACY = ROW_ACCURACY.replace("1 ULP", "2 ULP")
 # What a signature says, and what a parameter is called.
 PARAMETER_KINDS = {"in": "input", "out": "output", "tensors": "inputs", "outs": "outputs"} | {
     kind: kind
-    for kind in ("inout", "scalar", "bool", "int", "float", "str", "ints", "bools", "dtype")
+    for kind in (
+        *("inout", "scalar", "bool", "int", "float", "str", "ints", "bools", "dtype", "single"),
+        *("absent", "later", "ignored", "zero"),
+    )
 }
 
 
@@ -57,7 +60,9 @@ class Parameter:
     kind : str
         'input', 'output', 'inout': an `aclTensor`; 'inputs', 'outputs': an `aclTensorList`;
         'scalar': an `aclScalar`; 'ints', 'bools': an `aclIntArray` or `aclBoolArray`; 'bool', 'int', 'float',
-        'str', 'dtype': plain Python values.
+        'str', 'dtype': plain Python values; 'single': an `aclTensorList` with one tensor, which is
+        the input; 'absent', 'later': what has to be null, else the status is 161002 or 561002;
+        'ignored': what does not count; 'zero': an integer that has to be 0 (561002). Numbers of an `aclIntArray` may be an input, too.
     optional : bool
         Whether it may be null.
     """
@@ -70,6 +75,11 @@ class Parameter:
     @property
     def is_tensor(self) -> bool:
         return self.kind in ("input", "output", "inout")
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether the operator has no part in it."""
+        return self.kind in ("absent", "later", "ignored", "zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +254,10 @@ class Operator:
         Where the result alone does not tell the gradients: the call of another functional form, of
         inputs and options by their roles, that gives the same result and has some.
 
+    checks_arrays : callable, optional
+        Of one with inputs that C-shaped functions take as `aclIntArray`: what is wrong with their
+        numbers, by role, in a call that passed the rules; functional forms see them when they run.
+
     Attributes
     ----------
     scalars : tuple of Attribute
@@ -291,6 +305,7 @@ class Operator:
     onnx: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     torch: str = ""
     chunking: str = ""
+    checks_arrays: Callable[[Call, Mapping[str, tuple[int, ...]]], str | None] | None = None
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 
@@ -310,7 +325,8 @@ class Operator:
         for rule in self.rules:
             self._refuse_unknown(f"the rule {rule.text!r}", {*rule.roles} - known, known)
         for item in self.entries:
-            roles = {p.role for p in item.parameters} | {role for role, _ in item.fixed}
+            roles = {p.role for p in item.parameters if not p.is_unused}
+            roles |= {role for role, _ in item.fixed}
             self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
@@ -479,7 +495,8 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     Each word is ``name``, ``name:kind`` or ``name=role`` with or without ``:kind``; a role is the
     name in snake case unless given.  Kinds: `in` (default), `out`, `inout`, `tensors` (an
     aclTensorList), `scalar`, `ints` (an aclIntArray), `bools`, `bool`, `int`, `float`, `str`,
-    `dtype`; `outs` is an aclTensorList of results; one that ends in a question mark may be null.
+    `dtype`; `outs` is an aclTensorList of results; `single`, `absent`, `later`, `ignored`, `zero`, see
+    `Parameter`; one that ends in a question mark may be null.
 
     >>> [(p.name, p.role, p.kind) for p in entry("aclnnGeluV2", "x=self approximate:int y=out:out").parameters]
     [('x', 'self', 'input'), ('approximate', 'approximate', 'int'), ('y', 'out', 'output')]

@@ -49,11 +49,17 @@ def _sums(scores: str, more: str = "") -> OnnxBody:
     )
 
 
-def _gradient(scores: str, more: str = "") -> OnnxBody:
+def _gradient(scores: str, *more: str) -> OnnxBody:
+    """Of a logarithm, or of a maximum and a sum."""
+    slopes = (
+        _SLOPES.replace("Exp(s - first)", "Exp(s - first) / second")
+        if "second" in more
+        else _SLOPES
+    )
     return OnnxBody(
-        f"{scores}; {_SLOPES}",
-        takes=f"query key value {more} first grad output",
-        when=f"present == {{*{[more] if more else []}}}",
+        f"{scores}; {slopes}",
+        takes=f"query key value {' '.join(more)} first grad output",
+        when=f"present == {{*{[*more]}}}",
     )
 
 
@@ -99,7 +105,11 @@ RECORDS: tuple[Record, ...] = (
     _record(
         "attention_gradient",
         "grad_query:whole grad_key:whole grad_value:whole",
-        (_gradient(_SCORES), _gradient(_SHIFTED, "shift")),
+        (
+            _gradient(_SCORES),
+            _gradient(_SHIFTED, "shift"),
+            _gradient(_SCORES, "second"),
+        ),
         before="first:whole",
         after="second:whole",
     ),

@@ -1,0 +1,1316 @@
+"""CANN's functions of attention: layouts, lengths, pages, sparse modes over one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aclnn.acl.arguments import shown
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER_TILING_ERROR,
+    ACLNN_ERR_RUNTIME_ERROR,
+    aclDataType,
+)
+from aclnn.operators.attending import ACCURACY, EVERYTHING, attend, gradients
+from aclnn.operators.checks import (
+    Call,
+    Rule,
+    answering,
+    dtype_among,
+    ends_if_empty,
+    of_cann,
+    same_dtype,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
+from aclnn.operators.lowering import Lowering
+
+Shape = tuple[int, ...]
+_SINGLE, _BOOL = aclDataType.ACL_FLOAT, aclDataType.ACL_BOOL
+_HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
+_MASKS = (_BOOL, aclDataType.ACL_INT8, aclDataType.ACL_UINT8)
+_INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
+_NO_MASK, _ALL, _LEFT_UP, _RIGHT_DOWN, _BAND, _PREFIX, _PREFIX_COMPRESSED = range(7)
+_TREE = 9
+_COMPRESSED = (_LEFT_UP, _RIGHT_DOWN, _BAND)
+_UNLIMITED = 2147483647
+
+# Of a layout, the dimension of batches, heads, and rows; heads and elements are one in the first two.
+_MERGED = {"BSH": "BS", "SBH": "SB"}
+_SPLIT = {"BSND": "BSND", "BNSD": "BNSD", "TND": "TND", "NTD": "NTD", "NBSD": "NBSD"}
+_INFERENCE = ("BSH", "BSND", "BNSD", "BNSD_BSND", "TND")
+_WITH_ROPE = (*_INFERENCE, "BSH_NBSD", "BSND_NBSD", "BNSD_NBSD", "TND_NTD", "NTD_TND")
+_ALL_LAYOUTS = (*_WITH_ROPE, "NTD", "BSH_BNSD", "BSND_BNSD")
+_TRAINING = ("BSH", "SBH", "BSND", "BNSD")
+
+
+# --- What a call is about ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a function calls the parameters that several have; empty where it lacks one."""
+
+    heads: str = "num_heads"
+    key_heads: str = "num_key_value_heads"
+    scale: str = "scale"
+    layout: str = "input_layout"
+    mode: str = "sparse_mode"
+    before: str = "pre_tokens"
+    after: str = "next_tokens"
+    shift: str = "pse_shift"
+    mask: str = "atten_mask"
+    lengths: str = "actual_seq_lengths"
+    key_lengths: str = "actual_seq_lengths_kv"
+    table: str = "block_table"
+    block_size: str = "block_size"
+    query_rope: str = ""
+    key_rope: str = ""
+    sink: str = ""
+    lse: str = ""  # the option
+    inner_precise: str = ""
+    prefix: str = ""
+    layouts: tuple[str, ...] = _INFERENCE
+    training: bool = False
+    one_query: bool = False
+
+    def has(self, call: Call, name: str) -> bool:
+        role = getattr(self, name)
+        return bool(role) and role in call.tensors
+
+    def option(self, call: Call, name: str, default: object = 0) -> object:
+        role = getattr(self, name)
+        return call.switches[role] if role else default
+
+    def number(self, call: Call, name: str, default: int = 0) -> int:
+        found = self.option(call, name, default)
+        assert isinstance(found, int)
+        return found
+
+    def layout_in(self, call: Call) -> str:
+        return str(call.switches[self.layout]).partition("_")[0]
+
+    def layout_out(self, call: Call) -> str:
+        first, _, second = str(call.switches[self.layout]).partition("_")
+        return second or first
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of query, key and value, whatever their layout."""
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int  # with cumulative lengths of all batches
+    keys: int  # in pages, as many as the table has room for
+    depth: int
+    values: int
+    cumulative: bool
+
+
+class _MismatchError(Exception):
+    """Tensors do not fit a layout."""
+
+
+def _fits(name: str, shape: Shape, rank: int, layout: str) -> None:
+    if len(shape) != rank:
+        raise _MismatchError(
+            f"{name} has {len(shape)} dimensions, must have {rank} in the layout {layout}"
+        )
+
+
+def _of_layout(
+    name: str, shape: Shape, layout: str, heads: int | None
+) -> tuple[int, int, int, int]:
+    """Batches, heads, rows, elements; of merged ones by the number of heads."""
+    if layout in _MERGED:
+        _fits(name, shape, 3, layout)
+        found = dict(zip(_MERGED[layout], shape[:2], strict=True))
+        assert heads is not None
+        if heads == 0 or shape[2] % heads:
+            raise _MismatchError(
+                f"{name} has the last size {shape[2]}, which {heads} heads do not divide"
+            )
+        return found["B"], heads, found["S"], shape[2] // heads
+    order = _SPLIT[layout]
+    _fits(name, shape, len(order), layout)
+    found = dict(zip(order, shape, strict=True))
+    return found.get("B", 1), found["N"], found.get("S", found.get("T", 0)), found["D"]
+
+
+def _key_heads(call: Call, words: Words, heads: int) -> int:
+    if not words.key_heads:
+        return heads
+    return words.number(call, "key_heads") or heads
+
+
+def sizes_of(call: Call, words: Words) -> Sizes:
+    """The sizes of a call; raises `_MismatchError` where tensors do not fit."""
+    layout, names = words.layout_in(call), call.names
+    heads = words.number(call, "heads")
+    cumulative = layout in ("TND", "NTD")
+    batch, own, queries, depth = _of_layout(names["query"], call.shape("query"), layout, heads)
+    if own != heads:
+        raise _MismatchError(f"{names['query']} has {own} heads, {names[words.heads]} is {heads}")
+    key_heads: int | None = _key_heads(call, words, heads)
+    if words.training:  # by the tensor
+        key_heads = _heads_of_key(call, layout, depth)
+    found = [_cached(call, words, role, layout, key_heads) for role in ("key", "value")]
+    (rows, of_key, keys, own_depth), (value_rows, of_value, value_keys, values) = found
+    if own_depth != depth:
+        raise _MismatchError(
+            f"heads of {names['query']} have the size {depth}, of {names['key']} {own_depth}"
+        )
+    if (rows, of_key, keys) != (value_rows, of_value, value_keys):
+        raise _MismatchError(
+            f"{names['key']} has {rows} batches, {of_key} heads and {keys} rows, "
+            f"{names['value']} {value_rows}, {of_value} and {value_keys}"
+        )
+    if key_heads != of_key or of_key == 0 or heads % of_key:
+        raise _MismatchError(
+            f"{names['key']} has {of_key} heads, must have {key_heads}, which divides {heads}"
+        )
+    if words.has(call, "table"):
+        table = call.shape(words.table)
+        keys = table[1] * keys if len(table) == 2 else keys
+    elif rows != batch:
+        raise _MismatchError(f"{names['query']} has {batch} batches, {names['key']} {rows}")
+    if cumulative and words.has(call, "lengths"):
+        batch = call.shape(words.lengths)[0]
+    return Sizes(batch, heads, of_key, queries, keys, depth, values, cumulative)
+
+
+def _heads_of_key(call: Call, layout: str, depth: int) -> int:
+    shape = call.shape("key")
+    if layout not in _MERGED:
+        return shape[_SPLIT[layout].index("N")] if len(shape) == len(_SPLIT[layout]) else 0
+    return shape[2] // depth if len(shape) == 3 and depth else 0
+
+
+def _cached(
+    call: Call, words: Words, role: str, layout: str, heads: int | None
+) -> tuple[int, int, int, int]:
+    """Key or value: in pages batches are blocks."""
+    shape, name = call.shape(role), call.names[role]
+    if not words.has(call, "table"):
+        return _of_layout(name, shape, layout, heads)
+    if len(shape) not in (3, 4):
+        raise _MismatchError(f"{name} has {len(shape)} dimensions, pages have 3 or 4")
+    if len(shape) == 3:
+        return _of_layout(name, shape, "BSH", heads)
+    return _of_layout(name, shape, "BNSD", heads)
+
+
+def _out_shape(call: Call, words: Words) -> Shape:
+    s, layout = sizes_of(call, words), words.layout_out(call)
+    known = {"B": s.batch, "S": s.queries, "T": s.queries, "N": s.heads, "D": s.values}
+    if layout in _MERGED:
+        return (*[known[one] for one in _MERGED[layout]], s.heads * s.values)
+    return tuple([known[one] for one in _SPLIT[layout]])
+
+
+# --- Rules ------------------------------------------------------------------------------------------
+
+
+def _tested(
+    text: str, test: Callable[[Call], str | None], *roles: str, status: int | None = None
+) -> Rule:
+    rule = Rule(text, test, tuple([role for role in roles if role]))
+    return rule if status is None else answering(status, rule)[0]
+
+
+def _tiling(text: str, test: Callable[[Call], str | None], *roles: str) -> Rule:
+    return _tested(text, test, *roles, status=ACLNN_ERR_INNER_TILING_ERROR)
+
+
+def _not_on_950(*, only: bool = False) -> Rule:
+    def test(call: Call) -> str | None:
+        if (call.soc == "Ascend950") == only:
+            return None
+        return f"the function is not supported on {call.soc}, where another version takes its place"
+
+    text = f"the product is {'' if only else 'not '}Ascend950"
+    return of_cann(_tested(text, test, status=ACLNN_ERR_RUNTIME_ERROR))
+
+
+def _optional_dtype(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    return dtype_among(role, allowed)
+
+
+def _layout_known(words: Words, *, status: int | None) -> Rule:
+    def test(call: Call) -> str | None:
+        allowed = _layouts_of(call, words)
+        layout = call.switches[words.layout]
+        if layout in allowed:
+            return None
+        return f"{call.names[words.layout]} is {shown(layout)}, must be one of {', '.join(allowed)}"
+
+    text = f"`{words.layout}` is one of {', '.join(words.layouts)}"
+    return _tested(text, test, words.layout, status=status)
+
+
+def _layouts_of(call: Call, words: Words) -> tuple[str, ...]:
+    """Older versions of a C-shaped function, which lack parameters, have fewer."""
+    if not call.c_shaped or words.layouts != _ALL_LAYOUTS:
+        return words.layouts
+    if call.names[words.query_rope] == words.query_rope:
+        return _INFERENCE
+    return _WITH_ROPE if call.names[words.sink] == words.sink else _ALL_LAYOUTS
+
+
+def _heads_positive(words: Words, *, status: int | None) -> Rule:
+    def test(call: Call) -> str | None:
+        heads = words.number(call, "heads")
+        if heads > 0 and (not words.key_heads or words.number(call, "key_heads") >= 0):
+            return None
+        which = words.heads if heads <= 0 else words.key_heads
+        return f"{call.names[which]} is {call.switches[which]}, must be positive"
+
+    return _tested(f"`{words.heads}` is positive", test, words.heads, status=status)
+
+
+def _tensors_fit(words: Words, *, status: int | None = ACLNN_ERR_INNER_TILING_ERROR) -> Rule:
+    def test(call: Call) -> str | None:
+        try:
+            sizes_of(call, words)
+        except _MismatchError as error:
+            return str(error)
+        return None
+
+    text = f"query, key and value have the shapes that `{words.layout}` says"
+    return _tested(text, test, "query", "key", "value", words.layout, words.heads, status=status)
+
+
+def _mode_known(words: Words) -> Rule:
+    tree = bool(words.sink)
+    allowed = (0, 1, 2, 3, 4, *((5, 6) if words.training else ()), *((9,) if tree else ()))
+
+    def test(call: Call) -> str | None:
+        mode = words.number(call, "mode")
+        if mode in allowed:
+            return None
+        text = f"{call.names[words.mode]} is {mode}, must be {', '.join(map(str, allowed))}"
+        return f"{text}; 7 and 8 are not implemented here" if mode in (7, 8) else text
+
+    return _tiling(f"`{words.mode}` is {', '.join(map(str, allowed))}", test, words.mode)
+
+
+def _window_not_empty(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        used = (_BAND,) if not words.has(call, "mask") else (_NO_MASK, _BAND)
+        before, after = words.number(call, "before"), words.number(call, "after")
+        if _is_one_query(call, words) or words.number(call, "mode") not in used:
+            return None
+        if before + after >= 0:
+            return None
+        return (
+            f"{call.names[words.before]} is {before}, {call.names[words.after]} {after}: their sum "
+            "must not be negative"
+        )
+
+    text = f"`{words.before}` + `{words.after}` is not negative where they count"
+    return _tiling(text, test, words.before, words.after, words.mode)
+
+
+def _inner_precise_known(words: Words, most: int) -> Rule:
+    def test(call: Call) -> str | None:
+        value = words.number(call, "inner_precise")
+        if 0 <= value <= most:
+            return None
+        return f"{call.names[words.inner_precise]} is {value}, must be from 0 to {most}"
+
+    return _tiling(f"`{words.inner_precise}` is from 0 to {most}", test, words.inner_precise)
+
+
+def _is_one_query(call: Call, words: Words) -> bool:
+    """Where modes and windows do not count: of one query, without ropes, not in one piece."""
+    if words.training:
+        return False
+    s = sizes_of(call, words)
+    roped = words.has(call, "query_rope") or s.depth != s.values
+    return s.queries == 1 and not s.cumulative and not roped
+
+
+def _mask_shape_fits(call: Call, words: Words) -> bool:
+    shape, s, mode = call.shape(words.mask), sizes_of(call, words), words.number(call, "mode")
+    one = _is_one_query(call, words)
+    if mode == _PREFIX_COMPRESSED and not one:
+        return shape == (3072, 2048)
+    if mode in _COMPRESSED and not one:
+        return shape in ((2048, 2048), (1, 2048, 2048), (1, 1, 2048, 2048))
+    if mode == _TREE:
+        return shape == (s.batch, s.queries, s.queries)
+    if s.cumulative or not 2 <= len(shape) <= 4 or shape[-1] < s.keys:
+        return False
+    lead = shape[:-2]
+    if words.training:
+        allowed = {(), (1, 1), (s.batch, 1), (s.batch, s.heads), (1, s.heads)}
+        return lead in allowed and shape[-2] >= s.queries
+    if s.queries == 1 and len(shape) == 2 and shape[0] in (s.batch, 1):
+        return True
+    allowed = {(), (1,), (s.batch,), (1, 1), (s.batch, 1)}
+    return lead in allowed and shape[-2] >= s.queries
+
+
+def _mask_fits(words: Words) -> Rule:
+    needs = (_ALL, *_COMPRESSED, _PREFIX, _PREFIX_COMPRESSED, _TREE)
+
+    def test(call: Call) -> str | None:
+        mode = words.number(call, "mode")
+        if words.has(call, "mask"):
+            if _mask_shape_fits(call, words):
+                return None
+            return (
+                f"{call.names[words.mask]} has shape {call.shape(words.mask)}, which is none for "
+                f"{call.names[words.mode] if words.mode else 'these tensors'} {mode}"
+            )
+        if mode not in needs or words.training or _is_one_query(call, words):
+            return None
+        return (
+            f"{call.names[words.mask]} is null, must be given with {call.names[words.mode]} {mode}"
+        )
+
+    text = f"`{words.mask}` has a shape for the mode, and is given in modes but 0"
+    return _tiling(text, test, words.mask, words.mode)
+
+
+def _shift_fits(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        if not words.has(call, "shift"):
+            return None
+        shape, s = call.shape(words.shift), sizes_of(call, words)
+        if not s.cumulative and len(shape) == 4 and shape[0] in (1, s.batch):
+            rows = shape[2] >= s.queries or (words.training and shape[2] == 1)
+            if shape[1] == s.heads and rows and shape[3] >= s.keys:
+                return None
+        return (
+            f"{call.names[words.shift]} has shape {shape}, must have ({s.batch} or 1, {s.heads}, "
+            f"{s.queries}, {s.keys})"
+        )
+
+    return _tiling(f"`{words.shift}` has the shape of the scores", test, words.shift)
+
+
+def _lengths_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        s = sizes_of(call, words)
+        for name in ("lengths", "key_lengths"):
+            role = getattr(words, name)
+            if not role:
+                continue
+            if not words.has(call, name):
+                if s.cumulative or (name == "key_lengths" and words.has(call, "table")):
+                    return f"{call.names[role]} is null, must be given"
+                continue
+            shape = call.shape(role)
+            if len(shape) != 1:
+                return f"{call.names[role]} has {len(shape)} dimensions, must have 1"
+            if shape[0] < s.batch and (shape[0] != 1 or s.cumulative):
+                return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch} or 1"
+            if s.cumulative and shape[0] != s.batch:
+                return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch}"
+        return None
+
+    text = (
+        "lengths are one, or one for each batch; they are given with TND, NTD, and those of keys "
+        "with pages"
+    )
+    return _tiling(text, test, words.lengths, words.key_lengths)
+
+
+def _pages_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        if not words.has(call, "table"):
+            return None
+        shape, size = call.shape(words.table), words.number(call, "block_size")
+        name, s = call.names[words.table], sizes_of(call, words)
+        if len(shape) != 2 or shape[0] != s.batch:
+            return f"{name} has shape {shape}, must have {s.batch} rows"
+        key = call.shape("key")
+        own = key[1] if len(key) == 3 else key[2]
+        if size > 0 and own == size:
+            return None
+        return f"{call.names[words.block_size]} is {size}, blocks of {call.names['key']} have {own} rows"
+
+    text = f"`{words.table}` has a row for each batch, and `{words.block_size}` is that of blocks"
+    return _tiling(text, test, words.table, words.block_size)
+
+
+def _ropes_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        given = [words.has(call, name) for name in ("query_rope", "key_rope")]
+        if not any(given):
+            return None
+        first, second = call.names[words.query_rope], call.names[words.key_rope]
+        if not all(given):
+            return f"{first if given[1] else second} is null, but the other is given"
+        s, layout = sizes_of(call, words), words.layout_in(call)
+        try:
+            query = _of_layout(first, call.shape(words.query_rope), layout, s.heads)
+            key = _cached(call, words, words.key_rope, layout, s.key_heads)
+        except _MismatchError as error:
+            return str(error)
+        own = _of_layout(call.names["query"], call.shape("query"), layout, s.heads)
+        keys = _cached(call, words, "key", layout, s.key_heads)
+        if (query[:3], key[:3], query[3]) == (own[:3], keys[:3], key[3]):
+            return None
+        return (
+            f"{first} has shape {call.shape(words.query_rope)}, {second} "
+            f"{call.shape(words.key_rope)}: they must be like query and key, with heads of one size"
+        )
+
+    text = f"`{words.query_rope}` and `{words.key_rope}` are both null, or like query and key"
+    return _tiling(text, test, words.query_rope, words.key_rope)
+
+
+def _sink_fits(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        heads = words.number(call, "heads")
+        if not words.has(call, "sink") or call.shape(words.sink) == (heads,):
+            return None
+        return f"{call.names[words.sink]} has shape {call.shape(words.sink)}, must have ({heads},)"
+
+    return _tiling(f"`{words.sink}` has a number for each head", test, words.sink)
+
+
+def _has_out_shape(role: str, words: Words, *, status: int | None) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.shape(role) == _out_shape(call, words):
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, must have {_out_shape(call, words)}"
+        )
+
+    text = f"`{role}` has the shape of `query`, with heads of the size of `value`'s, in its layout"
+    return _tested(text, test, role, status=status)
+
+
+def _lse_shape(call: Call, words: Words) -> Shape:
+    s = sizes_of(call, words)
+    return (s.queries, s.heads, 1) if s.cumulative else (s.batch, s.heads, s.queries, 1)
+
+
+def _lse_fits(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        if not words.option(call, "lse") or call.makes_absent:
+            return None
+        if "softmax_lse" not in call.tensors:
+            return f"{call.names['softmax_lse']} is null, but {call.names[words.lse]} is true"
+        if call.shape("softmax_lse") == _lse_shape(call, words):
+            return None
+        return (
+            f"{call.names['softmax_lse']} has shape {call.shape('softmax_lse')}, must have "
+            f"{_lse_shape(call, words)}"
+        )
+
+    text = f"`softmax_lse` is given where `{words.lse}` is true, with an element for each row"
+    return _tiling(text, test, "softmax_lse", words.lse)
+
+
+def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]], str | None]:
+    """What the lengths of a C-shaped call must be."""
+
+    def check(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
+        s = sizes_of(call, words)
+        paged = words.has(call, "table")
+        for name, room in (("lengths", s.queries), ("key_lengths", s.keys)):
+            role = getattr(words, name)
+            numbers = given.get(role, ())
+            own = call.names.get(role, role)
+            if not numbers or (name == "lengths" and s.queries == 1 and not s.cumulative):
+                continue
+            if s.cumulative and not (paged and name == "key_lengths"):
+                if list(numbers) != sorted(numbers) or numbers[0] < 0 or numbers[-1] != room:
+                    return f"{own} is {list(numbers)}, must not decrease, and end with {room}"
+                continue
+            for number in numbers[: s.batch]:
+                if not 0 <= number <= room:
+                    return f"{own} has {number}, must be from 0 to {room}"
+        return None
+
+    return check
+
+
+# --- Nodes ------------------------------------------------------------------------------------------
+
+
+def _heads_apart(lowering: Lowering, value: int, layout: str, heads: int) -> int:
+    """A tensor of a layout as [batch, heads, rows, elements]."""
+    builder, shape = lowering.builder, lowering.builder.value(value).shape
+    if layout in _MERGED:
+        value = lowering.reshaped(value, (*shape[:2], heads, shape[2] // heads))
+        return builder.transpose(value, (0, 2, 1, 3) if layout == "BSH" else (1, 2, 0, 3))
+    if layout in ("TND", "NTD"):
+        value = lowering.reshaped(value, (1, *shape))
+        return builder.transpose(value, (0, 2, 1, 3)) if layout == "TND" else value
+    if layout == "BSND":
+        return builder.transpose(value, (0, 2, 1, 3))
+    return builder.transpose(value, (1, 0, 2, 3)) if layout == "NBSD" else value
+
+
+def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int:
+    call, value = lowering.call, lowering.value(role)
+    if not words.has(call, "table"):
+        return _heads_apart(lowering, value, words.layout_in(call), heads)
+    layout = "BSH" if len(call.shape(role)) == 3 else "BNSD"
+    return _heads_apart(lowering, value, layout, heads)
+
+
+def _spread(lowering: Lowering, value: int, shape: Shape, matrix: bool = True) -> int:
+    """A mask or shift of any accepted shape as a view of the scores: what exceeds them is cut off."""
+    found = lowering.builder.value(value)
+    own, strides = list(found.shape), list(found.strides)
+    if not matrix:  # of one query each batch, the first dimension is that of batches
+        own, strides = [own[0], 1, 1, own[1]], [strides[0], 0, 0, strides[1]]
+    elif len(own) == 3:  # of batches, not of heads
+        own, strides = [own[0], 1, *own[1:]], [strides[0], 0, *strides[1:]]
+    lead = 4 - len(own)
+    own, strides = [1] * lead + own, [0] * lead + strides
+    steps = [
+        0 if size == 1 and count > 1 else step
+        for size, step, count in zip(own, strides, shape, strict=True)
+    ]
+    return lowering.builder.view(value, shape, tuple(steps))
+
+
+def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[str, object]]:
+    """Operands and options of the node of a call."""
+    call, s = lowering.call, sizes_of(lowering.call, words)
+    layout = words.layout_in(call)
+    operands = {"query": _heads_apart(lowering, lowering.value("query"), layout, s.heads)}
+    for role in ("key", "value"):
+        operands[role] = _cache_apart(lowering, words, role, s.key_heads)
+    if words.has(call, "query_rope"):
+        rope = lowering.value(words.query_rope)
+        operands["query_rope"] = _heads_apart(lowering, rope, layout, s.heads)
+        operands["key_rope"] = _cache_apart(lowering, words, words.key_rope, s.key_heads)
+    scores = (s.batch, s.heads, s.queries, s.keys)
+    options = _window_of(call, words)
+    mode = words.number(call, "mode")
+    if words.has(call, "mask") and options.pop("reads_mask"):
+        own = call.shape(words.mask)
+        per_batch = s.queries == 1 and len(own) == 2 and own[0] == s.batch and not words.training
+        width = s.queries if mode == _TREE else s.keys
+        shape = (*scores[:3], width)
+        value = lowering.value(words.mask)
+        operands["mask"] = _spread(lowering, value, shape, matrix=not per_batch)
+        options["mask"] = "hides"
+    options.pop("reads_mask", None)
+    if words.has(call, "shift"):
+        operands["shift"] = _spread(lowering, lowering.value(words.shift), scores)
+        options["shift_first"] = words.training
+    if words.has(call, "sink"):
+        operands["sink"] = lowering.value(words.sink)
+    if words.has(call, "lengths") and (s.cumulative or s.queries > 1):
+        operands["lengths"] = lowering.value(words.lengths)
+        options["cumulative"] = s.cumulative
+    if words.has(call, "key_lengths"):
+        operands["key_lengths"] = lowering.value(words.key_lengths)
+        options["key_cumulative"] = s.cumulative and not words.has(call, "table")
+    if words.has(call, "table"):
+        operands["table"] = lowering.value(words.table)
+    return operands, options
+
+
+def _window_of(call: Call, words: Words) -> dict[str, object]:
+    """What a mode says, and whether the mask is read."""
+    mode = words.number(call, "mode")
+    before, after = words.number(call, "before"), words.number(call, "after")
+    if not words.mode or _is_one_query(call, words):
+        return {"reads_mask": True}
+    if mode == _NO_MASK or (words.training and not words.has(call, "mask") and mode != _PREFIX):
+        if not words.has(call, "mask"):
+            return {"reads_mask": False}
+        return {"window": (-before, after), "reads_mask": True}
+    if mode in (_ALL, _TREE):
+        return {"reads_mask": True, "tree": mode == _TREE}
+    if mode == _LEFT_UP:
+        return {"window": (-EVERYTHING, 0), "reads_mask": False}
+    if mode == _BAND:
+        return {"window": (-before, after), "anchored": True, "reads_mask": False}
+    prefix = words.option(call, "prefix", ()) or ()
+    more = {"prefix": prefix} if mode in (_PREFIX, _PREFIX_COMPRESSED) else {}
+    return {"window": (-EVERYTHING, 0), "anchored": True, "reads_mask": False, **more}
+
+
+def _placed(lowering: Lowering, name: str, value: int, shape: Shape, layout: str) -> int:
+    """A result of heads as a tensor of a layout, which the node writes where it is."""
+    builder, found = lowering.builder, lowering.builder.value(value)
+    if layout == "BNSD":
+        return value
+    whole = builder.buffer(name, shape, found.dtype)
+    builder.view_copy(value, _heads_apart(lowering, whole, layout, found.shape[1]))
+    return whole
+
+
+def _lower(words: Words, statistics: tuple[str, ...] = (), out: str = "attention_out") -> Callable:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call, s = lowering.call, sizes_of(lowering.call, words)
+        operands, options = _nodes_of(lowering, words)
+        dtype, shape = lowering.results[out]
+        batch = 1 if s.cumulative else s.batch
+        rows = (batch, s.heads, s.queries)
+        results = {"out": (dtype, (*rows, s.values))}
+        for name, role in zip(("first", "second"), statistics, strict=False):
+            if lowering.wants(role):
+                results[name] = (_SINGLE, (*rows, 8 if words.training else 1))
+        scale = lowering.number(words.scale, "exact")
+        made = attend(lowering, operands, results, scale, **options)
+        layout = words.layout_out(call)
+        found = {out: _placed(lowering, "attention", made["out"], shape, layout)}
+        for name, role in zip(("first", "second"), statistics, strict=False):
+            if name in made:
+                kind = "TND" if s.cumulative else "BNSD"
+                found[role] = _placed(lowering, role, made[name], lowering.results[role][1], kind)
+        return found
+
+    return lower
+
+
+_NOTES = (
+    "Layouts name dimensions: B batches, S rows, N heads, D a head's elements, H = N·D, T the rows "
+    "of all batches one after the other, whose lengths are then cumulative; after an underscore "
+    "that of the result. Modes: 0 all keys, or a mask and the window of pre and next tokens; 1 a "
+    "mask; 2 keys up to the query's place; 3 the same counted from the last query and key; 4 a "
+    "window counted so. Masks hide where they are not 0; compressed ones are not read. Lengths are "
+    "read when the call runs, so that others need no new plan: numbers out of range, and blocks "
+    "that do not exist, end the run with a status. Queries that see no key give 0, and infinity as "
+    "logarithm of the sum."
+)
+_QKV = ("query", "key", "value")
+_FIA = Words(
+    query_rope="query_rope",
+    key_rope="key_rope",
+    sink="learnable_sink",
+    lse="softmax_lse_flag",
+    inner_precise="inner_precise",
+    layouts=_ALL_LAYOUTS,
+)
+_FIA2 = Words(
+    heads="num_query_heads",
+    scale="softmax_scale",
+    lengths="actual_seq_qlen",
+    key_lengths="actual_seq_kvlen",
+    query_rope="query_rope",
+    key_rope="key_rope",
+    sink="learnable_sink",
+    lse="return_softmax_lse",
+    inner_precise="inner_precise",
+    layouts=_ALL_LAYOUTS,
+)
+_PFA = Words(
+    scale="scale_value",
+    table="",
+    block_size="",
+    layouts=("BSH", "BSND", "BNSD", "BNSD_BSND", "TND", "NTD"),
+)
+_IFA = Words(
+    scale="scale_value",
+    mode="",
+    before="",
+    after="",
+    lengths="",
+    key_lengths="actual_seq_lengths",
+    inner_precise="inner_precise",
+    layouts=("BSH", "BSND", "BNSD"),
+    one_query=True,
+)
+_FAS = Words(
+    heads="head_num",
+    key_heads="",
+    before="pre_tockens",
+    after="next_tockens",
+    shift="pse",
+    lengths="",
+    key_lengths="",
+    table="",
+    block_size="",
+    inner_precise="inner_precise",
+    prefix="prefix",
+    layouts=_TRAINING,
+    training=True,
+)
+
+
+def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rule, ...]:
+    """Dtypes of inputs and the result: CANN's inference functions take halves only."""
+    allowed = of_cann(dtype_among("query", _HALVES))
+    first = (dtype_among("query"), *(() if words.training else (allowed,)))
+    same = [same_dtype(role, "query") for role in ("key", "value", words.shift, *others) if role]
+    return (*first, *same, same_dtype(out, "query"))
+
+
+def _indices(words: Words) -> tuple[Rule, ...]:
+    roles = [role for role in (words.lengths, words.key_lengths) if role]
+    rules = [_optional_dtype(role, _INDICES) for role in roles]
+    return (*rules, *([_optional_dtype(words.table, _INDICES[:1])] if words.table else []))
+
+
+def _planning(words: Words) -> tuple[Rule, ...]:
+    """What the planning stage checks."""
+    return (
+        *([_mode_known(words)] if words.mode else []),
+        _tensors_fit(words),
+        _lengths_fit(words),
+        *([_pages_fit(words)] if words.table else []),
+        *([_ropes_fit(words)] if words.query_rope else []),
+        *([_sink_fits(words)] if words.sink else []),
+        *([_window_not_empty(words)] if words.mode else []),
+        _mask_fits(words),
+        _shift_fits(words),
+    )
+
+
+def _unlike(words: Words, out: str = "attention_out") -> dict[str, object]:
+    """Parts of sample tensors for listing dtypes."""
+    lengths = [role for role in (words.lengths, words.key_lengths) if role]
+    return {
+        **{role: {"shape": (1, 1, 2)} for role in (*_QKV, out)},
+        **{role: {"shape": (1,), "dtype": aclDataType.ACL_INT64} for role in lengths},
+        words.heads: 1,
+        words.layout: "BSH",
+    }
+
+
+def _options(words: Words, after: int = _UNLIMITED) -> tuple[Attribute, ...]:
+    """Attributes of inference functions in torch_npu's order."""
+    rest = []
+    if words.mode:
+        rest += [
+            Attribute(words.before, _UNLIMITED, "int", doc="Keys before a query that it sees."),
+            Attribute(words.after, after, "int", doc="Keys behind a query that it sees."),
+        ]
+    rest.append(Attribute(words.layout, "BSH", "str", doc="What dimensions are."))
+    rest.append(
+        Attribute(words.key_heads, 0, "int", doc="Heads of key and value; 0: as of the query.")
+    )
+    if words.mode:
+        rest.append(Attribute(words.mode, 0, "int", doc="Which keys a query sees."))
+    return (
+        Attribute(words.heads, 1, "int", doc="Heads of the query."),
+        Attribute(words.scale, 1.0, "float", doc="Factor of scores."),
+        *rest,
+    )
+
+
+_QUANTISED = (
+    "deqScale1Optional:absent quantScale1Optional:absent deqScale2Optional:absent "
+    "quantScale2Optional:absent quantOffset2Optional:absent antiquantScaleOptional:absent "
+    "antiquantOffsetOptional:absent"
+)
+_SHARED = (
+    "queryPaddingSizeOptional:later kvPaddingSizeOptional:later "
+    "keyAntiquantScaleOptional:absent keyAntiquantOffsetOptional:absent "
+    "valueAntiquantScaleOptional:absent valueAntiquantOffsetOptional:absent "
+    "keySharedPrefixOptional:later valueSharedPrefixOptional:later "
+    "actualSharedPrefixLenOptional:later"
+)
+_FIA_TENSORS = (
+    "query key:single value:single pseShiftOptional=pse_shift:in? attenMaskOptional=atten_mask:in? "
+    "actualSeqLengthsOptional=actual_seq_lengths:ints? "
+    f"actualSeqLengthsKvOptional=actual_seq_lengths_kv:ints? {_QUANTISED} "
+    f"blockTableOptional=block_table:in? {_SHARED}"
+)
+_ROPES = (
+    "queryRopeOptional=query_rope:in? keyRopeOptional=key_rope:in? "
+    "keyRopeAntiquantScaleOptional:absent"
+)
+_SINK = "dequantScaleQueryOptional:absent learnableSinkOptional=learnable_sink:in?"
+_FIA_OPTIONS = (
+    "numHeads:int scaleValue=scale:float preTokens:int nextTokens:int inputLayout:str "
+    "numKeyValueHeads:int sparseMode:int innerPrecise:int blockSize:int antiquantMode:ignored "
+    "softmaxLseFlag:bool keyAntiquantMode:ignored valueAntiquantMode:ignored"
+)
+_FIA_RESULTS = "attentionOut=attention_out:out softmaxLse=softmax_lse:out?"
+
+
+def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Operator:
+    """`product`: where alone it is supported, without a functional form of its own."""
+
+    def infer(call: Call) -> Mapping[str, tuple]:
+        found = {"attention_out": (call.dtype("query"), _out_shape(call, words))}
+        if words.option(call, "lse"):
+            found["softmax_lse"] = (_SINGLE, _lse_shape(call, words))
+        return found
+
+    inputs = (
+        *_QKV,
+        words.shift,
+        words.mask,
+        words.lengths,
+        words.key_lengths,
+        words.table,
+        words.query_rope,
+        words.key_rope,
+        words.sink,
+    )
+    return Operator(
+        name=name,
+        summary="Attention of inference: caches, pages, lengths, grouped heads, sparse modes.",
+        expression=(
+            "out = softmax(scale·(query·keyᵀ + query_rope·key_ropeᵀ) + pse_shift, hidden keys "
+            "without weight)·value; learnable_sink is a score without value"
+        ),
+        notes=(
+            f"{_NOTES} With `{words.table}` key and value are pools of blocks, of shape (blocks, "
+            "block size, heads·size) or (blocks, heads, block size, size). Without "
+            f"`{words.lse}` the second result is None."
+        ),
+        infer=infer,
+        lower=_lower(words, ("softmax_lse",)),
+        inputs=inputs,
+        outputs=("attention_out", "softmax_lse"),
+        optional=(*inputs[3:], "softmax_lse"),
+        unlike=_unlike(words),
+        attributes=(
+            *_options(words),
+            Attribute(words.inner_precise, 0, "int", doc="From 0 to 3; results are the same."),
+            Attribute(words.block_size, 0, "int", doc="Rows of a block."),
+            Attribute(
+                words.lse, False, "bool", doc="Whether the logarithm of the sum is a result."
+            ),
+        ),
+        parameters=_QKV,
+        entries=entries,
+        product=product,
+        functional=not product,
+        form_of="fused_infer_attention_score" if product else "",
+        checks_arrays=_check_arrays(words),
+        rules=(
+            _not_on_950(only=bool(product)),
+            *_dtypes(words, words.query_rope, words.key_rope, words.sink),
+            dtype_among(words.mask, _MASKS),
+            *_indices(words),
+            dtype_among("softmax_lse", (_SINGLE,)),
+            ends_if_empty("attention_out"),
+            _layout_known(words, status=ACLNN_ERR_INNER_TILING_ERROR),
+            _heads_positive(words, status=ACLNN_ERR_INNER_TILING_ERROR),
+            _inner_precise_known(words, 3),
+            *_planning(words),
+            _has_out_shape("attention_out", words, status=ACLNN_ERR_INNER_TILING_ERROR),
+            _lse_fits(words),
+        ),
+        example=(
+            f"{name}(np.float16([[[0, 0]]]), np.float16([[[1, 2], [3, 4]]]), "
+            f"np.float16([[[1, 2], [2, 4]]]), {words.lse}=True)",
+            "(array([[[1.5, 3. ]]], dtype=float16), array([[[[0.6931472]]]], dtype=float32))",
+        ),
+        seealso=("scaled_dot_product_attention",),
+        accuracy=ACCURACY,
+    )
+
+
+fused_infer_attention_score = _fused(
+    _FIA,
+    "fused_infer_attention_score",
+    entry(
+        "aclnnFusedInferAttentionScoreV4",
+        f"{_FIA_TENSORS} {_ROPES} {_SINK} {_FIA_OPTIONS} queryQuantMode:ignored {_FIA_RESULTS}",
+    ),
+    entry(
+        "aclnnFusedInferAttentionScoreV3",
+        f"{_FIA_TENSORS} {_ROPES} {_FIA_OPTIONS} {_FIA_RESULTS}",
+    ),
+    entry("aclnnFusedInferAttentionScoreV2", f"{_FIA_TENSORS} {_FIA_OPTIONS} {_FIA_RESULTS}"),
+)
+fused_infer_attention_score_v2 = _fused(_FIA2, "fused_infer_attention_score_v2")
+fused_infer_attention_score_v5 = _fused(
+    _FIA,
+    "fused_infer_attention_score_v5",
+    entry(
+        "aclnnFusedInferAttentionScoreV5",
+        f"{_FIA_TENSORS} {_ROPES} {_SINK} qStartIdxOptional:later kvStartIdxOptional:later "
+        f"{_FIA_OPTIONS} queryQuantMode:ignored pseType:zero {_FIA_RESULTS}",
+    ),
+    product="Ascend950",
+)
+
+
+prompt_flash_attention = Operator(
+    name="prompt_flash_attention",
+    summary="Attention of whole prompts.",
+    expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
+    notes=_NOTES,
+    infer=lambda call: {"out": (call.dtype("query"), _out_shape(call, _PFA))},
+    lower=_lower(_PFA, out="out"),
+    inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths),
+    outputs=("out",),
+    optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths),
+    unlike=_unlike(_PFA, "out"),
+    attributes=_options(_PFA, 0),
+    parameters=_QKV,
+    entries=(
+        entry(
+            "aclnnPromptFlashAttentionV3",
+            "query key value pseShift=pse_shift:in? attenMask=atten_mask:in? "
+            "actualSeqLengths=actual_seq_lengths:ints? "
+            "actualSeqLengthsKv=actual_seq_lengths_kv:ints? deqScale1:absent quantScale1:absent "
+            "deqScale2:absent quantScale2:absent quantOffset2:absent numHeads:int "
+            "scaleValue:float preTokens:int nextTokens:int inputLayout:str numKeyValueHeads:int "
+            "sparseMode:int innerPrecise:ignored attentionOut=out:out",
+        ),
+    ),
+    checks_arrays=_check_arrays(_PFA),
+    rules=(
+        _not_on_950(),
+        ends_if_empty("out"),
+        *_dtypes(_PFA, out="out"),
+        dtype_among(_PFA.mask, (*_MASKS, aclDataType.ACL_FLOAT16)),
+        *_indices(_PFA),
+        _heads_positive(_PFA, status=None),
+        _layout_known(_PFA, status=None),
+        *_planning(_PFA),
+        _has_out_shape("out", _PFA, status=None),
+    ),
+    example=(
+        "prompt_flash_attention(np.float16([[[0, 0]]]), np.float16([[[1, 2], [3, 4]]]), "
+        "np.float16([[[1, 2], [2, 4]]]))",
+        "array([[[1.5, 3. ]]], dtype=float16)",
+    ),
+    seealso=("fused_infer_attention_score",),
+    accuracy=ACCURACY,
+)
+
+
+def _single_query() -> Rule:
+    def test(call: Call) -> str | None:
+        s = sizes_of(call, _IFA)
+        if s.queries == 1:
+            return None
+        return f"{call.names['query']} has {s.queries} rows, must have 1 for each batch"
+
+    return _tiling("`query` has one row for each batch", test, "query")
+
+
+incre_flash_attention = Operator(
+    name="incre_flash_attention",
+    summary="Attention of one query for each batch over cached keys.",
+    expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
+    notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.",
+    infer=lambda call: {"out": (call.dtype("query"), _out_shape(call, _IFA))},
+    lower=_lower(_IFA, out="out"),
+    inputs=(*_QKV, _IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table),
+    outputs=("out",),
+    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table),
+    unlike=_unlike(_IFA, "out"),
+    attributes=(
+        *_options(_IFA),
+        Attribute(_IFA.block_size, 0, "int", doc="Rows of a block."),
+        Attribute(_IFA.inner_precise, 1, "int", doc="0 or 1; results are the same."),
+    ),
+    parameters=_QKV,
+    entries=(
+        entry(
+            "aclnnIncreFlashAttentionV4",
+            "query key:single value:single pseShift=pse_shift:in? attenMask=atten_mask:in? "
+            "actualSeqLengths=actual_seq_lengths:ints? dequantScale1:absent quantScale1:absent "
+            "dequantScale2:absent quantScale2:absent quantOffset2:absent antiquantScale:absent "
+            "antiquantOffset:absent blocktable=block_table:in? kvPaddingSize:later numHeads:int "
+            "scaleValue:float inputLayout:str numKeyValueHeads:int blockSize:int "
+            "innerPrecise:int attentionOut=out:out",
+        ),
+    ),
+    checks_arrays=_check_arrays(_IFA),
+    rules=(
+        _not_on_950(),
+        *_dtypes(_IFA, out="out"),
+        dtype_among(_IFA.mask, _MASKS),
+        *_indices(_IFA),
+        ends_if_empty("out"),
+        _layout_known(_IFA, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _heads_positive(_IFA, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _inner_precise_known(_IFA, 1),
+        *_planning(_IFA),
+        _single_query(),
+        _has_out_shape("out", _IFA, status=ACLNN_ERR_INNER_TILING_ERROR),
+    ),
+    example=(
+        "incre_flash_attention(np.float16([[[0, 0]]]), np.float16([[[1, 2], [3, 4]]]), "
+        "np.float16([[[1, 2], [2, 4]]]))",
+        "array([[[1.5, 3. ]]], dtype=float16)",
+    ),
+    seealso=("fused_infer_attention_score",),
+    accuracy=ACCURACY,
+)
+
+
+# --- Training ---------------------------------------------------------------------------------------
+
+
+def _statistics_shape(call: Call) -> Shape:
+    s = sizes_of(call, _FAS)
+    return (s.batch, s.heads, s.queries, 8)
+
+
+def _has_statistics_shape(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for role in call.given(roles):
+            if call.shape(role) != _statistics_shape(call):
+                return (
+                    f"{call.names[role]} has shape {call.shape(role)}, must have "
+                    f"{_statistics_shape(call)}"
+                )
+        return None
+
+    names = " and ".join(f"`{role}`" for role in roles)
+    return _tiling(f"{names} have 8 elements for each row, of shape (B, N, S, 8)", test, *roles)
+
+
+def _value_not_larger() -> Rule:
+    def test(call: Call) -> str | None:
+        s = sizes_of(call, _FAS)
+        if s.values <= s.depth <= 768:
+            return None
+        return (
+            f"heads of {call.names['query']} have the size {s.depth}, of {call.names['value']} "
+            f"{s.values}: at most 768, and those of value not more"
+        )
+
+    return _tested(
+        "heads of `value` are not larger than those of `query`, at most 768", test, *_QKV
+    )
+
+
+def _keep_prob_known() -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.scalars["keep_prob"]
+        if number.one or not number.text:  # which samples of calls lack
+            return None
+        return f"{call.names['keep_prob']} is {number.text}, must be 1: there is no dropout here"
+
+    return _tiling("`keep_prob` is 1", test, "keep_prob")
+
+
+def _prefix_fits() -> Rule:
+    def test(call: Call) -> str | None:
+        mode = _FAS.number(call, "mode")
+        numbers = call.switches["prefix"] or ()
+        if mode not in (_PREFIX, _PREFIX_COMPRESSED):
+            return None
+        batch = sizes_of(call, _FAS).batch
+        assert isinstance(numbers, tuple)
+        if len(numbers) == batch:
+            return None
+        return f"{call.names['prefix']} has {len(numbers)} numbers, must have {batch}"
+
+    return _tiling("`prefix` has a number for each batch in modes 5 and 6", test, "prefix")
+
+
+_FAS_ATTRIBUTES = (
+    Attribute("head_num", REQUIRED, "int", keyword_only=False, doc="Heads of the query."),
+    Attribute("input_layout", REQUIRED, "str", keyword_only=False, doc="What dimensions are."),
+    Attribute("scale", 1.0, "float", keyword_only=False, doc="Factor of scores."),
+    Attribute(
+        "keep_prob", 1.0, "float", keyword_only=False, doc="Must be 1: no dropout.", facts=("one",)
+    ),
+    Attribute(
+        "pre_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys before a query it sees."
+    ),
+    Attribute(
+        "next_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys behind a query it sees."
+    ),
+    Attribute("inner_precise", 0, "int", keyword_only=False, doc="From 0 to 2; no effect."),
+    Attribute(
+        "prefix", None, "ints", keyword_only=False, doc="Keys that all queries see.", nullable=True
+    ),
+    Attribute("sparse_mode", 0, "int", keyword_only=False, doc="Which keys a query sees."),
+)
+_FAS_RULES = (
+    _heads_positive(_FAS, status=None),
+    _layout_known(_FAS, status=None),
+    _tensors_fit(_FAS, status=None),
+    _value_not_larger(),
+    _inner_precise_known(_FAS, 2),
+    _mode_known(_FAS),
+    _window_not_empty(_FAS),
+    _mask_fits(_FAS),
+    _shift_fits(_FAS),
+    _keep_prob_known(),
+    _prefix_fits(),
+)
+_FAS_UNLIKE = {
+    **{role: {"shape": (1, 1, 2)} for role in (*_QKV, "attention_out")},
+    "head_num": 1,
+    "input_layout": "BSH",
+    "prefix": None,
+}
+
+fusion_attention = Operator(
+    name="fusion_attention",
+    summary="Attention of training, with the maximum and the sum of each query's exponentials.",
+    expression=(
+        "out = softmax(scale·(query·keyᵀ + pse), hidden keys without weight)·value, softmax_max = "
+        "max, softmax_sum = Σ exp(score - softmax_max), eight times each"
+    ),
+    notes=(
+        f"{_NOTES} Mode 5 is mode 3 with keys before `prefix` seen by all; 6 the same with a "
+        "compressed mask. Statistics of queries that see no key are the least and the largest float."
+    ),
+    infer=lambda call: {
+        "attention_out": (call.dtype("query"), _out_shape(call, _FAS)),
+        "softmax_max": (_SINGLE, _statistics_shape(call)),
+        "softmax_sum": (_SINGLE, _statistics_shape(call)),
+    },
+    lower=_lower(_FAS, ("softmax_max", "softmax_sum")),
+    inputs=(*_QKV, "pse", "padding_mask", "atten_mask"),
+    outputs=("attention_out", "softmax_max", "softmax_sum"),
+    optional=("pse", "padding_mask", "atten_mask"),
+    unread=("padding_mask",),
+    unlike=_FAS_UNLIKE,
+    attributes=_FAS_ATTRIBUTES,
+    parameters=(
+        *(*_QKV, "head_num", "input_layout", "pse", "padding_mask", "atten_mask", "scale"),
+        *("keep_prob", "pre_tockens", "next_tockens", "inner_precise", "prefix", "sparse_mode"),
+    ),
+    entries=(
+        entry(
+            "aclnnFlashAttentionScore",
+            "query key value realShiftOptional=pse:in? dropMaskOptional:later "
+            "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
+            "prefixOptional=prefix:ints? scaleValue=scale:float keepProb:float "
+            "preTokens=pre_tockens:int nextTokens=next_tockens:int headNum:int inputLayout:str "
+            "innerPrecise:int sparseMode:int softmaxMaxOut=softmax_max:out "
+            "softmaxSumOut=softmax_sum:out softmaxOutOut:ignored? attentionOutOut=attention_out:out",
+        ),
+    ),
+    rules=(
+        ends_if_empty("attention_out"),
+        *_dtypes(_FAS),
+        dtype_among("padding_mask"),
+        dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
+        dtype_among("softmax_max", (_SINGLE,)),
+        dtype_among("softmax_sum", (_SINGLE,)),
+        *_FAS_RULES,
+        _has_out_shape("attention_out", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_statistics_shape("softmax_max", "softmax_sum"),
+    ),
+    example=(
+        "fusion_attention(np.float32([[[0]]]), np.float32([[[1], [3]]]), np.float32([[[1], [2]]]), 1, "
+        "'BSH')",
+        "(array([[[1.5]]], dtype=float32), array([[[[0., 0., 0., 0., 0., 0., 0., 0.]]]], "
+        "dtype=float32), array([[[[2., 2., 2., 2., 2., 2., 2., 2.]]]], dtype=float32))",
+    ),
+    seealso=("scaled_dot_product_attention", "fusion_attention_grad"),
+    accuracy=ACCURACY,
+    gradient={
+        "query, key, value": (
+            "ops.fusion_attention_grad(query, key, value, grad, head_num, input_layout, pse=pse, "
+            "padding_mask=padding_mask, atten_mask=atten_mask, softmax_max=softmax_max, "
+            "softmax_sum=softmax_sum, attention_in=attention_out, scale=scale, "
+            "keep_prob=keep_prob, pre_tockens=pre_tockens, next_tockens=next_tockens, "
+            "inner_precise=inner_precise, prefix=prefix, sparse_mode=sparse_mode)"
+        )
+    },
+)
+
+
+def _lower_gradient(lowering: Lowering) -> Mapping[str, int]:
+    call, s = lowering.call, sizes_of(lowering.call, _FAS)
+    operands, options = _nodes_of(lowering, _FAS)
+    layout = _FAS.layout_in(call)
+    for name, role in (("grad", "dy"), ("output", "attention_in")):
+        operands[name] = _heads_apart(lowering, lowering.value(role), layout, s.heads)
+    rows = (s.batch, s.heads, s.queries, 1)
+    for name, role in (("first", "softmax_max"), ("second", "softmax_sum")):
+        value = lowering.value(role)
+        strides = lowering.builder.value(value).strides
+        operands[name] = lowering.builder.view(value, rows, strides)
+    scale = lowering.number("scale", "exact")
+    made = gradients(lowering, operands, call.dtype("query"), scale, **options)
+    return {
+        f"d{role}": _placed(lowering, f"d{role}", value, call.shape(name), layout)
+        for role, name, value in zip("qkv", _QKV, made, strict=True)
+    }
+
+
+def _like(role: str, other: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.shape(role) == call.shape(other):
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have {call.shape(other)}"
+
+    return _tiling(f"`{role}` has the shape of `{other}`", test, role, other)
+
+
+_GRAD_TENSORS = ("pse", "padding_mask", "atten_mask", "softmax_max", "softmax_sum")
+fusion_attention_grad = Operator(
+    name="fusion_attention_grad",
+    summary="Gradients of fusion_attention with respect to query, key and value.",
+    expression=(
+        "P = exp(score - softmax_max) / softmax_sum, dS = P ∘ (dy·valueᵀ - Σ dy ∘ attention_in), "
+        "dq = scale·dS·key, dk = scale·dSᵀ·query, dv = Pᵀ·dy; where heads share a key, their sum"
+    ),
+    notes="Options are those of the forward function, whose results are inputs here.",
+    infer=lambda call: {
+        f"d{role}": (call.dtype("query"), call.shape(name))
+        for role, name in zip("qkv", _QKV, strict=True)
+    },
+    lower=_lower_gradient,
+    inputs=(
+        *_QKV,
+        "dy",
+        "pse",
+        "padding_mask",
+        "atten_mask",
+        "softmax_max",
+        "softmax_sum",
+        "attention_in",
+    ),
+    outputs=("dq", "dk", "dv"),
+    optional=("pse", "padding_mask", "atten_mask"),
+    unread=("padding_mask",),
+    unlike={
+        **_FAS_UNLIKE,
+        **{role: {"shape": (1, 1, 2)} for role in ("dy", "attention_in", "dq", "dk", "dv")},
+        **{
+            role: {"dtype": _SINGLE, "shape": (1, 1, 1, 8)}
+            for role in ("softmax_max", "softmax_sum")
+        },
+    },
+    attributes=_FAS_ATTRIBUTES,
+    parameters=(
+        *(*_QKV, "dy", "head_num", "input_layout", "softmax_max", "softmax_sum", "attention_in"),
+        *("pse", "padding_mask", "atten_mask", "scale", "keep_prob", "pre_tockens"),
+        *("next_tockens", "inner_precise", "prefix", "sparse_mode"),
+    ),
+    entries=(
+        entry(
+            "aclnnFlashAttentionScoreGrad",
+            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional:later "
+            "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
+            "softmaxMaxOptional=softmax_max softmaxSumOptional=softmax_sum softmaxInOptional:ignored? "
+            "attentionInOptional=attention_in prefixOptional=prefix:ints? scaleValue=scale:float "
+            "keepProb:float preTokens=pre_tockens:int nextTokens=next_tockens:int headNum:int "
+            "inputLayout:str innerPrecise:int sparseMode:int dqOut=dq:out dkOut=dk:out dvOut=dv:out "
+            "dpseOut:ignored?",
+        ),
+    ),
+    rules=(
+        ends_if_empty("dq", "dk", "dv"),
+        *[
+            rule
+            for rule in _dtypes(_FAS, "dy", "attention_in")
+            if "attention_out" not in rule.roles
+        ],
+        *[same_dtype(role, "query") for role in ("dq", "dk", "dv")],
+        dtype_among("padding_mask"),
+        dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
+        dtype_among("softmax_max", (_SINGLE,)),
+        dtype_among("softmax_sum", (_SINGLE,)),
+        *_FAS_RULES,
+        _has_out_shape("dy", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_out_shape("attention_in", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_statistics_shape("softmax_max", "softmax_sum"),
+        *[_like(f"d{role}", name) for role, name in zip("qkv", _QKV, strict=True)],
+    ),
+    example=(
+        "fusion_attention_grad(np.float32([[[0]]]), np.float32([[[1]]]), np.float32([[[2]]]), "
+        "np.float32([[[1]]]), 1, 'BSH', "
+        "np.float32([[[[0, 0, 0, 0, 0, 0, 0, 0]]]]), np.float32([[[[1, 1, 1, 1, 1, 1, 1, 1]]]]), "
+        "np.float32([[[2]]]))",
+        "(array([[[0.]]], dtype=float32), array([[[0.]]], dtype=float32), "
+        "array([[[1.]]], dtype=float32))",
+    ),
+    seealso=("fusion_attention",),
+    accuracy=ACCURACY,
+)
