@@ -3,6 +3,7 @@ from aclnn._kernel_reference import KernelReference
 SLOTS: int
 POSITIONS: int
 BLOCKS: int
+WITHOUT_BLOCKS: int
 
 def scatter_kernel(
     inputs: tuple[str, ...],
@@ -13,6 +14,7 @@ def scatter_kernel(
     sequence: int,
     blocks: int,
     elements: int,
+    strict: bool = False,
 ) -> KernelReference: ...
 def gather_kernel(
     inputs: tuple[str, ...],

@@ -8,7 +8,7 @@ gather_pages  rows, cache, table, lengths, [first]  rows    the slot axis, wheth
 ============= ===================================== ======= =======================================
 
 A cache has blocks along its first axis, and slots of a block along another; what is left are the
-axes of a row. The output is the first input, in whose place it may be: elements that no index
+axes of a row; without blocks, slots may lie along any axis. The output is the first input, in whose place it may be: elements that no index
 names keep their value. An index is looked at before anything is read or written by it; negative
 ones are skipped.
 """
@@ -27,7 +27,7 @@ cdef enum:
     BAD_BLOCK = 122
     BAD_LENGTH = 123
 
-SLOTS, POSITIONS, BLOCKS = range(3)
+SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS = range(4)
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 FAILURES = {
     BAD_SLOT: "an index is {detail}, beyond the slots of the cache",
@@ -40,8 +40,9 @@ cdef struct cache_state:
     int size
     int index_size
     int slot_axis
-    int counts              # SLOTS, POSITIONS, BLOCKS
+    int counts              # SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS
     ptrdiff_t sequence      # tokens of a batch, where indices do not count slots
+    bint strict             # negative indices are beyond the slots
     bint adds_up            # lengths, which begin with 0
     bint has_first
 
@@ -54,10 +55,10 @@ cdef struct rows_t:
 
 
 cdef void describe_rows(const array_view *cache, const array_view *rows, int slot_axis,
-                        rows_t *row) noexcept nogil:
+                        bint blocks, rows_t *row) noexcept nogil:
     cdef int axis, at = 1, last
     row.ndim = 0
-    for axis in range(1, cache.ndim):
+    for axis in range(1 if blocks else 0, cache.ndim):
         if axis == slot_axis:
             continue
         last = row.ndim - 1
@@ -79,6 +80,9 @@ cdef void copy_row(const rows_t *row, char *cache, char *other, int size,
     cdef int last = row.ndim - 1, axis
     cdef char *a
     cdef char *b
+    if row.ndim == 0:  # of one element
+        copy_elements(other if into else cache, 0, cache if into else other, 0, 1, size)
+        return
     for axis in range(last):
         count *= row.shape[axis]
     for i in range(count):
@@ -123,7 +127,10 @@ cdef bint find_slot(const cache_state *state, const array_view *cache, const arr
                  + token % state.sequence // size)
     found[0] = index_of(index.data + place * index.strides[0], state.index_size)
     if found[0] < 0:
-        return True
+        return not state.strict
+    if state.counts == 3:
+        block[0], slot[0] = 0, found[0]
+        return found[0] < size
     block[0], slot[0] = found[0] // size, found[0] % size
     if state.counts == 1:
         block[0], slot[0] = token // state.sequence, found[0]
@@ -150,7 +157,7 @@ cdef int scatter_rows(const array_view *views, const void *given, const void *pa
             context.detail = found
             return BAD_SLOT
     copy_lines(&views[0], out, state.size, chunk, chunks)
-    describe_rows(out, rows, state.slot_axis, &row)
+    describe_rows(out, rows, state.slot_axis, state.counts != 3, &row)
     for token in range(rows.shape[0]):
         find_slot(state, out, index, token, &block, &slot, &found)
         if found >= 0 and first <= block < last:
@@ -174,7 +181,7 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
     cdef int64_t length, before, block
     cdef rows_t row
     copy_lines(&views[0], out, state.size, chunk, chunks)
-    describe_rows(cache, out, state.slot_axis, &row)
+    describe_rows(cache, out, state.slot_axis, True, &row)
     for batch in range(table.shape[0]):
         if state.adds_up:
             before = index_of(lengths.data + batch * lengths.strides[0], state.index_size)
@@ -205,7 +212,7 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
 # --- Kernel references ----------------------------------------------------------------------------
 
 def scatter_kernel(tuple inputs, tuple outputs, *, int slot_axis, counts, Py_ssize_t sequence,
-                   Py_ssize_t blocks, Py_ssize_t elements):
+                   Py_ssize_t blocks, Py_ssize_t elements, bint strict=False):
     """The kernel that writes rows of tokens into a cache.
 
     Parameters
@@ -213,18 +220,22 @@ def scatter_kernel(tuple inputs, tuple outputs, *, int slot_axis, counts, Py_ssi
     inputs, outputs : tuple of str
         Dtypes of operands.
     slot_axis : int
-    counts : {SLOTS, POSITIONS, BLOCKS}
+    counts : {SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS}
         Whether an index counts the slots of all blocks, those of its batch's own, or, one for each
-        block of tokens, those of all blocks, of which only the block counts.
+        block of tokens, those of all blocks, of which only the block counts; or whether the cache
+        has no blocks.
     sequence : int
         Tokens of a batch.
     blocks, elements : int
         Blocks of the cache, and elements that are written.
+    strict : bool
+        Negative indices are refused, not skipped.
     """
     cdef cache_state state
     state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[2]]
     state.slot_axis, state.counts, state.sequence = slot_axis, counts, max(1, sequence)
     state.adds_up = state.has_first = False
+    state.strict = strict
     return refer_to("scatter_rows", inputs, outputs, scatter_rows, &state, sizeof(state),
                     0.1 * elements, blocks, 0, FAILURES)
 
@@ -245,7 +256,7 @@ def gather_kernel(tuple inputs, tuple outputs, *, int slot_axis, adds_up, Py_ssi
     """
     cdef cache_state state
     state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[2]]
-    state.slot_axis, state.counts, state.sequence = slot_axis, 0, 1
+    state.slot_axis, state.counts, state.sequence, state.strict = slot_axis, 0, 1, False
     state.adds_up, state.has_first = adds_up, len(inputs) > 4
     return refer_to("gather_pages", inputs, outputs, gather_pages, &state, sizeof(state),
                     0.1 * elements, rows, 0, FAILURES)

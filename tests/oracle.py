@@ -115,7 +115,16 @@ ELSEWHERE = {
     "test_operators_moves.py": (
         *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack", "split"),
         "split_with_sizes",
-        *("constant_pad_nd", "tril", "triu", "embedding", "index_select", "gather_v2", "gather"),
+        *(
+            "constant_pad_nd",
+            "tril",
+            "triu",
+            "embedding",
+            "index_select",
+            "index_copy",
+            "gather_v2",
+            "gather",
+        ),
         *("mean", "amax", "max", "var", "arg_max", "cumsum"),
     ),
     "test_operators_gated.py": (

@@ -187,6 +187,7 @@ UNLIKE = {
     "clamp": Unlike(options={"min": 0.25, "max": 0.5}),
     "embedding": Unlike({"indices": (2,)}, {"indices": np.int64}),
     "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
+    "index_copy": Unlike({"index": (1,), "source": (2, 1)}, _INDEX, {"dim": 1}),
     "gather_v2": Unlike({"index": (4, 2)}, _INDEX, {"dim": 1}),
     "gather": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1}),
     "slice": Unlike(options={"dim": 1, "start": 2, "end": 9, "step": 1}),

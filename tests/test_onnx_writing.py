@@ -22,6 +22,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 # What ONNX has no operators for: nodes of the graph's own domain, which viewers show.
 SHOWN_ONLY = (
     *("top_k_top_p", "scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache"),
+    "index_copy",
     *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
     *("moe_init_routing", "moe_finalize_routing", "moe_token_permute", "moe_token_unpermute"),
     *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),

@@ -58,6 +58,37 @@ def test_embedding(dtype, kind):
             same(found.view(np.uint8), np.ascontiguousarray(table[index]).view(np.uint8))
 
 
+@named("dtype", [np.dtype(np.float32), np.dtype(np.int8), BF16, BOOL, COMPLEX[1]], ids=str)
+@named("dim", [0, 1, 2, -1, -3])
+def test_slices_put_where_indices_say(dtype, dim):
+    rng = np.random.default_rng(1)
+    for x in layouts(filled(dtype, (4, 5, 6))):
+        size = x.shape[dim]
+        for index in (rng.permutation(size)[:3], np.int32([3]), np.array([1, 2, 1]), np.int64([])):
+            source = np.take(x, (index + 1) % size, dim)
+            wanted = x.copy()
+            np.moveaxis(wanted, dim, 0)[index] = np.moveaxis(source, dim, 0)
+            same(aclnn.index_copy(x, dim, index, source), wanted)
+            own = x.copy()
+            assert aclnn.index_copy_(own, dim, index, source) is own
+            same(own, wanted)
+
+
+def test_slices_put_where_no_index_is_right():
+    x, source = np.zeros((3, 2), np.float32), np.ones((1, 2), np.float32)
+    for bad in (3, -1, 2**40):
+        with pytest.raises(aclnn.AclnnError, match=f"an index is {bad}"):
+            aclnn.index_copy_(x, 0, np.int64([bad]), source)
+        assert not x.any()
+    with pytest.raises(aclnn.AclnnError, match="source has shape"):
+        aclnn.index_copy(x, 0, np.int64([0, 1]), source)
+    with pytest.raises(aclnn.AclnnError, match="source has dtype"):
+        aclnn.index_copy(x, 0, np.int64([0]), source.astype(np.float16))
+    with pytest.raises(aclnn.AclnnError, match="index has 2 dimensions"):
+        aclnn.index_copy(x, 0, np.int64([[0]]), source)
+    same(aclnn.index_copy(np.float32(1.0), 0, np.int64(0), np.float32(2.0)), np.float32(2.0))
+
+
 @named("dtype", [np.dtype(np.float32), BF16, BOOL, COMPLEX[1]], ids=str)
 @named("dim", [0, 1, 2, -1, -3])
 def test_slices_by_their_indices(dtype, dim):

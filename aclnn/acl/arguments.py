@@ -77,7 +77,11 @@ def as_int(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return int.__int__(value)
-    return int(operator.index(value)) if isinstance(value, np.integer) else None
+    if isinstance(value, np.integer):
+        return int(operator.index(value))
+    if (read := getattr(type(value), "__aclnn_read__", None)) is not None:
+        read(value)  # what stands for an integer hears that its value is wanted
+    return None
 
 
 def as_truth(name: str, value: Any) -> bool:

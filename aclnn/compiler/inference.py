@@ -113,9 +113,11 @@ def _scatter(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
     return _cache_kernels.scatter_kernel(
         inputs,
         outputs,
-        blocks=_shape(owner, node.output)[0],
+        blocks=1
+        if node.attr("counts") == _cache_kernels.WITHOUT_BLOCKS
+        else _shape(owner, node.output)[0],
         elements=math.prod(_shape(owner, node.inputs[1])),
-        **_given(node, "slot_axis", "counts", "sequence"),
+        **_given(node, "slot_axis", "counts", "sequence", "strict"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -299,5 +300,135 @@ gather = Operator(
     seealso=("index_select",),
     gradient={
         "input": "aten.gather_backward(grad, input, dim, counted_from_front(index, input, dim), False)"
+    },
+)
+
+
+# --- Index copy -------------------------------------------------------------------------------------
+
+_COPIED = (
+    aclDataType.ACL_FLOAT,
+    aclDataType.ACL_FLOAT16,
+    aclDataType.ACL_BF16,
+    aclDataType.ACL_DOUBLE,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_BOOL,
+    *COMPLEX,
+)
+
+
+_WITHOUT_BLOCKS = 3  # how the indices of a kernel count
+
+
+def _ranks_match() -> Rule:
+    def test(call: Call) -> str | None:
+        own, rank = len(call.shape("input")), len(call.shape("source"))
+        if rank == 0 and call.tensors["index"].size != 1:
+            return (
+                f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
+                f"{call.names['source']} without dimensions"
+            )
+        if own == rank or not own or not rank:
+            return None
+        return (
+            f"{call.names['source']} has {rank} dimensions, but must have as many as "
+            f"{call.names['input']}, {own}"
+        )
+
+    return Rule("`source` has as many dimensions as `input`", test, ("input", "index", "source"))
+
+
+def _source_fits() -> Rule:
+    def test(call: Call) -> str | None:
+        axis, count = _axis(call, "input"), call.tensors["index"].size
+        own, given = call.shape("input") or (1,), call.shape("source")
+        wanted = (*own[:axis], count, *own[axis + 1 :])
+        if given == wanted or (not given and math.prod(wanted) == 1):
+            return None
+        return (
+            f"{call.names['source']} has shape {given}, must have {wanted}: that of "
+            f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
+        )
+
+    return Rule(
+        "`source` has the sizes of `input`, and along `dim` one for each index",
+        test,
+        ("source", "input", "index", "dim"),
+    )
+
+
+def _lower_copy(lowering: Lowering) -> Mapping[str, int]:
+    call, builder = lowering.call, lowering.builder
+    _, made = lowering.results["out"]
+    own, axis = made or (1,), _axis(call, "input")
+    count = call.tensors["index"].size
+    if not count or 0 in own:
+        return {"out": lowering.value("input")}
+    rows = lowering.reshaped("source", (*own[:axis], count, *own[axis + 1 :]))
+    value = builder.value(rows)
+    order = [axis, *[n for n in range(len(own)) if n != axis]]
+    rows = builder.view(rows, [value.shape[n] for n in order], [value.strides[n] for n in order])
+    cache = lowering.reshaped("input", own)
+    found = builder.compute(
+        "scatter_rows",
+        [cache, rows, lowering.reshaped("index", (count,))],
+        own,
+        builder.value(cache).dtype,
+        domain="opaque",
+        reads_strided=True,
+        writes_strided=True,
+        in_place=(0,),
+        slot_axis=axis,
+        counts=_WITHOUT_BLOCKS,
+        sequence=0,
+        strict=True,
+    )
+    return {"out": lowering.reshaped(found, made)}
+
+
+index_copy = Operator(
+    name="index_copy",
+    in_place="index_copy_",
+    summary="Slices of another tensor, put where indices say along a dimension.",
+    expression="out = input, but out[…, index[j], …] = source[…, j, …]",
+    notes=(
+        f"{_EXACT} An index is from 0 to one less than the size; a call with another one ends with the "
+        "status 161002 when it runs, and nothing is written. Of slices with one index the last one stays."
+    ),
+    inputs=("input", "index", "source"),
+    attributes=(_DIM,),
+    parameters=("input", "dim", "index", "source"),
+    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    entries=(
+        entry("aclnnIndexCopy", "selfRef=input dim:int index source outRef=out:out"),
+        entry("aclnnInplaceIndexCopy", "selfRef=input:inout dim:int index source"),
+    ),
+    rules=(
+        dtype_among("input", _COPIED),
+        dtype_among("index", _INDICES),
+        same_dtype("source", "input"),
+        same_dtype("out", "input"),
+        at_most_8_dims("input", "source"),
+        _has_rank("index", 0, 1),
+        has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
+        _ranks_match(),
+        axis_within("dim", "input"),
+        _source_fits(),
+        no_private_format("input", "source", "out"),
+    ),
+    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
+    lower=_lower_copy,
+    example=(
+        "index_copy(np.float32([1, 2, 3]), 0, np.int64([2, 0]), np.float32([7, 8]))",
+        "array([8., 2., 7.], dtype=float32)",
+    ),
+    seealso=("index_select",),
+    gradient={
+        "input": "aten.index_fill(grad, dim, index, 0)",
+        "source": "aten.index_select(grad, dim, index)",
     },
 )

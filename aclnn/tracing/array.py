@@ -18,7 +18,7 @@ from aclnn.graph import is_contiguous
 from aclnn.graph.strides import broadcast_strides, reshaped_strides
 from aclnn.operators.checks import TensorSpec, broadcast_shapes
 from aclnn.tracing import numpy_forms, numpy_functions
-from aclnn.tracing.indexing import pieces_of
+from aclnn.tracing.indexing import pieces_of, positions_in
 from aclnn.tracing.nesting import is_array
 from aclnn.tracing.trace import Memory, Path, Trace, is_number
 
@@ -102,6 +102,11 @@ class TracedArray(Unreadable):
     @property
     def trace(self) -> Trace:
         return self._memory.trace
+
+    @property
+    def place(self) -> int | None:
+        """The place among the inputs of the trace of what it shows, or None."""
+        return self._memory.place
 
     @property
     def value(self) -> int:
@@ -227,6 +232,9 @@ class TracedArray(Unreadable):
 
     @_of_callers
     def __getitem__(self, index: Any) -> TracedArray:
+        if (found := positions_in(index, self.ndim)) is not None:
+            basic, axis, positions = found
+            return numpy_functions.taken(self[basic], positions, axis)
         pieces, left = pieces_of(index, self.shape)
         whole = all(p == (0, 1, size) for p, size in zip(pieces, self.shape, strict=True))
         view = self if whole else self._viewed("sliced", pieces)
@@ -234,7 +242,11 @@ class TracedArray(Unreadable):
 
     @_of_callers
     def __setitem__(self, index: Any, given: Any) -> None:
-        self[index].assign(given)
+        if (found := positions_in(index, self.ndim)) is None:
+            self[index].assign(given)
+            return
+        basic, axis, positions = found
+        numpy_functions.put_at(self[basic], axis, positions, given)
 
     @_of_callers
     def __len__(self) -> int:
@@ -417,19 +429,27 @@ class TracedArray(Unreadable):
     # --- What there is no answer to -----------------------------------------------------------------
 
     def __bool__(self) -> bool:
+        self.__aclnn_read__()
         raise _refused("the truth value was asked of")
 
     def __float__(self) -> float:
         raise _refused("a number was asked of")
 
     def __int__(self) -> int:
+        self.__aclnn_read__()
         raise _refused("a number was asked of")
 
     def __complex__(self) -> complex:
         raise _refused("a number was asked of")
 
     def __index__(self) -> int:
+        self.__aclnn_read__()
         raise _refused("a number was asked of")
+
+    def __aclnn_read__(self) -> None:
+        """Have an integer that was given become part of the description."""
+        if self.place is not None:
+            self.trace.integers_read.add(self.place)
 
     def item(self, *args: Any) -> Any:
         raise _refused("a number was asked of")

@@ -16,6 +16,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -29,7 +30,7 @@ from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall, current_settings
 from aclnn.compiler.joining import Output, Recording
 from aclnn.compiler.phase_one import SAME, elements_meet
-from aclnn.compiler.settings import strategy_number
+from aclnn.compiler.settings import get_num_threads, num_threads, strategy_number
 from aclnn.execution import arrays
 from aclnn.execution._executor import (
     aclOpExecutor,
@@ -45,6 +46,7 @@ from aclnn.operators.checks import TensorSpec
 from aclnn.tracing._outside import Outside
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.given import Argument, Given, arguments_of
+from aclnn.tracing.integers import FixedIntegers, Integers, IntegersReadError
 from aclnn.tracing.nesting import (
     ARRAY,
     NUMBER,
@@ -286,6 +288,7 @@ class Request:
     inputs: Sequence[np.ndarray]
     owners: Sequence[Any]
     values: Values
+    integers: Integers | None = None
 
 
 class Compiled(Generic[P, R]):
@@ -319,6 +322,7 @@ class Compiled(Generic[P, R]):
         self._planning: dict[Any, _ProcessLock] = {}
         self._hits = self._misses = 0
         self._misses_in_a_row: int | None = 0  # None once that was told
+        self._fixed_integers = FixedIntegers()
         self._latest_objects: list[Itself] = []  # held weakly: another may get the same id
         self._latest: dict[str, str] = {}  # what the latest miss was given, for that
         self._lock = _ProcessLock()
@@ -377,7 +381,8 @@ class Compiled(Generic[P, R]):
         leaves: list[Any] = []
         numbers: list[float] = []
         owners: list[Any] = []
-        form = self._form(args, named, leaves, numbers, owners)
+        integers = Integers(self._fixed_integers)
+        form = self._form(args, named, leaves, numbers, owners, integers)
         if any(isinstance(one, TracedArray) for one in leaves):
             return self._inline(args, named, out)
         inputs = leaves
@@ -385,7 +390,10 @@ class Compiled(Generic[P, R]):
             if any(map(arrays.is_dask, leaves)):
                 return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
-        run = self._run_for(Request(form, inputs, owners, numbers))
+        try:
+            run = self._run_for(Request(form, inputs, owners, numbers, integers))
+        except IntegersReadError:
+            return self(*args, out=out, **named)
         traced = run.traced
         if key is not None and (type(key) is bytes or _is_in_order(parts, leaves, numbers, owners)):
             self._keep_plain(traced, key, owners)
@@ -416,7 +424,10 @@ class Compiled(Generic[P, R]):
         self._refuse_missing_object(args, named)
         leaves: list[Any] = []
         request = self._request(args, self._with_floats(args, named), leaves)
-        run = self._run_for(request)
+        try:
+            run = self._run_for(request)
+        except IntegersReadError:
+            return self.executor(*args, out=out, **named)
         traced, given = run.traced, None
         if out is not None:
             given = traced.flat_outputs(out)
@@ -424,6 +435,58 @@ class Compiled(Generic[P, R]):
                 found = [arrays.as_ndarray(one, "out") for one in given]
                 traced = traced._laid_out(found)
         return self._executor(traced, run, request, given, _kind(leaves))
+
+    @boundary
+    def warm_up(self, *args: Any, background: bool = False, **named: Any) -> Future[None]:
+        """Plan for arguments like these ahead of the first call; nothing runs.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call. Of arrays only the descriptions count.
+        background : bool
+            Plan on a thread of its own, which lets others run, and return at once.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Done when the plan is there; `result` raises what a call would have raised.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> @aclnn.compile
+        ... def double(x):
+        ...     return x * 2
+        >>> double.warm_up(np.zeros(4, np.float32), background=True).result()
+        >>> double.cache_info()["size"]
+        1
+        """
+        made: Future[None] = Future()
+        threads = get_num_threads()
+
+        def plan() -> None:
+            try:
+                with num_threads(threads):
+                    self._plan_for(args, named)
+            except BaseException as error:
+                made.set_exception(error)
+            else:
+                made.set_result(None)
+
+        if background:
+            threading.Thread(target=plan, name=f"aclnn plans {self._name}", daemon=True).start()
+        else:
+            self._plan_for(args, named)
+            made.set_result(None)
+        return made
+
+    def _plan_for(self, args: Any, named: Any) -> None:
+        try:
+            self._run_for(self._request(args, named, []))
+        except IntegersReadError:
+            self._plan_for(args, named)
 
     def cache_info(self) -> dict[str, int]:
         """Hits, misses, size and limit of the function's cache of plans."""
@@ -440,7 +503,10 @@ class Compiled(Generic[P, R]):
 
     def executor_of(self, *args: Any) -> aclOpExecutor:
         """The executor that calls with these arguments run: it is bound to none of them."""
-        return self._run_for(self._request(args, {}, [])).traced.executor
+        try:
+            return self._run_for(self._request(args, {}, [])).traced.executor
+        except IntegersReadError:
+            return self.executor_of(*args)
 
     def expect_many(self) -> None:
         """Let calls differ as they will: nobody is warned of plans that are made each time."""
@@ -466,21 +532,33 @@ class Compiled(Generic[P, R]):
         return settings
 
     def _form(
-        self, args: Any, named: Any, leaves: list[Any], numbers: list[float], owners: list[Any]
+        self,
+        args: Any,
+        named: Any,
+        leaves: list[Any],
+        numbers: list[float],
+        owners: list[Any],
+        integers: Integers,
     ) -> Any:
         """The form of a call's arguments; its arrays, floats and other objects go into the lists."""
         if named:
             named = {name: named[name] for name in self._signature[0] if name in named} | named
+        whole = taken_apart(args, leaves, numbers, owners, integers)
+        rest = taken_apart(named, leaves, numbers, owners, integers) if named else None
+        if integers.places and not all(type(one) is np.ndarray for one in leaves):
+            for one in (leaves, numbers, owners, integers.places):  # of other libraries' arrays
+                one.clear()
             whole = taken_apart(args, leaves, numbers, owners)
-            return whole, taken_apart(named, leaves, numbers, owners)
-        return taken_apart(args, leaves, numbers, owners), None
+            rest = taken_apart(named, leaves, numbers, owners) if named else None
+        return whole, rest
 
     def _request(self, args: Any, named: Any, leaves: list[Any]) -> Request:
         numbers: list[float] = []
         owners: list[Any] = []
-        form = self._form(args, named, leaves, numbers, owners)
+        integers = Integers(self._fixed_integers)
+        form = self._form(args, named, leaves, numbers, owners, integers)
         inputs = [arrays.as_ndarray(one, "argument") for one in leaves]
-        return Request(form, inputs, owners, numbers)
+        return Request(form, inputs, owners, numbers, integers)
 
     @functools.cached_property
     def _signature(self) -> tuple[list[str], int, str | None]:
@@ -725,7 +803,26 @@ class Compiled(Generic[P, R]):
         return traced, held
 
     def _run_traced(self, request: Request, shared: Sequence[int]) -> _Found:
-        """Call the function once, on arrays and numbers that stand for the arguments."""
+        """Call the function once, on arrays and numbers that stand for the arguments.
+
+        Raises
+        ------
+        IntegersReadError
+            If it asked for the value of an integer.
+        """
+        if request.integers is None or not request.integers.places:
+            return self._run_on_stand_ins(request, shared)
+        reach = self._reach(request, self._arguments(request.form))
+        if reach is not None and (reach.asks_for_types or reach.asks_for_integers):
+            self._fixed_integers.fix(request.integers)
+            raise IntegersReadError
+        try:
+            return self._run_on_stand_ins(request, shared)
+        except Exception:
+            self._fixed_integers.fix(request.integers)
+            raise IntegersReadError from None
+
+    def _run_on_stand_ins(self, request: Request, shared: Sequence[int]) -> _Found:
         numbers = Numbers(request.values)
         if not request.values:
             return self._call_traced(request, shared, (), numbers)
@@ -762,6 +859,10 @@ class Compiled(Generic[P, R]):
         except AclnnError as error:
             _add_line(error, self._function)
             raise
+        finally:
+            if request.integers is not None:
+                request.integers.read = trace.integers_read
+                request.integers.positions = trace.positions
 
     def _reach(self, request: Request, arguments: Sequence[Argument]) -> Reach | None:
         """What the function reaches, unless nothing of that is ever bound to something else."""

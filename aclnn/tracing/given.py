@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid
+from aclnn.tracing.integers import FixedIntegers, Integers
 from aclnn.tracing.nesting import ARRAY, NUMBER, Leaf, names_of, numbers_of, taken_apart
 
 
@@ -128,7 +131,7 @@ class Given:
     def _sort_flat(self, given: Sequence[Any], arrays: dict[str, Any]) -> None:
         """Take arrays alone, in the order of the inputs."""
         leaves: list[Any] = []
-        form = taken_apart(tuple(given), leaves, [], [])
+        form = taken_apart(tuple(given), leaves, [], [], Integers(FixedIntegers()))
         names = [name for argument in self._arguments for name in argument.arrays]
         if not _has_arrays_alone(form):
             shapes = [n for n, one in enumerate(given) if not _has_arrays_alone(_form_of(one))]
@@ -149,7 +152,7 @@ class Given:
             names: Sequence[str] = [name] if argument is None else argument.arrays
             if names[0] in arrays:
                 raise invalid(f"{self._origin}: {name} is given twice")
-            arrays[names[0]] = given
+            arrays[names[0]] = np.asarray(given) if isinstance(given, np.integer) else given
             return
         parts = _like(argument, given)
         if parts is None:
@@ -170,13 +173,18 @@ def _like(argument: Argument, given: Any) -> tuple[list[Any], list[float]] | Non
     floats: list[float] = []
     if argument.form is NUMBER and isinstance(given, int) and not isinstance(given, bool):
         given = float(given)
-    if taken_apart(given, leaves, floats, []) != argument.form:
-        return None
-    return leaves, floats
+    if taken_apart(given, leaves, floats, []) == argument.form:
+        return leaves, floats
+    for one in (leaves, floats):
+        one.clear()
+    integers = Integers(FixedIntegers())
+    if taken_apart(given, leaves, floats, [], integers) == argument.form:
+        return leaves, floats
+    return None
 
 
 def _form_of(given: Any) -> Any:
-    return taken_apart(given, [], [], [])
+    return taken_apart(given, [], [], [], Integers(FixedIntegers()))
 
 
 def _has_arrays_alone(form: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid
 from aclnn.execution.arrays import is_dask
+from aclnn.tracing.integers import Integers
 
 
 class Leaf:
@@ -106,6 +107,7 @@ def taken_apart(
     leaves: list[Any],
     numbers: list[float] | None = None,
     owners: list[Any] | None = None,
+    integers: Integers | None = None,
 ) -> Any:
     """Append the arrays of a nesting; gives its form, which can be hashed: all but the arrays.
 
@@ -119,6 +121,8 @@ def taken_apart(
     owners : list, optional
         Gets objects that are neither plain values nor nestings: each is part of the form as
         itself, held weakly. Without the list it is so by its hash.
+    integers : Integers, optional
+        Says which of NumPy's integers are arrays without dimensions, and no part of the form.
 
     Examples
     --------
@@ -137,20 +141,26 @@ def taken_apart(
         return NUMBER
     if kind in _VALUES:
         return kind, given
+    if integers is not None and isinstance(given, np.integer) and integers.take(given, leaves):
+        return ARRAY
     if is_array(given):
         leaves.append(given)
         return ARRAY
     if isinstance(given, tuple | list):
-        return kind, tuple([taken_apart(one, leaves, numbers, owners) for one in given])
+        return kind, tuple([taken_apart(one, leaves, numbers, owners, integers) for one in given])
     if isinstance(given, dict):
         found = dict(given)
         if isinstance(given, collections.defaultdict):
             found[FACTORY] = given.default_factory
-        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in found.values()])
+        parts = tuple(
+            [taken_apart(one, leaves, numbers, owners, integers) for one in found.values()]
+        )
         return kind, tuple(found), parts
     if dataclasses.is_dataclass(kind):
         found = fields_of(given)
-        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in found.values()])
+        parts = tuple(
+            [taken_apart(one, leaves, numbers, owners, integers) for one in found.values()]
+        )
         return kind, tuple(found), parts
     return kind, _static(kind, given, owners)
 

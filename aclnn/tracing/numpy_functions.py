@@ -202,6 +202,22 @@ def taken(array: Any, indices: Any, axis: Any = None) -> Any:
     return ours.gather_v2(array, axis, _from_begin(trace, indices, array.shape[axis]))
 
 
+def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
+    """Write slices along a dimension, where indices say; negative ones count from the end."""
+    trace = array.trace
+    places = _from_begin(trace, indices, array.shape[axis])
+    if places.ndim > 1:
+        raise invalid(
+            f"positions to write at have {places.ndim} dimensions, must have 1 or none: .ravel() them"
+        )
+    shape = (*array.shape[:axis], *places.shape, *array.shape[axis + 1 :])
+    source = trace.taken(np.asarray(given, array.dtype) if is_number(given) else given)
+    source = _cast(source, array.dtype).broadcast_to(shape)
+    if not places.ndim:
+        places, source = places.reshape(1), source[(slice(None),) * axis + (None,)]
+    ours.index_copy_(array, axis, places, source)
+
+
 def _take(
     trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
@@ -215,6 +231,8 @@ def _take(
 def _from_begin(trace: Trace, indices: Any, size: int) -> Any:
     """Indices of which none is negative."""
     places = trace.taken(np.asarray(indices) if isinstance(indices, list | tuple) else indices)
+    if (place := places.place) is not None:
+        trace.positions.add(place)
     if places.dtype.kind not in "iu" or places.dtype == np.uint64:
         raise wrong_kind(
             f"indices are {places.dtype}, must be integers: convert with .astype(np.int64)"

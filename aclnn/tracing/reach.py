@@ -63,6 +63,12 @@ ASIDE = frozenset({
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice, np.dtype)
 
 
+# Classes by which code tells integers from arrays.
+_INTEGERS = frozenset(
+    ["int", "integer", "signedinteger", "int32", "int64", "Integral", "Number", "generic"]
+)
+
+
 class Reach:
     """The nodes of what a function reaches, as they are before it is traced.
 
@@ -86,6 +92,7 @@ class Reach:
         self._roots = function, owners, owner_names
         self._names: set[str] = set()
         self.asks_for_types = False  # of what it is given, perhaps
+        self.asks_for_integers = False  # whether something is one, perhaps
         self._spelled: set[str] = set()  # strings in code that may be names of attributes
         self._everything = everything
         self._home = {_root_of(getattr(function, "__module__", ""))}
@@ -405,6 +412,8 @@ class Reach:
             own = _root_of(getattr(inner, "__module__", None)) not in FOREIGN
             asks = "type" in code.co_names and "type" in _globals_of(code)
             self.asks_for_types |= own and asks
+            asks = "isinstance" in code.co_names and not _INTEGERS.isdisjoint(code.co_names)
+            self.asks_for_integers |= own and asks
             self._spelled.update(
                 [one for one in code.co_consts if isinstance(one, str) and one.isidentifier()]
                 if not REFLECTORS.isdisjoint(code.co_names)

@@ -176,6 +176,8 @@ class Trace:
         self.inputs: list[Memory] = []
         self.held: list[Held] = []
         self.run_forms: list[RunForms] = []
+        self.integers_read: set[int] = set()  # places of inputs whose values were asked for
+        self.positions: set[int] = set()  # places of inputs that are indices
         self._reach = reach
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._names: dict[tuple[Any, ...], str] = {}
