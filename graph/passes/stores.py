@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir import Graph, Node, Value
 from ..rewriter import Rewriter, part_of
-from ..strides import reshaped_strides, restrided
+from ..strides import reshaped_strides, restrided, same_layout
 
 Allowed = Callable[[Value, Node, Node], bool]  # what is written, by whom, and the copy
 
@@ -73,9 +73,10 @@ class _Stores:
         places = self.writers.get(root.id, [])
         if root.storage != "workspace" or not places or root.dtype != out.dtype:
             return
-        if self.readers.get(root.id) != (self.kept[self.place_of[copy.name]],):
-            return
         writers = [self.kept[at] for at in places]
+        others = [one for one in self.readers.get(root.id, ()) if one.name != copy.name]
+        if others and not self.reads_follow(root, source, out, writers):
+            return
         early = self.graph.root(out.id).storage == "output" and min(places) <= self.forced
         if early or not all(self.allowed(out, writer, copy) for writer in writers):
             return
@@ -88,7 +89,29 @@ class _Stores:
         self.writers[self.graph.root(out.id).id].remove(self.place_of[copy.name])
         self.writers[self.graph.root(out.id).id] += places
         del self.kept[self.place_of[copy.name]]
+        for reader in others:
+            at = self.place_of[reader.name]
+            self.kept[at] = self.reading(self.kept[at], root, out)
         self.dropped.append((copy, writers[0]))
+
+    def reads_follow(self, root: Value, source: Value, out: Value, writers: Sequence[Node]) -> bool:
+        """Whether nodes may read a result from where it is copied to: of a node that writes over the bytes
+        there, which would be copied twice else."""
+        if out.alias_of is None or out.is_view or len(writers) > 1:
+            return False
+        if source.offset or not same_layout(source, root):
+            return False
+        (writer,) = writers
+        roots = {self.graph.root(writer.inputs[place]).id for place in writer.attr("in_place", ())}
+        return out.alias_of in roots and same_layout(root, out)
+
+    def reading(self, node: Node, root: Value, out: Value) -> Node:
+        """A node that reads an output instead of a value of the same layout."""
+        found = []
+        for id in node.inputs:
+            own = self.draft.root(id).id == root.id
+            found.append(self.draft.load_of(out, id) if own else id)
+        return replace(node, inputs=tuple(found))
 
     def targets(
         self, root: Value, source: Value, out: Value, writers: Sequence[Node]
