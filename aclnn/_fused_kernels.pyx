@@ -459,6 +459,9 @@ cdef inline loop_args args_of(const step_t *step, const frame_t *frame, ptrdiff_
     args.a = args.b = frame.given
     if step.operand >= 0:
         args.b = operand_of(step, frame, i)
+    args.c = args.b
+    if step.other >= 0:
+        args.c = other_of(step, frame, i)
     hints.zeros, hints.outside = ZEROS_UNKNOWN, 0
     args.out, args.n, args.hints, args.hard = frame.made, STEP_ELEMENTS, hints, hard
     args.params = <const params_t *>numbers_of(step, frame)
@@ -1027,7 +1030,7 @@ cdef str described(tuple step):
     if step[0] == "call":
         return f"call {step[1].name} {' '.join(map(str, step[3]))}"
     if step[0] == "path":
-        return f"path {step[1].name} {step[2]} {step[3]}"
+        return f"path {step[1].name} {step[2]} {step[3]} {step[4]}"
     if step[0] == "pair":
         return f"pair {step[1]} {step[3]} {step[4]}"
     return " ".join(map(str, step))
@@ -1070,11 +1073,12 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
         c.other, c.other_size = max(other, 0), sizes.get(other, 0)
         places = [place, other]
     elif action == "path":
-        _, ref, c.params, place, dtype = step
+        _, ref, c.params, place, other, dtype = step
         c.run = path_f32 if dtype == "float32" else path_f16 if dtype == "float16" else path_bf16
         c.kernel, c.path = <const void *><size_t>ref.state, <simd_loop><size_t>ref.path
         c.operand, c.size = place, sizes.get(place, 0)
-        places = [place]
+        c.other, c.other_size = other, sizes.get(other, 0)
+        places = [place, other]
     elif action == "pair":
         _, formula, _, c.params, place = step
         c.run, c.instead = _pair_functions[<int>PAIRS[formula]], by_own_kernel
@@ -1134,7 +1138,7 @@ cdef int set_numbers(FusedKernel kernel, tuple numbers) except -1:
 
 
 # Where steps say what they read besides the registers.
-READS_FROM = {"formula": slice(5, 7), "pair": slice(4, 5), "path": slice(3, 4)}
+READS_FROM = {"formula": slice(5, 7), "pair": slice(4, 5), "path": slice(3, 5)}
 
 
 def limits():
@@ -1161,7 +1165,7 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
         ``("load", dtype, place, quiet)``, ``("store", dtype, place, False)``,
         ``("prefetch", dtype, place, False)``, ``("formula", name, dtype, raw, params, place,
         other)``, ``("pair", name, kernel, params, place)`` of a formula in pairs of vectors,
-        ``("path", kernel, params, place, dtype)`` of a kernel's fast path, or
+        ``("path", kernel, params, place, other, dtype)`` of a kernel's fast path, or
         ``("call", kernel, params, places)`` of a kernel on a block.  Places are those
         of operands, of slots, or of slots of blocks (`limits` says where they begin); params:
         bytes to the node's numbers; raw: whether nothing tells NaNs of the result apart; quiet:

@@ -452,7 +452,7 @@ class _Writer:
         if dtype == "path":
             own = _of_floats(part.kernel)
             params = self._take_numbers(part._replace(kernel=own), "")
-            self.steps.append(("path", own, params, others[0], result))
+            self.steps.append(("path", own, params, others[0], others[1], result))
         elif dtype == "pair":
             params = self._take_numbers(part, "")
             self.steps.append(("pair", formula, part.kernel, params, others[0]))
