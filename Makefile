@@ -29,7 +29,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench accuracy lint pictures docs linkcheck reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make            the package, built into .venv, with the packages for development"
@@ -40,6 +40,7 @@ help:
 	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint, mypy, and what type checkers make of calls"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
+	@echo "make exhaustive functions of one argument on all float32 numbers, each instruction set; FORMULAS='exp gelu' for these only"
 	@echo "make accuracy   the tables of accuracy and the page of activations, with its picture; OPERATORS='elu gelu' for theirs only"
 	@echo "make pictures   the pictures of the documentation, made anew"
 	@echo "make docs       the documentation as a site in build/docs; warnings and broken links are errors"
@@ -102,6 +103,9 @@ fuzz: sanitized-build
 
 bench: $(STAMP)
 	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg
+
+exhaustive: $(STAMP)
+	$(BIN)/python tools/exhaustive.py $(FORMULAS) --write
 
 accuracy: $(STAMP)
 	$(BIN)/python tools/accuracy.py $(OPERATORS) --write

@@ -206,6 +206,7 @@ FORM_PARAMETERS = (
 VECTOR_PARAMETERS = "const params_t *params, vecf a, vecf b, track_t *track"
 LOOPS = ("f32", "f16", "bf16", "to_f16", "to_bf16")
 SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+DTYPES = {"f16": "float16", "to_f16": "float16", "bf16": "bfloat16", "to_bf16": "bfloat16"}
 
 
 def as_pairs(record: Any, x: str, y: str) -> str:
@@ -305,7 +306,7 @@ def direct_paths(record: Any) -> Iterator[str]:
         if type == "bf16" or form.decay:
             vec, domain = f"{name}_vec_tracked", "half_domain"
         kind = type.upper()
-        run = f"return run({vec}, {kind}, {kind}, {domain}({form.rel_error}), &local)"
+        run = f"return run({vec}, {kind}, {kind}, {domain}({form.bound(DTYPES[type])}), &local)"
         yield path_loop(f"{name}_form_{type}", with_own_numbers(record, [run]))
 
 
@@ -379,7 +380,7 @@ def vector_paths(record: Any) -> Iterator[str]:
             yield from direct_paths(record)
         chunked = [] if form.direct or exact else ["f16", "bf16"]
         for type in (*chunked, "to_f16", "to_bf16"):
-            call = f"{type}_by_form({name}_in_{half_in}, {form.rel_error}, args)"
+            call = f"{type}_by_form({name}_in_{half_in}, {form.bound(DTYPES[type])}, args)"
             yield path_loop(f"{name}_form_{type}", [f"return {call}"])
         loops |= {type: f"{name}_form_{type}" for type in LOOPS if loops[type] == "NULL"}
     scaled = form and form.direct_f32 and not form.has_zeros

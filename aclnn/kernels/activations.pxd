@@ -24,12 +24,14 @@ from aclnn.kernels.numbers cimport (
     constant,
     decay,
     decay_long,
+    decay_of_product,
     div,
     erf_of,
     exp2_of,
     exp_less_one,
     exp_minus,
     exp_minus_long,
+    exp_minus_product,
     least,
     less_product,
     log_of,
@@ -85,6 +87,14 @@ cdef inline num times_sigmoid(num a, num t) noexcept nogil:
         return div(a, add(constant(t, 1), exp_minus(t)))
 
 
+cdef inline num times_sigmoid_of(num a, double rate, num x) noexcept nogil:
+    """The same with t = rate x, of an operand."""
+    if num is vecf:
+        return div(a, add(constant(x, 1), exp_minus_product(rate, x)))
+    else:
+        return times_sigmoid(a, times(rate, x))
+
+
 cdef inline num times_small_sigmoid(num a, num t) noexcept nogil:
     """The same where the result may be large although e^t is less than a normal number."""
     return unless_below(t, -75, times_sigmoid(a, t))
@@ -132,7 +142,7 @@ cdef inline vector_num silu_backward(vector_num g, vector_num x, const double *p
 
 cdef inline num swish(num x, const double *p) noexcept nogil:
     """x s(beta x); p: beta."""
-    return times_sigmoid(x, times(p[0], x))
+    return times_sigmoid_of(x, p[0], x)
 
 
 cdef inline num swish_backward(num g, num x, const double *p) noexcept nogil:
@@ -140,7 +150,7 @@ cdef inline num swish_backward(num g, num x, const double *p) noexcept nogil:
 
 
 cdef inline num fast_gelu(num x, const double *p) noexcept nogil:
-    return times_sigmoid(x, times(FAST_GELU_RATE, x))
+    return times_sigmoid_of(x, FAST_GELU_RATE, x)
 
 
 cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil:
@@ -196,13 +206,14 @@ cdef inline num softplus(num x, const double *p) noexcept nogil:
     """ln(1 + e^(beta x)) / beta; x where beta x > threshold. p: beta, threshold."""
     cdef num t = times(p[0], x)
     cdef num positive = where_negative(t, constant(t, 0), t)
-    cdef num r = times(1 / p[0], add(positive, log_one_more(decay(t))))
+    cdef num r = times(1 / p[0], add(positive, log_one_more(decay_of_product(p[0], x))))
     return where_product_above(p[0], x, p[1], x, r)
 
 
 cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
-    return where_product_above(p[0], x, p[1], g, times_small_sigmoid(g, t))
+    cdef num small = unless_below(t, -75, times_sigmoid_of(g, p[0], x))
+    return where_product_above(p[0], x, p[1], g, small)
 
 
 cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:

@@ -191,7 +191,7 @@ RECORDS: tuple[Record, ...] = (
         "alpha",
         cost=0.7,
         computed_in="double",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=3.9e-07),
         onnx=(
             OnnxBody("Celu(x, alpha=alpha)", when="alpha > 0"),
             OnnxBody("Where(x > 0, x, alpha * (Exp(Min(x, 0) / alpha) - 1))"),
@@ -331,7 +331,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=4.3e-07),
         onnx="Tanh(x)",
     ),
     point(
@@ -340,7 +340,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(direct_f32=True),
+        vectors=VectorForm(rel_error=6e-07, rel_error_f16=4.2e-07, direct_f32=True),
         onnx="Sigmoid(x)",
     ),
     point(
@@ -349,7 +349,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64 complex",
-        vectors=VectorForm(rel_error=2.38e-07, has_zeros=True, direct=True, direct_f32=True),
+        vectors=VectorForm(has_zeros=True, direct=True, direct_f32=True),
         onnx="g * y * (1 - y)",
     ),
     point(
@@ -358,7 +358,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(rel_error=2.38e-07, has_zeros=True, direct=True, direct_f32=True),
+        vectors=VectorForm(has_zeros=True, direct=True, direct_f32=True),
         onnx="g * (1 - y * y)",
     ),
     point(
@@ -367,7 +367,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.7,
         computed_in="double",
         forms="f64",
-        vectors=VectorForm(direct_f32=True),
+        vectors=VectorForm(rel_error=6.2e-07, rel_error_f16=4.3e-07, direct_f32=True),
         onnx="x * Sigmoid(x)",
     ),
     point(
@@ -377,7 +377,11 @@ RECORDS: tuple[Record, ...] = (
         computed_in="double",
         forms="f64",
         vectors=VectorForm(
-            rel_error=7e-07, root="-1.278464542761074", decay="1", half_in_pairs=False, direct=True
+            rel_error=7.6e-07,
+            root="-1.278464542761074",
+            decay="1",
+            half_in_pairs=False,
+            direct=True,
         ),
         onnx="s = Sigmoid(x); g * s * (1 + x * (1 - s))",
     ),
@@ -387,7 +391,7 @@ RECORDS: tuple[Record, ...] = (
         "beta",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=6.2e-07, rel_error_f16=4.3e-07),
         onnx="x * Sigmoid(beta * x)",
     ),
     point(
@@ -404,7 +408,7 @@ RECORDS: tuple[Record, ...] = (
         "x",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=6.2e-07, rel_error_f16=4.3e-07),
         onnx="x * Sigmoid(1.702 * x)",
     ),
     point(
@@ -421,7 +425,7 @@ RECORDS: tuple[Record, ...] = (
         "beta threshold",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=8.2e-07, rel_error_f16=6.7e-07),
         onnx=(
             OnnxBody("Softplus(x)", when='beta == 1 and threshold >= 20 and dtype == "float32"'),
             OnnxBody("Where(beta * x > threshold, x, Softplus(beta * x) / beta)"),
@@ -433,7 +437,7 @@ RECORDS: tuple[Record, ...] = (
         "beta threshold",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(direct=True, direct_f32=True),
+        vectors=VectorForm(rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True),
         onnx="Where(beta * x > threshold, g, g * Sigmoid(beta * x))",
     ),
     point(
@@ -441,7 +445,7 @@ RECORDS: tuple[Record, ...] = (
         "x",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(),
+        vectors=VectorForm(rel_error=7.3e-07, rel_error_f16=5.8e-07),
         onnx="Min(x, 0) + Log(Sigmoid(Abs(x)))",
     ),
     point(
@@ -449,7 +453,7 @@ RECORDS: tuple[Record, ...] = (
         "g x",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(direct=True, direct_f32=True),
+        vectors=VectorForm(rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True),
         onnx="g * Sigmoid(-x)",
     ),
     point(
@@ -457,7 +461,7 @@ RECORDS: tuple[Record, ...] = (
         "x",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(rel_error=9e-07),
+        vectors=VectorForm(rel_error=7.6e-07),
         onnx="Mish(x)",
     ),
     point(
@@ -468,13 +472,22 @@ RECORDS: tuple[Record, ...] = (
         vectors=VectorForm(root=_MISH_SLOPE_ROOT, decay="1"),
         onnx="t = Tanh(Softplus(x)); g * (t + x * Sigmoid(x) * (1 - t * t))",
     ),
-    point("selu", "x", cost=0.7, computed_in="num", vectors=VectorForm(), onnx="Selu(x)"),
+    point(
+        "selu",
+        "x",
+        cost=0.7,
+        computed_in="num",
+        vectors=VectorForm(
+            rel_error=2.8e-07,
+        ),
+        onnx="Selu(x)",
+    ),
     point(
         "selu_backward",
         "g y",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(rel_error=3e-07, has_zeros=True, direct=True, direct_f32=True),
+        vectors=VectorForm(has_zeros=True, direct=True, direct_f32=True),
         onnx="Where(y > 0, 1.0507009873554805 * g, g * (y + 1.7580993408473766))",
     ),
     point(
@@ -491,7 +504,7 @@ RECORDS: tuple[Record, ...] = (
         "x",
         cost=0.3,
         computed_in="num",
-        vectors=VectorForm(rel_error=3e-07, has_zeros=True, direct=True, direct_f32=True),
+        vectors=VectorForm(has_zeros=True, direct=True, direct_f32=True),
         onnx="HardSwish(x)",
     ),
     point(
@@ -499,7 +512,7 @@ RECORDS: tuple[Record, ...] = (
         "g x",
         cost=0.3,
         computed_in="num",
-        vectors=VectorForm(rel_error=3e-07, has_zeros=True, direct=True, direct_f32=True),
+        vectors=VectorForm(has_zeros=True, direct=True, direct_f32=True),
         onnx="Where((x > 3) | (x != x), g, Where(x < -3, 0, g * (2 * x + 3) / 6))",
     ),
     point(
@@ -507,7 +520,7 @@ RECORDS: tuple[Record, ...] = (
         "g x",
         cost=0.3,
         computed_in="num",
-        vectors=VectorForm(rel_error=3e-07, has_zeros=True, direct=True),
+        vectors=VectorForm(has_zeros=True, direct=True),
         onnx="Where((x >= 3) | (x != x), g, Where(x <= -3, 0, g * (2 * x + 3) / 6))",
     ),
 )

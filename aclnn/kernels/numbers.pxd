@@ -36,6 +36,8 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_least(vecf) noexcept
     vecf vf_decay(vecf) noexcept
     vecf vf_exp_minus(vecf) noexcept
+    vecf vf_exp_minus_product(vecf, vecf, vecf) noexcept
+    vecf vf_decay_of_product(vecf, vecf, vecf) noexcept
     vecf vf_expm1(vecf) noexcept
     vecf vf_log(vecf) noexcept
     vecf vf_rsqrt(vecf) noexcept
@@ -300,6 +302,19 @@ cdef inline vector_num exp_minus(vector_num x) noexcept nogil:
         return vf_exp_minus(x)
     else:
         return pair_exp_minus(x)
+
+
+cdef inline vecf exp_minus_product(double c, vecf x) noexcept nogil:
+    """e^-(c x) of an operand: of the product nothing is lost."""
+    return vf_exp_minus_product(vf_set(<float>c), vf_set(<float>(c - <float>c)), x)
+
+
+cdef inline num decay_of_product(double c, num x) noexcept nogil:
+    """e^-|c x| of an operand."""
+    if num is vecf:
+        return vf_decay_of_product(vf_set(<float>c), vf_set(<float>(c - <float>c)), x)
+    else:
+        return decay(times(c, x))
 
 
 cdef inline vector_num exp_minus_long(vector_num x) noexcept nogil:

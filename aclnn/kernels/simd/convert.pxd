@@ -59,22 +59,33 @@ cdef inline vecf load_as_f32(elem_type type, const char *p) noexcept nogil:
 # --- Rounding with a test -------------------------------------------------------------------------
 # `rel_error`: the bound of the relative error; 0: the result is exact or was rounded to odd.
 
+cdef inline uint32_t reach_of(float rel_error) noexcept nogil:
+    """Units of float32, from the midpoint of two neighbours, within which results are hard to
+    round: a unit is at least 2^-24 of the result.  Elsewhere they do not matter."""
+    return 4 if rel_error <= 2.384e-7 else 8 if rel_error <= 4.768e-7 else 16
+
+
 cdef inline veci round_bf16(vecf x, float rel_error, uint16_t *hard) noexcept nogil:
     """The upper halves become the results."""
     cdef uint32_t reach
     cdef veci above
     if rel_error == 0:
         return vi_round_to_upper(vf_bits(x))
-    # Within so many units of the midpoint of two neighbours; elsewhere they do not matter.
-    reach = 4 if rel_error < 2.4e-7 else 8 if rel_error < 4e-7 else 16
+    reach = reach_of(rel_error)
     above = vi_add(vf_bits(x), vi_set(0x8000 + reach))
     hard[0] = <uint16_t>vi_misses(above, vi_set(0x10000 - 2 * reach))
     return above
 
 
+cdef inline float outward(float rel_error) noexcept nogil:
+    """The bound, and what rounding takes from 1 and the bound and from products with that."""
+    return rel_error + <float>1.1920929e-07
+
+
 cdef inline uint16_t test_rounding(vech low, vecf x, float rel_error) noexcept nogil:
     """The lanes where `low`, of x less the bound, is not what x plus the bound rounds to."""
-    return <uint16_t>vh_differ(low, vf_to_f16_by_memory(vf_mul(x, vf_set(1 + rel_error))))
+    cdef vecf most = vf_mul(x, vf_set(1 + outward(rel_error)))
+    return <uint16_t>vh_differ(low, vf_to_f16_by_memory(most))
 
 
 cdef inline vech round_half(elem_type type, vecf x, float rel_error,
@@ -84,7 +95,7 @@ cdef inline vech round_half(elem_type type, vecf x, float rel_error,
         return vi_upper_halves(round_bf16(x, rel_error, hard))
     if rel_error == 0:
         return vf_to_f16(x)
-    low = vf_to_f16(vf_mul(x, vf_set(1 - rel_error)))
+    low = vf_to_f16(vf_mul(x, vf_set(1 - outward(rel_error))))
     hard[0] = test_rounding(low, x, rel_error)
     return low
 
@@ -92,7 +103,7 @@ cdef inline vech round_half(elem_type type, vecf x, float rel_error,
 cdef inline void store_rounded_f16(char *target, vecf x, float rel_error,
                                    uint16_t *hard) noexcept nogil:
     """The same, where results are stored right away."""
-    vf_store_f16(target, vf_mul(x, vf_set(1 - rel_error)))
+    vf_store_f16(target, vf_mul(x, vf_set(1 - outward(rel_error))))
     hard[0] = test_rounding(vh_load(target), x, rel_error)
 
 

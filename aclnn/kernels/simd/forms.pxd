@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 
 from aclnn.kernels.simd.convert cimport (
     load_as_f32,
+    reach_of,
     round_half,
     size_of,
     store_line,
@@ -149,7 +150,7 @@ cdef inline vech round_form(elem_type out, vecf x, float rel_error, uint16_t *ha
     """As `round_half` does.  Where all float16 results are normal, by their distance from the
     middle of two neighbours, in bits, which takes fewer operations than rounding both ends of
     an interval."""
-    cdef uint32_t reach = 8 if rel_error <= 6e-7 else 16  # in units of float32
+    cdef uint32_t reach = reach_of(rel_error)
     if out == F16 and not vf_any_below(x, 6.103515625e-05):
         hard[0] = <uint16_t>vi_misses(vi_add(vf_bits(x), vi_set(0x1000 + reach)),
                                       vi_set(0x2000 - 2 * reach))

@@ -209,6 +209,25 @@ INLINED vecf vf_exp_minus(vecf x) {
     power = decayed(x, power);
     return grown(x, vf_fma(power, rest, power));
 }
+/* e^-(c x), to as much: what rounding takes of a product would show, the more the larger that is. */
+INLINED vecf exp_minus_of_parts(vecf t, vecf low) {
+    vecf y = growing(t);
+    whole_t n = exp_whole(y, -1.0f, EXP_NEAR_STEPS);
+    vecf r = vf_add(vf_fma(n.octaves, vf_set(LN2_NEAR), y), low);
+    vecf rest = exp_near_rest(r, -1.0f);
+    vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
+    power = decayed(t, power);
+    return grown(t, vf_fma(power, rest, power));
+}
+INLINED vecf vf_exp_minus_product(vecf c, vecf c_low, vecf x) {
+    vecf t = vf_mul(c, x);
+    return exp_minus_of_parts(t, vf_fma(c_low, x, vf_fms(c, x, t)));
+}
+INLINED vecf vf_decay_of_product(vecf c, vecf c_low, vecf x) {
+    vecf t = vf_mul(c, x), low = vf_fma(c_low, x, vf_fms(c, x, t));
+    mask_t minus = vf_is_negative(t);
+    return exp_minus_of_parts(vf_abs(t), vf_negate_where(minus, low));
+}
 /* Error 2^-28.5. */
 INLINED pair_t pair_exp_minus(pair_t x) {
     vecf y = growing(x.high);
@@ -416,6 +435,8 @@ vecf vf_quotient(vecf, vecf);
 vecf vf_least(vecf);
 vecf vf_decay(vecf);
 vecf vf_exp_minus(vecf);
+vecf vf_exp_minus_product(vecf, vecf, vecf);
+vecf vf_decay_of_product(vecf, vecf, vecf);
 vecf vf_expm1(vecf);
 vecf vf_log(vecf);
 vecf vf_rsqrt(vecf);
