@@ -54,6 +54,8 @@ typedef struct {
 typedef struct {
     float *queries, *keys, *values, *scores, *out, *total, *most, *most_of_all, *sums, *sums_of_all, *buffer;
     row_t *rows;
+    const float *plain; /* keys of the tile that are read as they are, or NULL */
+    ptrdiff_t plain_row;
     ptrdiff_t width; /* of a row of values, in whole vectors */
 } scratch_t;
 
@@ -225,6 +227,10 @@ typedef struct {
 } values_t;
 
 /* Values where they are, if they are rows of whole vectors of floats at one distance; else a copy. */
+static values_t plain_values(const attention_t *a, int64_t key) {
+    return (values_t) { (const float *)(const void *)(a->value.data + key * a->value.row), a->value.row, -1 };
+}
+
 static values_t values_of(const attention_t *a, const row_t *rows, ptrdiff_t n, const scratch_t *s) {
     if (a->type == IS_F32 && a->values == s->width && (rows[0].step == 4 || a->values == 1)) {
         ptrdiff_t distance = distance_of(rows, n);
@@ -287,9 +293,13 @@ static void attend_panel(
     const products_t *products = products_of(rows);
     ptrdiff_t cols = (end + PARTS - 1) / PARTS * PARTS;
     float scale = a->shift_first && a->shift.data != NULL ? 1.0f : a->scale;
-    for (ptrdiff_t j = 0; j < cols; j += products->cols * LANES)
-        products->scores(
-            s->queries + place * depth, s->keys + j * depth, depth, scale, s->scores + j);
+#ifdef HAS_COLUMNS
+    if (s->plain != NULL)
+        scores_of_row(s->queries + place * depth, s->plain, s->plain_row, cols, depth, scale, s->scores);
+    else
+#endif
+        for (ptrdiff_t j = 0; j < cols; j += products->cols * LANES)
+            products->scores(s->queries + place * depth, s->keys + j * depth, depth, scale, s->scores + j);
     hiding |= end < cols;
     for (ptrdiff_t m = 0; m < rows; m++) {
         if (hiding) hide(a, row + m, seen[m], key, cols, s->scores + m * KEYS);
@@ -324,6 +334,15 @@ static void pack_queries(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, 
         for (ptrdiff_t d = 0; d < depth; d++)
             to[d * ROWS] = line[d];
     }
+}
+
+/* Whether keys or values are rows of floats in one piece, at a distance of whole floats. */
+static int are_plain(const attention_t *a, const cache_t *cache) {
+#ifdef HAS_COLUMNS
+    return a->type == IS_F32 && a->block_size == 0 && cache->step == 4 && cache->row % 4 == 0;
+#else
+    return 0;
+#endif
 }
 
 static float decayed(float x) {
@@ -413,14 +432,22 @@ static int attend(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int seg
     int64_t key = seen.end > 0 ? seen.begin / KEYS * KEYS : 0;
     while (key < seen.end) {
         ptrdiff_t n = seen.end - key < KEYS ? (ptrdiff_t)(seen.end - key) : KEYS;
-        if (!rows_of(a, &a->key, key, n, s.rows, bad)) return BAD_BLOCK;
-        pack_keys(s.rows, n, a->type, 0, a->depth, depth, s.keys, s.buffer);
+        s.plain = NULL;
+        s.plain_row = 0;
+        if (rows == 1 && n % PARTS == 0 && are_plain(a, &a->key) && a->rope == 0) {
+            s.plain = (const float *)(const void *)(a->key.data + key * a->key.row);
+            s.plain_row = a->key.row / (ptrdiff_t)sizeof(float);
+        } else {
+            if (!rows_of(a, &a->key, key, n, s.rows, bad)) return BAD_BLOCK;
+            pack_keys(s.rows, n, a->type, 0, a->depth, depth, s.keys, s.buffer);
+        }
         if (a->rope) {
             if (!rows_of(a, &a->key_rope, key, n, s.rows, bad)) return BAD_BLOCK;
             pack_keys(s.rows, n, a->type, a->depth, a->rope, depth, s.keys, s.buffer);
         }
-        if (!rows_of(a, &a->value, key, n, s.rows, bad)) return BAD_BLOCK;
-        values_t v = values_of(a, s.rows, n, &s);
+        int plain = a->values == s.width && are_plain(a, &a->value);
+        if (!plain && !rows_of(a, &a->value, key, n, s.rows, bad)) return BAD_BLOCK;
+        values_t v = plain ? plain_values(a, key) : values_of(a, s.rows, n, &s);
         for (ptrdiff_t place = 0; place < rows; place += ROWS)
             attend_panel(a, &s, first + place, place, rows - place < ROWS ? rows - place : ROWS, key, n, &v);
         key += KEYS;

@@ -73,37 +73,46 @@ static inline void narrow(const float *from, char *to, ptrdiff_t step, int type,
 
 /* --- Packing ------------------------------------------------------------------------------------- */
 
+#if defined(__AVX2__)
+#define HAS_COLUMNS
+/* Four columns of LANES rows of floats. */
+INLINED void four_columns(const float *x, ptrdiff_t row, vecf *columns) {
+#if LANES == 16
+#define ROWS_FROM(k) _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512( \
+        _mm_loadu_ps(x + (k) * row)), _mm_loadu_ps(x + ((k) + 4) * row), 1), \
+        _mm_loadu_ps(x + ((k) + 8) * row), 2), _mm_loadu_ps(x + ((k) + 12) * row), 3)
+    __m512 a = ROWS_FROM(0), b = ROWS_FROM(1), c = ROWS_FROM(2), e = ROWS_FROM(3);
+    __m512d p = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), q = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+    __m512d r = _mm512_castps_pd(_mm512_unpacklo_ps(c, e)), s = _mm512_castps_pd(_mm512_unpackhi_ps(c, e));
+    columns[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(p, r));
+    columns[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p, r));
+    columns[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(q, s));
+    columns[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(q, s));
+#else
+#define ROWS_FROM(k) _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(x + (k) * row)), \
+        _mm_loadu_ps(x + ((k) + 4) * row), 1)
+    __m256 a = ROWS_FROM(0), b = ROWS_FROM(1), c = ROWS_FROM(2), e = ROWS_FROM(3);
+    __m256d p = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)), q = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+    __m256d r = _mm256_castps_pd(_mm256_unpacklo_ps(c, e)), s = _mm256_castps_pd(_mm256_unpackhi_ps(c, e));
+    columns[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(p, r));
+    columns[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(p, r));
+    columns[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(q, s));
+    columns[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(q, s));
+#endif
+#undef ROWS_FROM
+}
+#endif
+
 /* LANES rows of floats become `depth` vectors, `to_step` floats apart. */
 static inline void transpose_rows(
     const float *from, ptrdiff_t row, ptrdiff_t depth, float *to, ptrdiff_t to_step) {
     ptrdiff_t d = 0;
-#if defined(__AVX2__)
+#ifdef HAS_COLUMNS
     for (; d + 4 <= depth; d += 4) {
-        const float *x = from + d;
-#if LANES == 16
-#define FOUR_ROWS(k) _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512( \
-        _mm_loadu_ps(x + (k) * row)), _mm_loadu_ps(x + ((k) + 4) * row), 1), \
-        _mm_loadu_ps(x + ((k) + 8) * row), 2), _mm_loadu_ps(x + ((k) + 12) * row), 3)
-        __m512 a = FOUR_ROWS(0), b = FOUR_ROWS(1), c = FOUR_ROWS(2), e = FOUR_ROWS(3);
-        __m512d p = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), q = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
-        __m512d r = _mm512_castps_pd(_mm512_unpacklo_ps(c, e)), s = _mm512_castps_pd(_mm512_unpackhi_ps(c, e));
-        vf_store(to + d * to_step, _mm512_castpd_ps(_mm512_unpacklo_pd(p, r)));
-        vf_store(to + (d + 1) * to_step, _mm512_castpd_ps(_mm512_unpackhi_pd(p, r)));
-        vf_store(to + (d + 2) * to_step, _mm512_castpd_ps(_mm512_unpacklo_pd(q, s)));
-        vf_store(to + (d + 3) * to_step, _mm512_castpd_ps(_mm512_unpackhi_pd(q, s)));
-#undef FOUR_ROWS
-#else
-#define TWO_ROWS(k) _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(x + (k) * row)), \
-        _mm_loadu_ps(x + ((k) + 4) * row), 1)
-        __m256 a = TWO_ROWS(0), b = TWO_ROWS(1), c = TWO_ROWS(2), e = TWO_ROWS(3);
-        __m256d p = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)), q = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
-        __m256d r = _mm256_castps_pd(_mm256_unpacklo_ps(c, e)), s = _mm256_castps_pd(_mm256_unpackhi_ps(c, e));
-        vf_store(to + d * to_step, _mm256_castpd_ps(_mm256_unpacklo_pd(p, r)));
-        vf_store(to + (d + 1) * to_step, _mm256_castpd_ps(_mm256_unpackhi_pd(p, r)));
-        vf_store(to + (d + 2) * to_step, _mm256_castpd_ps(_mm256_unpacklo_pd(q, s)));
-        vf_store(to + (d + 3) * to_step, _mm256_castpd_ps(_mm256_unpackhi_pd(q, s)));
-#undef TWO_ROWS
-#endif
+        vecf columns[4];
+        four_columns(from + d, row, columns);
+        for (int k = 0; k < 4; k++)
+            vf_store(to + (d + k) * to_step, columns[k]);
     }
 #endif
     for (; d < depth; d++)
@@ -177,6 +186,30 @@ static inline void pack_values(
                 vf_store(scores + m * KEYS + c * LANES, vf_mul(sum[m][c], vf_set(scale))); \
     }
 
+#ifdef HAS_COLUMNS
+/* Scores of one row with keys that are rows of floats, a multiple of LANES of them: each key is read once. */
+static void scores_of_row(
+    const float *q, const float *k, ptrdiff_t row, ptrdiff_t keys, ptrdiff_t depth, float scale, float *scores) {
+    for (ptrdiff_t j = 0; j < keys; j += LANES, k += LANES * row) {
+        vecf sum = vf_set(0.0f);
+        ptrdiff_t d = 0;
+        for (; d + 4 <= depth; d += 4) {
+            vecf columns[4];
+            four_columns(k + d, row, columns);
+            for (int c = 0; c < 4; c++)
+                sum = vf_fma(vf_set(q[(d + c) * ROWS]), columns[c], sum);
+        }
+        for (; d < depth; d++) {
+            float column[LANES];
+            for (int c = 0; c < LANES; c++)
+                column[c] = k[c * row + d];
+            sum = vf_fma(vf_set(q[d * ROWS]), vf_load(column), sum);
+        }
+        vf_store(scores + j, vf_mul(sum, vf_set(scale)));
+    }
+}
+#endif
+
 /* out[m][width] = factor[m] * out[m] + p v, over `keys` keys, of COLS vectors of columns. */
 #define WEIGHTED(M, COLS) \
     INLINED void weighted_##M##_##COLS( \
@@ -201,6 +234,7 @@ static inline void pack_values(
                 vf_store(out + m * width + c * LANES, sum[m][c]); \
     }
 
+/* COLS vectors of keys and of columns at a time; few columns more one by one. */
 #define PRODUCTS(M, COLS) \
     SCORES(M, COLS) \
     WEIGHTED(M, COLS) \
@@ -208,7 +242,7 @@ static inline void pack_values(
     static void weighted_##M( \
         const float *p, const float *v, ptrdiff_t row, ptrdiff_t keys, const float *factor, float *out, \
         ptrdiff_t width) { \
-        ptrdiff_t c = 0; \
+        ptrdiff_t c = MORE_##M; \
         for (; c + COLS * LANES <= width; c += COLS * LANES) \
             weighted_##M##_##COLS(p, v + c, row, keys, factor, out + c, width); \
         for (; c < width; c += LANES) \
@@ -216,6 +250,25 @@ static inline void pack_values(
     }
 
 /* Few rows need more columns to have as many sums under way. */
+#if ROWS == 14
+WEIGHTED(1, 8)
+static inline ptrdiff_t wide_columns(
+    const float *p, const float *v, ptrdiff_t row, ptrdiff_t keys, const float *factor, float *out,
+    ptrdiff_t width) {
+    ptrdiff_t c = 0;
+    for (; c + 8 * LANES <= width; c += 8 * LANES)
+        weighted_1_8(p, v + c, row, keys, factor, out + c, width);
+    return c;
+}
+#define MORE_1 wide_columns(p, v, row, keys, factor, out, width)
+#else
+#define MORE_1 0
+#endif
+#define MORE_2 0
+#define MORE_4 0
+#define MORE_6 0
+#define MORE_8 0
+#define MORE_14 0
 PRODUCTS(1, 4)
 PRODUCTS(2, 4)
 #if ROWS == 14
