@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aclnn import cli
-from aclnn.benchmark import cells, rows
+from aclnn.benchmark import attention, cells, rows
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -45,6 +45,22 @@ def test_pytorchs_calls_compute_the_same(name):
         want = rows.first_result(rows.ours(cell, made)())
         found = rows.first_result(rows.theirs(cell, made)())
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="compares with PyTorch")
+def test_cells_of_attention_compute_what_pytorch_does(tmp_path):
+    for cell in attention.select(sizes=[64], queries=[1, 16], keys=[128], dtypes=["float32"]):
+        made = attention.build(cell)
+        want = rows.first_result(attention.theirs(cell, made)())
+        found = rows.first_result(attention.ours(cell, made)())
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+    path = tmp_path / "attention.json"
+    options = ["--quick", "--rounds", "1", "--dtypes", "float16", "--json", str(path)]
+    assert cli.main(["bench", "--attention", *options]) == 0
+    found = json.loads(path.read_text())["rows"]
+    assert len(found) == 16
+    assert found[0]["operator"] == "attention, 8 heads of 64"
+    assert all("torch" in row["ratios"] for row in found)
 
 
 def test_the_command(tmp_path, capsys):

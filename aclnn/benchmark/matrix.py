@@ -23,7 +23,8 @@ import numpy as np
 import aclnn
 from aclnn import isa
 from aclnn.acl.errors import invalid
-from aclnn.benchmark import cells, limits, ours, rows
+from aclnn.benchmark import attention, cells, limits, ours, rows
+from aclnn.benchmark.attention import AttentionCell
 from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
@@ -66,6 +67,8 @@ class Settings:
         Seconds that one contender's measurement takes in a round, at least.
     axes, lengths : sequence, optional
         As for `aclnn.benchmark.rows.select`, whose cells are measured if axes are given.
+    keys : sequence of int, optional
+        As for `aclnn.benchmark.attention.select`, whose cells are measured if there are some.
     """
 
     operators: Sequence[str] = cells.OPERATORS
@@ -78,8 +81,11 @@ class Settings:
     budget: float = BUDGET
     axes: Sequence[str] | None = None
     lengths: Sequence[int] = rows.LENGTHS
+    keys: Sequence[int] | None = None
 
-    def cells(self) -> Sequence[Cell | RowCell]:
+    def cells(self) -> Sequence[Cell | RowCell | AttentionCell]:
+        if self.keys is not None:
+            return attention.select(keys=self.keys, dtypes=self.dtypes)
         if self.axes is not None:
             return rows.select(
                 self.operators, axes=self.axes, lengths=self.lengths, dtypes=self.dtypes
@@ -142,7 +148,7 @@ def measured_here(settings: Settings, threads: int) -> Report:
         label = f"{isa.name()}, {threads} thread{'s' if threads > 1 else ''}"
         found = []
         for cell in tracked(settings.cells(), label, lambda cell: cell.title):
-            if isinstance(cell, RowCell):
+            if isinstance(cell, RowCell | AttentionCell):
                 row, remarks = measure_rows(cell, peers, threads, settings)
             else:
                 row, remarks = measure_cell(cell, peers, threads, settings)
@@ -247,17 +253,18 @@ def measure_cell(
 
 
 def measure_rows(
-    cell: RowCell, peers: Iterable[Peer], threads: int, settings: Settings
+    cell: RowCell | AttentionCell, peers: Iterable[Peer], threads: int, settings: Settings
 ) -> tuple[Row, list[str]]:
-    """Measure a cell of a row-wise operator, which only PyTorch has besides."""
-    made = rows.build(cell)
-    call = rows.ours(cell, made)
+    """Measure a cell of a row-wise operator or of attention, which only PyTorch has besides."""
+    source: Any = attention if isinstance(cell, AttentionCell) else rows
+    made = source.build(cell)
+    call = source.ours(cell, made)
     timers: dict[str, Timer] = {"aclnn": looped(call)}
     notes = []
     for peer in peers:
         if peer.key != "torch":
             continue
-        theirs = rows.theirs(cell, made)
+        theirs = source.theirs(cell, made)
         if (
             _agreeing(rows.first_result(theirs()), rows.first_result(call()), CLOSE[cell.dtype])
             < AGREEING
@@ -269,15 +276,7 @@ def measure_rows(
     timers |= limits.timers(cell.nbytes, threads)
     settle = SETTLE if threads > 1 else 0.0
     samples = alternate(timers, settings.rounds, settings.budget, settle)
-    place = {
-        "operator": f"{cell.operator}, {cell.along} axis",
-        "dtype": cell.dtype,
-        "regime": f"rows of {cell.length}",
-        "layout": "",
-        "elements": rows.ELEMENTS,
-        "workspace_bytes": 0,
-    }
-    return _row(place, cell.nbytes, threads, samples, keys), notes
+    return _row(cell.place, cell.nbytes, threads, samples, keys), notes
 
 
 def _threaded(peer: Peer, threads: int, call: Call) -> Timer:

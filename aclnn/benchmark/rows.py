@@ -83,6 +83,18 @@ class RowCell:
         return {"last": -1, "first": 0, "middle": 1}[self.along]
 
     @property
+    def place(self) -> dict[str, Any]:
+        """What a row of a report says of it."""
+        return {
+            "operator": f"{self.operator}, {self.along} axis",
+            "dtype": self.dtype,
+            "regime": f"rows of {self.length}",
+            "layout": "",
+            "elements": ELEMENTS,
+            "workspace_bytes": 0,
+        }
+
+    @property
     def nbytes(self) -> int:
         """Bytes that any implementation has to read and write once."""
         return FORMS[self.operator].moved * ELEMENTS * DTYPES[self.dtype].itemsize
