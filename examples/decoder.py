@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,8 @@ def grown(caches: list[Cache], room: int) -> list[Cache]:
 
 def layer(random: np.random.Generator) -> Layer:
     def weights(*shape: int) -> np.ndarray:
-        return (random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+        found = random.standard_normal(shape) / np.sqrt(shape[0])
+        return np.asarray(found, np.float32)
 
     ones = np.ones(WIDTH, np.float32)
     return Layer(
@@ -72,19 +74,28 @@ def angles(length: int) -> np.ndarray:
     rates = 10000.0 ** (-np.arange(0, SIZE, 2) / SIZE)
     turns = np.outer(np.arange(length), rates)
     both = np.stack([np.cos(turns), np.sin(turns)], 1)
-    return np.concatenate([both, both], -1).astype(np.float32)
+    return np.asarray(np.concatenate([both, both], -1), np.float32)
 
 
-def rotated(x: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def rotated(x: np.ndarray, turn: np.ndarray) -> Any:
     half = SIZE // 2
     return x * turn[0] + np.concatenate([-x[:, half:], x[:, :half]], -1) * turn[1]
 
 
-def decoded(word, position, table, head, turns, layers, caches):
+def decoded(
+    word: np.integer[Any],
+    position: np.integer[Any],
+    table: np.ndarray,
+    head: np.ndarray,
+    turns: np.ndarray,
+    layers: list[Layer],
+    caches: list[Cache],
+) -> Any:
     """The scores of the next word; keys and values of this one go into the caches."""
     x = table[word]
     turn = turns[position]
-    hidden = np.arange(caches[0].keys.shape[1]) > position
+    room: int = caches[0].keys.shape[1]
+    hidden: Any = np.arange(room) > position
     for own, cache in zip(layers, caches, strict=True):
         found = (aclnn.rms_norm(x, WIDTH, own.before) @ own.qkv).reshape(3 * HEADS, SIZE)
         q, k, v = np.split(found, 3)
@@ -110,9 +121,11 @@ def main() -> None:
     for room in BUCKETS:  # before the first token, and for what comes later while tokens run
         step.warm_up(start, start, *weights, empty(room), background=room > BUCKETS[0])
     caches = empty(BUCKETS[0])
-    word, words, times = np.int64(1), [], []
+    word: np.integer[Any] = np.int64(1)
+    words: list[int] = []
+    times: list[float] = []
     for position in range(TOKENS):
-        room = caches[0].keys.shape[1]
+        room = int(caches[0].keys.shape[1])
         if position == room:
             caches = grown(caches, min(size for size in BUCKETS if size > room))
         begin = time.perf_counter()

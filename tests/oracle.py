@@ -96,6 +96,36 @@ JUDGES: dict[str, Judge] = {}
 
 # Operators that are judged by tests of their own.
 ELSEWHERE = {
+    "test_operators_attention.py": (
+        "scaled_dot_product_attention",
+        "scaled_dot_product_attention_forward",
+        "scaled_dot_product_attention_backward",
+    ),
+    "test_operators_fused_attention.py": (
+        *(f"fused_infer_attention_score{version}" for version in ("", "_v2", "_v5")),
+        *("prompt_flash_attention", "incre_flash_attention"),
+        *("fusion_attention", "fusion_attention_grad"),
+    ),
+    "test_operators_caches.py": (
+        *("scatter_pa_kv_cache", "gather_pa_kv_cache", "interleave_rope", "kv_rmsnorm_rope_cache"),
+    ),
+    "test_operators_experts.py": (
+        *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
+        *("moe_init_routing", "moe_token_permute", "moe_token_unpermute", "moe_finalize_routing"),
+    ),
+    "test_operators_quantized.py": (
+        *(
+            "grouped_matmul",
+            "dynamic_quant",
+            "dynamic_quant_asymmetric",
+            "ascend_quant",
+            "quantize",
+        ),
+        *("trans_quant_param", "quant_matmul", "quant_matmul_v5", "weight_quant_batchmatmul"),
+        *("add_rms_norm_quant", "add_rms_norm_quant_v2", "add_rms_norm_dynamic_quant"),
+        *("add_rms_norm_dynamic_quant_v1", "dequant_swiglu_quant"),
+    ),
+    "test_sorting.py": ("sort", "argsort", "topk", "top_k_top_p", "scaled_masked_softmax"),
     "test_operators_glue.py": (
         *("add", "adds", "sub", "subs", "mul", "muls", "div", "divs", "neg", "exp", "sqrt", "relu"),
         *("maximum", "minimum", "where"),

@@ -267,7 +267,7 @@ def test_materialize_is_true_or_false(junk):
         aclnn.executor("gelu", X, materialize=junk)
 
 
-@pytest.mark.parametrize("name", ["kernels", "templates", "schemas", "foo.bar", ""])
+@pytest.mark.parametrize("name", ["products", "templates", "schemas", "foo.bar", ""])
 def test_names_that_are_no_module(name):
     assert not hasattr(aclnn, name)
 

@@ -5,6 +5,7 @@ neighbour that is, mpmath decides with many digits.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -43,7 +44,9 @@ def test_every_operator_is_judged():
     assert sorted(judged) == sorted(REGISTRY), "each has one judge, in tests/oracle.py or elsewhere"
     for file, names in oracle.ELSEWHERE.items():
         text = pathlib.Path(__file__).with_name(file).read_text(encoding="utf-8")
-        assert all(name.removesuffix("_scalar").rstrip("s_") in text for name in names)
+        stems = [re.sub(r"_v\d$", "", name.removesuffix("_scalar")).rstrip("s_") for name in names]
+        words = text.lower().replace("_", "")  # perhaps as CANN spells it
+        assert all(stem.replace("_", "") in words for stem in stems)
 
 
 @pytest.mark.parametrize(

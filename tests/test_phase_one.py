@@ -69,7 +69,7 @@ COUNT_FIRST += tuple(ATTENTION)
 WITH_SCRATCH = {
     *("sort", "topk", "top_k_top_p", "gate", "route"),
     *("quantized_product", "dynamic_quant", "swiglu_quant"),
-    *("attention", "attention_sums", "attention_gradient"),
+    *("attention", "attention_sums", "attention_gradient", "matmul"),
 }
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
 # Arguments that others of the sample need.

@@ -87,7 +87,8 @@ def test_counts_are_those_of_the_object():
         f"<WorkspacePlan: {ex.plan.size} bytes, 1 buffer, strategy default, {ex.plan.proof}>"
     )
     tiles = sum(step.n_tiles for step in ex.schedule.steps)
-    assert repr(ex.schedule).startswith(f"<Schedule: 1 step, {tiles} tiles, ")
+    words = f"{tiles} tile{'' if tiles == 1 else 's'}"
+    assert repr(ex.schedule).startswith(f"<Schedule: 1 step, {words}, ")
     assert repr(ex.passes[0]).startswith(f"<PassStep {ex.passes[0].name}: ")
     assert repr(ex.graph.values[0]) == "<Value 0 x: float32[128,64], input>"
     assert ", 1 node, workspace 0 bytes, ready>" in repr(

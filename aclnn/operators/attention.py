@@ -232,9 +232,8 @@ def _lower(lowering: Lowering) -> Mapping[str, int]:
 
 # --- Operators --------------------------------------------------------------------------------------
 
-_UNLIKE = {
-    "attn_mask": {"dtype": _BOOL},
-}
+_MATRIX = {"shape": (2, 2), "strides": (2, 1)}
+_UNLIKE = dict.fromkeys(_TENSORS, _MATRIX) | {"attn_mask": {"dtype": _BOOL} | _MATRIX}
 
 scaled_dot_product_attention = Operator(
     name="scaled_dot_product_attention",
@@ -353,7 +352,8 @@ scaled_dot_product_attention_backward = Operator(
     inputs=("grad", *_TENSORS, "output", "logsumexp", "attn_mask"),
     outputs=("grad_query", "grad_key", "grad_value"),
     optional=("attn_mask",),
-    unlike=_UNLIKE | {"logsumexp": {"dtype": _SINGLE, "shape": (2,)}},
+    unlike=_UNLIKE
+    | {"grad": _MATRIX, "output": _MATRIX, "logsumexp": {"dtype": _SINGLE, "shape": (2,)}},
     attributes=_ATTRIBUTES,
     entries=(),
     rules=(

@@ -367,7 +367,7 @@ def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:
 scaled_masked_softmax = Operator(
     name="scaled_masked_softmax",
     summary="Softmax of scaled scores, of which a mask hides some.",
-    expression="softmax(mask ? -10000 : x·scale) along the last dimension",
+    expression="softmax(where(mask, -10000, x·scale)) along the last dimension",
     notes=(
         "Where the mask is true a score becomes -10000, so that rows which are hidden as a whole are uniform. "
         "Scores are scaled in float32."

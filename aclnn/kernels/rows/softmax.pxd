@@ -445,7 +445,7 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
     cdef vecd high = of_row(&group.values[0], &run), low = of_row(&group.values[1], &run)
     cdef vecd rest
     cdef vecs first
-    cdef vecw near, beside, difference, output
+    cdef vecw near, beside, difference, output, lost
     cdef ptrdiff_t k
     if elem_t is double:
         for k in range(run.n):
@@ -461,7 +461,9 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
             output = load_wide(at(y, k * run.second_step), to_next(&run, k, run.second_step))
             difference = w_sub(load_wide(at(g, k * run.step), to_next(&run, k, run.step)), near)
             if elem_t is float or elem_t is wide_single_t:
-                put_wide(&run, k, w_fms(output, difference, w_mul(output, beside)), g)
+                # Of what is infinite nothing is lost, which 0 times infinity would hide.
+                lost = w_where_number(w_sub(output, output), w_mul(output, beside), w_set(0))
+                put_wide(&run, k, w_fms(output, difference, lost), g)
             else:
                 put_wide(&run, k, w_mul(output, w_sub(difference, beside)), g)
 
