@@ -211,7 +211,7 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
 
 # --- Kernel references ----------------------------------------------------------------------------
 
-def scatter_kernel(tuple inputs, tuple outputs, *, int slot_axis, counts, Py_ssize_t sequence,
+def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, counts, Py_ssize_t sequence,
                    Py_ssize_t blocks, Py_ssize_t elements, bint strict=False):
     """The kernel that writes rows of tokens into a cache.
 
@@ -240,7 +240,7 @@ def scatter_kernel(tuple inputs, tuple outputs, *, int slot_axis, counts, Py_ssi
                     0.1 * elements, blocks, 0, FAILURES)
 
 
-def gather_kernel(tuple inputs, tuple outputs, *, int slot_axis, adds_up, Py_ssize_t rows,
+def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, adds_up, Py_ssize_t rows,
                   Py_ssize_t elements):
     """The kernel that reads tokens out of the pages of a cache.
 

@@ -374,8 +374,8 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
 
 # --- Kernel references ----------------------------------------------------------------------------
 
-def sort_kernel(tuple inputs, tuple outputs, *, int axis, Py_ssize_t lines, Py_ssize_t n,
-                Py_ssize_t k, descending, tuple present):
+def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines, Py_ssize_t n,
+                Py_ssize_t k, descending, tuple present not None):
     """The kernel that writes the `k` first elements of each line in order, or their indices.
 
     Parameters
@@ -412,7 +412,7 @@ def sort_kernel(tuple inputs, tuple outputs, *, int axis, Py_ssize_t lines, Py_s
                     COUNTS_BYTES + room, {})
 
 
-def sample_kernel(tuple inputs, tuple outputs, *, Py_ssize_t lines, Py_ssize_t n, tuple present):
+def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n, tuple present not None):
     """The kernel that keeps what sampling may choose of each row.
 
     Parameters

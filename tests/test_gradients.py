@@ -199,6 +199,15 @@ def gradients_of_rms_norm(g, x, gamma):
     return aclnn.rms_norm_backward(g, x, gamma, rstd)
 
 
+def attention(query, key, value):
+    return softmax(query @ key.T / mpmath.sqrt(query.shape[1])) @ value
+
+
+def gradients_of_attention(grad, query, key, value):
+    out, logsumexp = aclnn.scaled_dot_product_attention_forward(query, key, value)
+    return aclnn.scaled_dot_product_attention_backward(grad, query, key, value, out, logsumexp)
+
+
 def of_result(name):
     """The gradient of a function along rows, which is given the function's result."""
     return lambda g, x: [getattr(aclnn, f"{name}_backward")(g, getattr(aclnn, name)(x, -1), -1)]
@@ -229,6 +238,9 @@ SEVERAL = {
     ),
     "rms_norm_backward": Several(
         rms_norm, gradients_of_rms_norm, ((3, 6), (6,)), 8, of_rows=True
+    ),
+    "scaled_dot_product_attention_backward": Several(
+        attention, gradients_of_attention, ((2, 4), (3, 4), (3, 4)), 16, of_rows=True
     ),
 }  # fmt: skip
 
