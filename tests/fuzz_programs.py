@@ -26,6 +26,8 @@ REFUSALS = (ValueError, TypeError, IndexError, OverflowError)  # of single calls
 # What compiled functions refuse, as the documentation says: values of more than 8 dimensions, and writing into
 # arguments that repeat their elements, also where nothing is written.
 REFUSED = re.compile(r"at most 8 dimensions|is read-only")
+# Results that lie where the function writes an argument itself.
+REFUSED_OUT = re.compile(f"{REFUSED.pattern}|shares memory with")
 DTYPES = (np.float32, np.float32, np.float32, np.float16, ml_dtypes.bfloat16, np.int32)
 NUMBERS = (0.0, -0.0, 0.5, 1.0, -2.0, 3.0, 1e-3, math.inf)
 UNARY = (
@@ -114,6 +116,41 @@ class Program:
         threads = self.chance.choice((None, None, 1, 2))
         function = aclnn.compile(self.replay, threads=threads)
         return list(memory), function(*arguments)
+
+    def written_over(self, expected: np.ndarray) -> tuple[np.ndarray | None, str]:
+        """The last result, in memory of an argument, and how it came there; None where it has none."""
+        chance = self.chance
+        memory, arguments = zip(*(one.make() for one in self.arguments), strict=True)
+        targets = [
+            at
+            for at, one in enumerate(memory)
+            if one.dtype == expected.dtype and one.size >= expected.size
+        ]
+        if not targets:
+            return None, ""
+        at = chance.choice(targets)
+        begin = chance.randrange(memory[at].size - expected.size + 1)
+        flat = memory[at][begin : begin + expected.size]
+        target = chance.choice(
+            (
+                flat.reshape(expected.shape),
+                flat.reshape(expected.shape[::-1]).T,
+                flat[::-1].reshape(expected.shape),
+            )
+        )
+        fits = arguments[at].shape == expected.shape and arguments[at].flags.writeable
+        if fits and chance.random() < 0.6:
+            target, begin = arguments[at], 0
+        function = aclnn.compile(lambda *given: self.replay(*given)[-1], threads=None)
+        elsewhere = [one.make()[1] for one in self.arguments]
+        ways: dict[str, Callable[..., Any]] = {
+            "call": lambda: function(*arguments, out=target),
+            "executor": lambda: function.executor(*arguments, out=target).run(),
+            "run": lambda: function.executor(*elsewhere).run(*arguments, out=target),
+        }
+        way = chance.choice(list(ways))
+        ways[way]()
+        return target, f"by {way} into v{at} from element {begin} on, strides {target.strides}"
 
     def __str__(self) -> str:
         lines = [f"v{at} = {one!r}" for at, one in enumerate(self.arguments)]
@@ -224,6 +261,9 @@ def one_call(name: str, *operands: int, given: tuple[Any, ...] = ()) -> Step:
 
 
 def assign(target: Any, value: Any) -> Any:
+    whole = isinstance(target, np.ndarray) and target.dtype.kind == "i"
+    if whole and not np.all(np.abs(np.asarray(value, np.float64)) < 2**31):
+        raise ValueError("what NumPy makes of such a number depends on the processor")
     target[...] = value
     return target
 
@@ -259,7 +299,21 @@ def check_compiled(chance: random.Random) -> tuple[int, str]:
             return len(
                 program.steps
             ), f"memory of v{at} is {a!r}, single calls leave {b!r}\n{program}"
-    return len(program.steps), ""
+    return len(program.steps), check_written_over(program, expected[-1])
+
+
+def check_written_over(program: Program, expected: np.ndarray) -> str:
+    """What is wrong with results that lie in arguments: they are as if these were read first."""
+    try:
+        with np.errstate(all="ignore"):
+            found, way = program.written_over(expected)
+    except Exception as error:
+        if REFUSED_OUT.search(str(error)):
+            return ""
+        return f"{type(error).__name__}, out= in an argument: {error}\n{program}"
+    if found is None or same_bits(found, expected):
+        return ""
+    return f"the result {way} is {found!r}, single calls give {expected!r}\n{program}"
 
 
 # --- Captures -------------------------------------------------------------------------------------

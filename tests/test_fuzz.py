@@ -3,6 +3,8 @@
 import faulthandler
 import pathlib
 import random
+import re
+from types import SimpleNamespace
 
 import fuzz_calls
 import fuzz_programs
@@ -158,6 +160,7 @@ def test_a_compiled_function_with_other_bits_is_found(monkeypatch):
 
     def found(careless):
         monkeypatch.setattr(fuzz_programs.aclnn, "compile", careless)
+        monkeypatch.setattr(fuzz_programs, "check_written_over", lambda *_: "")
         return first_finding(compiled)
 
     def negated(function, threads):
@@ -180,3 +183,27 @@ def test_captures_that_run_otherwise_are_found(captured, fuzzer):
     function = fuzzer.functions["aclmdlRIExecute"]
     function.call = lambda model, timeout: 0
     assert first_finding(captured).startswith("the model leaves")
+
+
+class Hasty:
+    """A compiled function that clears an output before it reads arguments."""
+
+    def __init__(self, function, threads):
+        self.function = function
+
+    def __call__(self, *given, out=None):
+        if out is None:
+            return self.function(*given)
+        out[...] = 0
+        out[...] = self.function(*given)
+        return out
+
+    def executor(self, *given, out=None):
+        return SimpleNamespace(
+            run=lambda *other, **named: self(*(other or given), **({"out": out} | named))
+        )
+
+
+def test_an_argument_that_is_overwritten_before_it_is_read_is_found(monkeypatch):
+    monkeypatch.setattr(fuzz_programs.aclnn, "compile", Hasty)
+    assert re.match(r"the result by \w+ into v\d from element", first_finding(compiled))
