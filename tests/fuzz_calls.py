@@ -349,9 +349,9 @@ class Fuzzer:
     def sample(self, entry: Any) -> Callable[[Any, Any], Any]:
         """What makes the operands of an operator's sample, larger or empty."""
         operator, _ = ENTRIES[entry.name]
-        factor = self.random.choice([0, 1, 1, 2, 3, 40])
+        factor = self.random.choice([0, 1, 1, 1, 1, 2, 3, 40])
         given = {
-            role: array.dtype
+            role: array
             for role, array in samples.inputs(operator.name).items()
             if role not in operator.lists
         }
@@ -362,6 +362,12 @@ class Fuzzer:
 
         def make(parameter: Any, dtype: Any) -> Any:
             role = parameter.role
+            if parameter.kind in ("absent", "later"):
+                return None
+            if parameter.kind == "single":
+                return self.call("aclCreateTensorList", [like(given[role], dtype)])
+            if parameter.kind == "ints" and role in given:
+                return self.call("aclCreateIntArray", given[role].ravel().tolist())
             if parameter.kind == "inputs":
                 shapes = samples.shape_of(operator.name, role)
                 listed = [self.tensor(scaled(shape), dtype) for shape in shapes]
@@ -370,14 +376,20 @@ class Fuzzer:
                 listed = [self.tensor(scaled(one.shape), dtype) for one in results.values()]
                 return self.call("aclCreateTensorList", listed)
             if not parameter.is_tensor:
-                return self.option(samples.options(operator.name).get(role), scaled, parameter)
-            found = results[role] if parameter.kind == "output" else given[role]
-            shape = (
-                results[role].shape if role in results else samples.shape_of(operator.name, role)
-            )
-            fixed = getattr(found, "dtype", found)
-            plain = fixed == np.float32
-            return self.tensor(scaled(shape), dtype if plain else dtypes.of_numpy(fixed))
+                defaults = {a.role: a.default for a in operator.attributes}
+                value = samples.options(operator.name).get(role, defaults.get(role))
+                if value is None and parameter.kind == "dtype" and as_it_is:
+                    value = next(iter(results.values())).dtype
+                return self.option(value, scaled, parameter)
+            if role not in results and role not in given:
+                return None  # which the sample leaves out
+            return like(results[role] if parameter.kind == "output" else given[role], dtype)
+
+        as_it_is = self.random.random() < 0.5
+
+        def like(one: np.ndarray, dtype: Any) -> Any:
+            plain = one.dtype == np.float32 and not as_it_is
+            return self.tensor(scaled(one.shape), dtype if plain else dtypes.of_numpy(one.dtype))
 
         return make
 
@@ -388,9 +400,15 @@ class Fuzzer:
                 "aclCreateIntArray",
                 scaled(value) if parameter.role == "normalized_shape" else value,
             )
-        if parameter.kind in ("int", "str") and isinstance(value, int | str):
-            return value
-        return self.of_kind(parameter.kind)
+        if parameter.kind == "bools" and value is not None:
+            return self.call("aclCreateBoolArray", value)
+        if parameter.kind == "dtype" and value is not None:
+            return dtypes.of_numpy(np.dtype(value))
+        if parameter.kind in ("ignored", "zero"):
+            return 0
+        kinds = {"int": int, "str": str, "bool": bool, "float": float | int}
+        known = parameter.kind in kinds and isinstance(value, kinds[parameter.kind])
+        return value if known and self.random.random() < 0.9 else self.of_kind(parameter.kind)
 
     def plan(self, name: str) -> None:
         """Phase one with operands that belong together, but for one here and there."""

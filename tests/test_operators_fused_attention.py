@@ -365,6 +365,14 @@ V4 = "aclnnFusedInferAttentionScoreV4"
         ({"blockTableOptional": np.zeros((2, 1), np.int32)}, TILING),
         ({"attentionOut": np.zeros((2, 8, 1), H)}, TILING),
         ({"attentionOut": np.zeros((0, 1, 8), H), "numHeads": -1}, OK),
+        (
+            {
+                "attentionOut": np.zeros((0, 1, 8), H),
+                "inputLayout": "BHS",
+                "actualSeqLengthsKvOptional": [9],
+            },
+            OK,
+        ),
         ({"query": None, "numHeads": -1}, NULLPTR),
         ({"query": np.zeros((2, 1, 8), F), "numHeads": -1}, INVALID),
     ],

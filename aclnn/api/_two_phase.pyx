@@ -229,7 +229,7 @@ cdef class EntryHandle:
                 self.handle, executor.request, self.names, executor.scalar_texts,
                 executor.switches,
             )
-            if self.has_arrays:
+            if self.has_arrays and executor.planned.steps != NULL:  # else rules have ended early
                 self.check_arrays(executor, arguments)
             if _has_hook:
                 _hook("plan", self.name, executor, monotonic_ns() - began, OK)
