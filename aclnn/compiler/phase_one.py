@@ -108,7 +108,7 @@ def plan_call(
     """
     operator = request.operator
     call, done = check_call(request, socs.FAMILIES[settings["soc"]])
-    given = all(role in call.tensors for role in operator.outputs)
+    given = not call.makes_absent or all(role in call.tensors for role in operator.outputs)
     results = {} if done and given else infer(operator, call)
     outputs = _outputs(request, call, results)
     for role, spec in outputs.items():
