@@ -1,10 +1,11 @@
-"""The kernel of attention: softmax(scale q k' + mask) v, by tiles, for batches and heads of any strides.
+"""The kernel of attention: softmax(scale q k' + mask) v, by tiles, for batches and heads of any
+strides.
 
 Operands, in order; those in brackets where the node's attribute `present` names them:
 
-============= ================ ======================================================================
+============= ================ =====================================================================
 operand       shape            what
-============= ================ ======================================================================
+============= ================ =====================================================================
 query         [B, N, S, D]     with cumulative lengths [1, N, T, D]
 key           [B, M, K, D]     M divides N; in pages [blocks, M, block size, D]
 value         [B, M, K, E]     as the key
@@ -19,17 +20,17 @@ value         [B, M, K, E]     as the key
 out           [B, N, S, E]
 [first]       [B, N, S, 1|8]   the logarithm of the sum of exponentials, or the maximum
 [second]      [B, N, S, 8]     the sum
-============= ================ ======================================================================
+============= ================ =====================================================================
 
-A node with the operands `grad` and `output`, like out, gives the gradients of query, key and value; `first` and
-`second` are operands then.
+A node with the operands `grad` and `output`, like out, gives the gradients of query, key and value;
+`first` and `second` are operands then.
 
-How rows go through tiles is in `kernels/attention/attend.h`, how gradients do in `gradient.h`; this module divides
-the work.
+How rows go through tiles is in `kernels/attention/attend.h`, how gradients do in `gradient.h`; this
+module divides the work.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -280,7 +281,8 @@ cdef void take_head(const batches_t *b, ptrdiff_t batch, ptrdiff_t head, int64_t
 
 
 cdef inline ptrdiff_t rows_in(const batches_t *b, const attention_t *a) noexcept nogil:
-    """Rows of a batch and a head of keys: with cumulative lengths those that there are, else also those
+    """Rows of a batch and a head of keys: with cumulative lengths those that there are, else also
+    those
     behind the last query, whose results are 0."""
     return (a.queries if b.state.cumulative else b.spaces) * a.group
 
@@ -461,7 +463,8 @@ cdef class AttentionKernelRef:
             kept.place[place] = -1
         for place, role in enumerate(dtypes):
             kept.place[<int>OPERANDS.index(role)] = place
-        self.name = f"{'attention_gradient' if 'grad' in dtypes else 'attention'}[{','.join(dtypes.values())}]"
+        name = 'attention_gradient' if 'grad' in dtypes else 'attention'
+        self.name = f"{name}[{','.join(dtypes.values())}]"
         self.itemsizes = tuple(SIZES[dtype] for dtype in dtypes.values())
         self.is_gradient = "grad" in dtypes
         self.fn = <size_t>(<call_kernel>attention_gradient if self.is_gradient
@@ -555,7 +558,8 @@ cdef class AttentionKernelRef:
                     f"{self.kept.like.blocks - 1}")
         if code == BAD_LENGTH or code == BAD_KEY_LENGTH:
             which = "queries" if code == BAD_LENGTH else "keys"
-            return f"a length of {which} is {detail}, for which there is no room, or after a larger one"
+            return (f"a length of {which} is {detail}, for which there is no room, or after a "
+                    "larger one")
         return None
 
     def __repr__(self):

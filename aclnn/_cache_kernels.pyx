@@ -8,9 +8,9 @@ gather_pages  rows, cache, table, lengths, [first]  rows    the slot axis, wheth
 ============= ===================================== ======= =======================================
 
 A cache has blocks along its first axis, and slots of a block along another; what is left are the
-axes of a row; without blocks, slots may lie along any axis. The output is the first input, in whose place it may be: elements that no index
-names keep their value. An index is looked at before anything is read or written by it; negative
-ones are skipped.
+axes of a row; without blocks, slots may lie along any axis. The output is the first input, in whose
+place it may be: elements that no index names keep their value. An index is looked at before
+anything is read or written by it; negative ones are skipped.
 """
 
 from libc.stdint cimport int64_t
@@ -211,7 +211,8 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
 
 # --- Kernel references ----------------------------------------------------------------------------
 
-def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, counts, Py_ssize_t sequence,
+def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, counts,
+                   Py_ssize_t sequence,
                    Py_ssize_t blocks, Py_ssize_t elements, bint strict=False):
     """The kernel that writes rows of tokens into a cache.
 
@@ -240,7 +241,8 @@ def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_ax
                     0.1 * elements, blocks, 0, FAILURES)
 
 
-def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, adds_up, Py_ssize_t rows,
+def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, adds_up,
+                  Py_ssize_t rows,
                   Py_ssize_t elements):
     """The kernel that reads tokens out of the pages of a cache.
 

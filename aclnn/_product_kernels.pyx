@@ -183,9 +183,9 @@ cdef class ProductKernelRef:
         -------
         int
         """
-        return self.scratch_of(self.chunks(threads))
+        return self.scratch_for(self.chunks(threads))
 
-    cdef ptrdiff_t scratch_of(self, ptrdiff_t chunks) noexcept:
+    cdef ptrdiff_t scratch_for(self, ptrdiff_t chunks) noexcept:
         if self.kept.itemsize == sizeof(double):
             return scratch_of(&self.product, &self.kept, chunks, <double>0)
         return scratch_of(&self.product, &self.kept, chunks, <float>0)

@@ -859,7 +859,8 @@ def places_of(names, present, first):
     return found
 
 
-def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None, Py_ssize_t batch, Py_ssize_t m,
+def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
+                   Py_ssize_t batch, Py_ssize_t m,
                    Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
                    clears=False, shortens=False, group_size=0):
     """The kernel of a product of matrices, for their dtypes.
@@ -916,7 +917,8 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
                     max(64, state.a_bytes + state.b_bytes), FAILURES)
 
 
-def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n, bits=8,
+def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
+                    Py_ssize_t n, bits=8,
                     divides=False, twice=False, rounding=0):
     """The kernel that quantises elements with scales, and offsets, of float32."""
     cdef quantize_state state
@@ -928,7 +930,8 @@ def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t
                     0.3 * lines * n, lines, 0, {})
 
 
-def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n, bits=8):
+def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
+                         Py_ssize_t n, bits=8):
     """The kernel that finds the scale of each row, and quantises it."""
     cdef dynamic_state state
     state.load = float_loader(inputs[0])
@@ -942,7 +945,8 @@ def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ss
                     0.5 * lines * n, lines, 4 * max(1, n), failures)
 
 
-def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None, Py_ssize_t lines,
+def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
+                        Py_ssize_t lines,
                         Py_ssize_t n, left, dynamic, mode, single, clears):
     """The kernel that dequantises rows, multiplies halves of them, and quantises the products."""
     cdef swiglu_state state
@@ -966,7 +970,8 @@ def scale_bits_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize
                     1, 0, {})
 
 
-def nibbles_kernel(str name not None, tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n):
+def nibbles_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
+                   Py_ssize_t lines, Py_ssize_t n):
     """The kernel that packs integers of four bits, or takes them apart."""
     cdef call_kernel fn = pack4 if name == "pack4" else unpack4
     return refer_to(name, inputs, outputs, fn, NULL, 0, 1.0 * lines * n, lines, 0, {})

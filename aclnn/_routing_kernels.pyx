@@ -397,7 +397,8 @@ cdef int combine(const array_view *views, const void *given, const void *params,
 
 # --- Kernel references ----------------------------------------------------------------------------
 
-def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None, Py_ssize_t lines, Py_ssize_t n,
+def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
+                Py_ssize_t lines, Py_ssize_t n,
                 Py_ssize_t k, norm, groups=1, kept=1, by_two=False, divides=False):
     """The kernel that chooses the experts of each token.
 
@@ -432,7 +433,8 @@ def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present 
                     lines * n * (10.0 + k), lines, 16 * (n + k) + 8 * groups, FAILURES)
 
 
-def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n, Py_ssize_t each, Py_ssize_t experts,
+def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n, Py_ssize_t each,
+                 Py_ssize_t experts,
                  Py_ssize_t capacity, counting):
     """The kernel that sorts tokens by their experts.
 
@@ -456,7 +458,8 @@ def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n,
                     COUNTS_BYTES + 16 * n + 16, FAILURES)
 
 
-def take_rows_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n):
+def take_rows_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
+                     Py_ssize_t n):
     """The kernel that copies rows by their numbers.
 
     Parameters
@@ -472,7 +475,8 @@ def take_rows_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_
                     0.1 * lines * n, lines, 0, {})
 
 
-def combine_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None, Py_ssize_t lines, Py_ssize_t n,
+def combine_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
+                   Py_ssize_t lines, Py_ssize_t n,
                    Py_ssize_t each, by_columns, drops):
     """The kernel that adds up the rows of each token.
 

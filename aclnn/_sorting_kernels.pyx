@@ -374,7 +374,8 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
 
 # --- Kernel references ----------------------------------------------------------------------------
 
-def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines, Py_ssize_t n,
+def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines,
+                Py_ssize_t n,
                 Py_ssize_t k, descending, tuple present not None):
     """The kernel that writes the `k` first elements of each line in order, or their indices.
 
@@ -412,7 +413,8 @@ def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_s
                     COUNTS_BYTES + room, {})
 
 
-def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines, Py_ssize_t n, tuple present not None):
+def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
+                  Py_ssize_t n, tuple present not None):
     """The kernel that keeps what sampling may choose of each row.
 
     Parameters

@@ -74,7 +74,8 @@ cdef dict KINDS = {
     "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "outputs": OUTPUTS,
     "scalar": SCALAR, "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH,
     "ints": SWITCH, "bools": SWITCH,
-    "dtype": SWITCH, "single": SINGLE, "absent": ABSENT_ONE, "later": LATER, "ignored": IGNORED, "zero": ZERO,
+    "dtype": SWITCH, "single": SINGLE, "absent": ABSENT_ONE, "later": LATER,
+    "ignored": IGNORED, "zero": ZERO,
 }
 # What is added for people who give what NumPy and Python have.
 cdef dict MADE_BY = {
@@ -84,7 +85,8 @@ cdef dict MADE_BY = {
 # What parameters are that are objects of CANN's, and so may be null or destroyed.
 cdef dict OBJECTS = {
     "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
-    "outputs": aclTensorList, "single": aclTensorList, "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
+    "outputs": aclTensorList, "single": aclTensorList, "scalar": aclScalar,
+    "ints": aclIntArray, "bools": aclBoolArray,
 }
 cdef tuple RUN_PARAMETERS = tuple(
     map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
@@ -243,7 +245,8 @@ cdef class EntryHandle:
         return 0, None, status
 
     cdef int check_arrays(self, aclOpExecutor executor, PyObject **arguments) except -1:
-        """What tensors hold that were arrays of numbers; rules know of tensors no more than shapes."""
+        """What tensors hold that were arrays of numbers; rules know of tensors no more than shapes.
+        """
         cdef int index
         given = {}
         for index in range(self.n_parameters):
@@ -715,25 +718,25 @@ cdef int put_layout(operand_t *operand, shape, strides) except -1:
     return 0
 
 
-cdef object describe_tensor(aclTensor tensor):
+cdef object describe_tensor(aclTensor given):
     return (
-        tensor.dtype,
-        numbers_of(tensor.shape, tensor.ndim),
-        numbers_of(tensor.strides, tensor.ndim),
-        tensor.format,
-        tensor.writable or tensor.storage == NULL,
+        given.dtype,
+        numbers_of(given.shape, given.ndim),
+        numbers_of(given.strides, given.ndim),
+        given.format,
+        given.writable or given.storage == NULL,
     )
 
 
-cdef void read_operand(aclTensor tensor, operand_t *operand) noexcept:
+cdef void read_operand(aclTensor given, operand_t *operand) noexcept:
     """A tensor's description and present address, for ranks that plans can have."""
-    operand.data = address_of(tensor)
-    operand.dtype = tensor.dtype
-    operand.format = tensor.format
-    operand.ndim = min(tensor.ndim, MAX_DIMS)
-    operand.writable = tensor.writable or tensor.storage == NULL
-    memcpy(operand.shape, tensor.shape, operand.ndim * sizeof(int64_t))
-    memcpy(operand.strides, tensor.strides, operand.ndim * sizeof(int64_t))
+    operand.data = address_of(given)
+    operand.dtype = given.dtype
+    operand.format = given.format
+    operand.ndim = min(given.ndim, MAX_DIMS)
+    operand.writable = given.writable or given.storage == NULL
+    memcpy(operand.shape, given.shape, operand.ndim * sizeof(int64_t))
+    memcpy(operand.strides, given.strides, operand.ndim * sizeof(int64_t))
 
 
 cdef bint _has_hook = False

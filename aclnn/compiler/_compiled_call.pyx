@@ -103,7 +103,9 @@ cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept
 
 
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
-    """Whether elements lie alike; a stride along a single element is none, or where there are none."""
+    """Whether elements lie alike; a stride along a single element is none, or where there are
+    none.
+    """
     cdef int axis
     cdef bint alike = True
     if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):

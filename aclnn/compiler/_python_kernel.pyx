@@ -36,9 +36,9 @@ SUFFIXES = ("", "64_", "_64", "_64_")
 cdef class BlasThreads:
     """How many threads NumPy's BLAS uses, which functions that are steps may call.
 
-    OpenBLAS has one number for the process: while steps run that may use fewer threads, it is the least
-    of theirs, then again what it was. MKL has a number for each thread. Any other BLAS goes by its own
-    environment variables. No code of Python's runs in here: nothing comes in between.
+    OpenBLAS has one number for the process: while steps run that may use fewer threads, it is the
+    least of theirs, then again what it was. MKL has a number for each thread. Any other BLAS goes
+    by its own environment variables. No code of Python's runs in here: nothing comes in between.
     """
 
     cdef int (*number)() noexcept nogil
@@ -108,8 +108,8 @@ cdef BlasThreads numpy_blas = BlasThreads(ctypes.CDLL(np.linalg._umath_linalg.__
 cdef class PythonKernel:
     """A function as the kernel of an opaque node: called with views of its operands.
 
-    What it raises ends the run, whose caller gets it. NumPy's BLAS uses no more threads meanwhile than
-    the run may.
+    What it raises ends the run, whose caller gets it. NumPy's BLAS uses no more threads meanwhile
+    than the run may.
 
     Parameters
     ----------

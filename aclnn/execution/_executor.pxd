@@ -22,7 +22,7 @@ cdef class ArrayForm:
     cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
     cdef dict words                # what a C-shaped function calls operands and options, by role
     cdef tuple roles               # of operands, which are names for them too; None: `names` are
-    cdef tuple places              # of inputs, in the order in which runs take them; None: as they lie
+    cdef tuple places              # of inputs, in the order of runs; None: as they lie
     cdef tuple overwritten         # of outputs the inputs they are written over, or -1; None: none
 
 cdef class aclOpExecutor:

@@ -387,8 +387,8 @@ cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil
     cdef team_step shared
     shared.run, shared.s = run[0], s
     shared.back, shared.next = back, 0
-    # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less. So may the
-    # shares of an opaque kernel, which says how many there are.
+    # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less. So may
+    # the shares of an opaque kernel, which says how many there are.
     shared.shares = step.is_call or (
         step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES)
     shared.parts = threads * SHARES if shared.shares else threads

@@ -68,7 +68,8 @@ cdef enum:
     PAIRS_FROM = 5     # rows from which dot products are worth packing for
     SLACK = 64         # bytes that packing may write beyond a panel
     LINE = 64
-    # What is reserved does not depend on the instruction set: of the widest panels and the largest tiles.
+    # What is reserved does not depend on the instruction set: of the widest panels and the largest
+    # tiles.
     WIDEST = 128       # bytes of a row of a panel
     HIGHEST = 14       # rows of a tile
 
@@ -98,7 +99,8 @@ cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
     return F32_LANES if real is float else F64_LANES
 
 
-cdef inline ptrdiff_t divide_scratch(const product_t *p, bint halves, ptrdiff_t rows, ptrdiff_t cols,
+cdef inline ptrdiff_t divide_scratch(const product_t *p, bint halves, ptrdiff_t rows,
+                                     ptrdiff_t cols,
                                      char *memory, block_t *block, real like) noexcept nogil:
     """Where a part of so many rows and columns is packed; gives the bytes that it takes."""
     cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0
@@ -216,7 +218,7 @@ cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nog
     return block.rows * panel // block.panels
 
 
-# --- Few rows ---------------------------------------------------------------------------------------
+# --- Few rows -------------------------------------------------------------------------------------
 
 cdef inline bint are_few(const block_t *block) noexcept nogil:
     """Whether b is read where it lies, for one to four rows."""
