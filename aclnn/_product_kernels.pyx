@@ -372,7 +372,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     for which, number in enumerate(numbers):
         values[<int>which].real = number
     context.threads, context.detail = 1, 0
-    cdef ptrdiff_t room = ref.scratch_of(chunks)
+    cdef ptrdiff_t room = ref.scratch_for(chunks)
     memory = <char *>calloc(1, room + LINE + GUARD)
     if memory == NULL:
         raise MemoryError
