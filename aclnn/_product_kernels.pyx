@@ -183,9 +183,9 @@ cdef class ProductKernelRef:
         -------
         int
         """
-        return self.scratch_for(self.chunks(threads))
+        return self.room_for(self.chunks(threads))
 
-    cdef ptrdiff_t scratch_for(self, ptrdiff_t chunks) noexcept:
+    cdef ptrdiff_t room_for(self, ptrdiff_t chunks) noexcept:
         if self.kept.itemsize == sizeof(double):
             return scratch_of(&self.product, &self.kept, chunks, <double>0)
         return scratch_of(&self.product, &self.kept, chunks, <float>0)
@@ -372,7 +372,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     for which, number in enumerate(numbers):
         values[<int>which].real = number
     context.threads, context.detail = 1, 0
-    cdef ptrdiff_t room = ref.scratch_for(chunks)
+    cdef ptrdiff_t room = ref.room_for(chunks)
     memory = <char *>calloc(1, room + LINE + GUARD)
     if memory == NULL:
         raise MemoryError
