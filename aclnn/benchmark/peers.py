@@ -14,21 +14,16 @@ include making the output. Compiling is never included.
 from __future__ import annotations
 
 import ast
-import ctypes
 import importlib
 import importlib.util
 import math
 import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -216,7 +211,8 @@ class OneByOne:
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
         if cell.operator not in CHAINS:
             return None
-        forms, between = partial(getattr, aclnn), partial(np.empty_like, memory.out)
+        between = np.empty_like(memory.out)
+        forms = partial(getattr, aclnn)
         return CHAINS[cell.operator].into(forms, memory.inputs, between, memory.out)
 
 
@@ -242,8 +238,7 @@ class Torch:
         ]
         out = self.tensor(memory.out)
         if form is None:
-            between = partial(torch.empty_like, out)
-            return CHAINS[cell.operator].into(_calling, tensors, between, out)
+            return CHAINS[cell.operator].into(_calling, tensors, torch.empty_like(out), out)
         call = form(*tensors, out=out)
         return call if _broadcasts(call) else _with_copies(form, tensors, out)
 
@@ -308,8 +303,6 @@ class Jax:
             os.environ |= {"NPROC": before} if before is not None else {}
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        if cell.operator in CHAINS:
-            return self._chain(cell, memory)
         expression = expression_of(cell.operator)
         if expression is None:
             return None
@@ -318,38 +311,6 @@ class Jax:
         compiled = _jax_compiled(cell.operator, views, cell.out.dtype)
         arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
         return lambda: compiled(*arrays).block_until_ready()
-
-    @staticmethod
-    def _chain(cell: Cell, memory: Memory) -> Call:
-        jax = importlib.import_module("jax")
-        compiled = _jax_chain(cell.operator)
-        arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
-        return lambda: compiled(*arrays).block_until_ready()
-
-
-@cache
-def _jax_chain(name: str) -> Callable[..., Any]:
-    """A chain in the operands' dtype, by JAX's functions."""
-    jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
-    own = {
-        "neg": jnp.negative,
-        "sub": jnp.subtract,
-        "mul": jnp.multiply,
-        "gelu": partial(jax.nn.gelu, approximate=False),
-        "erf": jax.scipy.special.erf,
-        "hardshrink": lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0),
-        "softshrink": lambda x: jnp.where(x > 0.5, x - 0.5, jnp.where(x < -0.5, x + 0.5, 0)),
-        "hardswish": jax.nn.hard_swish,
-        "hardsigmoid": jax.nn.hard_sigmoid,
-        "hardtanh": jax.nn.hard_tanh,
-        "sigmoid_backward": lambda g, y: g * (1 - y) * y,
-        "tanh_backward": lambda g, y: g * (1 - y * y),
-    }
-
-    def form(name: str) -> Callable[..., Any]:
-        return own.get(name) or getattr(jnp, name, None) or getattr(jax.nn, name)
-
-    return jax.jit(lambda *arrays: CHAINS[name].by(form, arrays))
 
 
 @cache
@@ -381,8 +342,6 @@ class Numexpr:
         importlib.import_module("numexpr").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        if cell.operator in CHAINS and _all_float32(cell):
-            return self._chain(cell, memory)
         expression = expression_of(cell.operator)
         if expression is None or "erf(" in expression.text or not _all_float32(cell):
             return None
@@ -401,155 +360,6 @@ class Numexpr:
         return partial(
             compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
         )
-
-    @staticmethod
-    def _chain(cell: Cell, memory: Memory) -> Call | None:
-        """By expressions of each call, None where it has no such function."""
-        chain = CHAINS[cell.operator]
-        if any(name not in NUMEXPR_FORMS for name, _ in chain.calls):
-            return None
-        numexpr = importlib.import_module("numexpr")
-        nodes = importlib.import_module("numexpr.expressions")
-        number = {key: nodes.ConstantNode(np.float32(value)) for key, value in FORM_NUMBERS.items()}
-
-        def form(name: str) -> Callable[..., Any]:
-            text = f"lambda {', '.join('xy'[: NUMEXPR_ARITY.get(name, 1)])}: {NUMEXPR_FORMS[name]}"
-            return eval(text, {**nodes.functions, **number})
-
-        tree = chain.by(form, [nodes.VariableNode(name, "float") for name in chain.inputs])
-        compiled = numexpr.NumExpr(tree, [(name, float) for name in chain.inputs])
-        return partial(
-            compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
-        )
-
-
-# What numexpr makes of the calls of chains; it has no error function.
-NUMEXPR_FORMS = {
-    "add": "x + y",
-    "sub": "x - y",
-    "mul": "x * y",
-    "neg": "-x",
-    "relu": "where(x > ZERO, x, ZERO)",
-    "leaky_relu": "where(x > ZERO, x, x * SLOPE)",
-    "hardshrink": "where((x > HALF) | (x < -HALF), x, ZERO)",
-    "sigmoid": "ONE / (ONE + exp(-x))",
-    "silu": "x / (ONE + exp(-x))",
-    "tanh": "tanh(x)",
-}
-FORM_NUMBERS = {"ZERO": 0.0, "ONE": 1.0, "HALF": 0.5, "SLOPE": 0.01}
-NUMEXPR_ARITY = {"add": 2, "sub": 2, "mul": 2}
-
-
-class Inductor:
-    """PyTorch's compiler: a chain as one function, into an output that is there.
-
-    Its operands and output are PyTorch's own memory: of what does not begin with a line it makes copies.
-    """
-
-    key, title, writes_out = "inductor", "inductor", False
-
-    def version(self) -> str | None:
-        return _installed("torch")
-
-    def threads(self, n: int) -> None:
-        importlib.import_module("torch").set_num_threads(n)
-
-    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        if cell.operator not in CHAINS:
-            return None
-        torch = importlib.import_module("torch")
-        tensors = [Torch.tensor(base).clone() for base in (*memory.bases, memory.out)]
-        # What was compiled for another number of threads, or another dtype, is compiled again.
-        torch.compiler.reset()
-        chain, out = CHAINS[cell.operator], tensors[-1]
-        result = (
-            out.view(torch.int16).numpy().view(memory.out.dtype) if out.element_size() == 2 else out
-        )
-
-        def compute(*given: Any) -> None:
-            _aten().copy_(given[-1], chain.by(partial(getattr, _aten()), given[:-1]))
-
-        compiled = torch.compile(compute, dynamic=False)
-
-        def call() -> Any:
-            with torch.inference_mode():
-                compiled(*tensors)
-            return result
-
-        return call
-
-
-class HandLoop:
-    """One loop by hand in C over the cheap chain in float32, compiled here for this CPU."""
-
-    key, title, writes_out = "hand", "C by hand", True
-
-    def __init__(self) -> None:
-        self._threads = 1
-
-    def version(self) -> str | None:
-        """The compiler's; None where there is none."""
-        compiler = _compiler()
-        if compiler is None:
-            return None
-        done = subprocess.run(
-            [*compiler, "-dumpversion"], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    def threads(self, n: int) -> None:
-        self._threads = n
-
-    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        if cell.operator != "shrink_chain" or not _all_float32(cell):
-            return None
-        loop, (x,), out = _hand_loop(), memory.inputs, memory.out
-        given = (x.ctypes.data, out.ctypes.data, out.size)
-        return lambda: loop(*given, self._threads)
-
-
-HAND_LOOP = """
-#include <stddef.h>
-static inline float leaky(float x) { return x > 0 ? x : x * 0.01f; }
-static inline float shrink(float x) { return __builtin_fabsf(x) > 0.5f ? x : 0.0f; }
-static void part(const float *restrict x, float *restrict out, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) out[i] = shrink(leaky(shrink(leaky(x[i]))));
-}
-void loop(const float *x, float *out, ptrdiff_t n, int threads) {
-    if (threads == 1) {
-        part(x, out, n);
-        return;
-    }
-    #pragma omp parallel for num_threads(threads)
-    for (int k = 0; k < threads; k++) {
-        ptrdiff_t begin = n * k / threads, end = n * (k + 1) / threads;
-        part(x + begin, out + begin, end - begin);
-    }
-}
-"""
-
-
-def _compiler() -> list[str] | None:
-    named = os.environ.get("CC", "cc").split()
-    return named if shutil.which(named[0]) else None
-
-
-@cache
-def _hand_loop() -> Any:
-    compiler = _compiler()
-    if compiler is None:
-        raise RuntimeError("the loop by hand takes a C compiler: install one, or name it in CC")
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "loop.c"), Path(folder, "loop.so")
-        source.write_text(HAND_LOOP, encoding="utf-8")
-        flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-fno-trapping-math"]
-        command = [*compiler, *flags, "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"the loop by hand was not compiled: {done.stderr.strip()}")
-        loop = ctypes.CDLL(str(made)).loop
-    loop.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
-    return loop
 
 
 class Numba:
@@ -638,14 +448,5 @@ class Blas:
         return partial(gemm, 1.0, b.T, a.T, beta=0.0, c=memory.out.T, overwrite_c=True)
 
 
-PEERS: tuple[Peer, ...] = (
-    OneByOne(),
-    Torch(),
-    Inductor(),
-    HandLoop(),
-    Blas(),
-    Jax(),
-    Numexpr(),
-    Numba(),
-)
+PEERS: tuple[Peer, ...] = (OneByOne(), Torch(), Blas(), Jax(), Numexpr(), Numba())
 TITLES = {peer.key: peer.title for peer in PEERS}
