@@ -47,6 +47,7 @@ USES = {
     "aclnn/torch/support.py": "PyTorch's operators by what they need",
     "graph/views/text.py": "English words",
     "Makefile": "an example of a command",
+    "tools/bounds.py": "bounds of what formulas are composed of",
     "tools/exhaustive.py": "references in many digits, and numbers to try",
     "tools/coefficients.py": "the functions whose coefficients it makes",
     "tools/make_activations.py": "gradients of other names in its table",

@@ -537,7 +537,7 @@ def register_steps(records: Iterable[Any], step_form: Any) -> str:
     """All steps, and the lines that enter them into the table."""
     text, table, steps = [], [], []
     for record in records:
-        if record.vectors and record.vectors.direct_f32:
+        if record.vectors and record.vectors.direct_f32 and record.vectors.in_steps:
             text.append(pair_step(record))
             table.append(f'add_pair_step("{record.name}", {record.name}_pair_step)')
         if record.steps:

@@ -437,7 +437,9 @@ RECORDS: tuple[Record, ...] = (
         "beta threshold",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True),
+        vectors=VectorForm(
+            rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True, in_steps=False
+        ),
         onnx="Where(beta * x > threshold, g, g * Sigmoid(beta * x))",
     ),
     point(
@@ -453,7 +455,9 @@ RECORDS: tuple[Record, ...] = (
         "g x",
         cost=0.7,
         computed_in="num",
-        vectors=VectorForm(rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True),
+        vectors=VectorForm(
+            rel_error=5.9e-07, rel_error_f16=4.2e-07, direct=True, direct_f32=True, in_steps=False
+        ),
         onnx="g * Sigmoid(-x)",
     ),
     point(

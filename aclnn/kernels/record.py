@@ -78,6 +78,8 @@ class VectorForm:
         chunks in between would take longer than they do.
     direct_f32 : bool
         Float32 is loaded, computed and stored vector by vector: for short ones.
+    in_steps : bool
+        So it is in programs, where registers suffice for that; else these run its loop on a block.
     """
 
     rel_error: float = 2.38e-7
@@ -89,6 +91,7 @@ class VectorForm:
     has_zeros: bool = False
     direct: bool = False
     direct_f32: bool = False
+    in_steps: bool = True
 
     def bound(self, dtype: str) -> float:
         """The bound of results of a dtype."""
