@@ -836,7 +836,7 @@ cdef void run_part(const tile_view *views, const walk_t *told, ptrdiff_t row, pt
             widen(state, k, part, walk.frame.data[k], rows * cols)
         else:
             walk.frame.data[k] = part
-        walk.row[k].data, walk.row[k].col_stride = part, size
+        walk.row[k] = tile_view(part, STEP_ELEMENTS * size if state.operands[k].output else 0, size)
     run_block(&walk, 0, STEP_ELEMENTS, 0)
     for k in range(state.n_operands):
         if state.operands[k].output:
