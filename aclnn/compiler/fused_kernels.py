@@ -614,7 +614,7 @@ class _Writer:
         kernel, count = part.kernel, len(part.params)
         size = getattr(kernel, "params_size", 0) if not prepared else 0
         own = bool(size) and not prepared
-        if own:
+        if not prepared:  # which kernels read by whole lines
             self._params = -(-self._params // 64) * 64
         begin = self._params
         if count or own:
