@@ -15,7 +15,7 @@ SANITIZE_ISA ?= v3
 # leak; with its own allocator, errors in the memory of Python's objects would go unseen. It is the
 # environment's Python without the environment, which would find this folder's usual build.
 SANITIZED_PYTHON = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc PYTHONSAFEPATH=1 \
-	PYTHONPATH="$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)/tests:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+	PYTHONPATH="$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)/tests/support:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 	UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 	"$$($(BIN)/python -c 'import sys; print(sys._base_executable)')"
 FUZZ_CALLS ?= 20000
@@ -87,7 +87,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd graph/*/*.pyx graph/*/*.pxd
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_types.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/api/test_types.py
 
 # Modules that are gone would be found there still.
 sanitized-build: $(STAMP)
@@ -99,7 +99,7 @@ sanitize: sanitized-build fuzz
 	$(SANITIZED_PYTHON) -m pytest $(UNSANITIZED)
 
 fuzz: sanitized-build
-	$(SANITIZED_PYTHON) tests/fuzz_calls.py --calls $(FUZZ_CALLS) --seed $(FUZZ_SEED)
+	$(SANITIZED_PYTHON) tests/support/fuzz_calls.py --calls $(FUZZ_CALLS) --seed $(FUZZ_SEED)
 
 bench: $(STAMP)
 	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg

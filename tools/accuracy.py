@@ -7,7 +7,7 @@ each operator's worst into `aclnn/operators/accuracy.json`, which ``aclnn ops`` 
 
 Pointwise: results in half precision are compared with the correctly rounded ones, for all 65,536
 inputs, with other operands that are ones, random, and the smallest there are; float32 at a million
-points and, where `tests/oracle.py` has the formula, beside those where the error is large, with a
+points and, where `tests/support/oracle.py` has the formula, beside those where the error is large, with a
 float64 reference, and with 120 digits where that is in doubt. ``--every`` looks at all float32 numbers
 from 2^-20 to 128 besides, which takes minutes for each row. Rows are compared with references in
 extended precision, products with those in float64.
@@ -28,7 +28,7 @@ from aclnn.acl import dtypes
 from aclnn.cli.ops import dtypes_on
 from aclnn.operators import REGISTRY
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import attention_reference
 import oracle
 import wide
@@ -64,7 +64,7 @@ MEASURES = {
 }
 
 
-# --- Pointwise operators whose formula is in tests/oracle.py --------------------------------------
+# --- Pointwise operators whose formula is in tests/support/oracle.py --------------------------------------
 
 
 def misrounded(name, options, kind):

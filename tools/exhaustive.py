@@ -31,7 +31,7 @@ import numpy as np
 from aclnn import isa
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 import oracle  # noqa: E402
 
 PAGE = ROOT / "docs" / "numbers.md"
@@ -70,7 +70,7 @@ NUMBERS: dict[str, tuple[float, ...]] = {
     "rrelu_with_noise": (0.125, 0.333), "elu": (1.0, 1.0, 1.0), "celu": (1.3,), "swish": (1.3,), "softplus": (1.3, 20.0),
     "logit": (-1.0,), "pows": (2.5,), "rpows": (1.5,),
 }  # fmt: skip
-# With many digits, where `tests/oracle.py` has no function of the same name and no options.
+# With many digits, where `tests/support/oracle.py` has no function of the same name and no options.
 EXACT: dict[str, Callable[..., Any]] = {
     "exp": mpmath.exp, "exp2": lambda x: mpmath.mpf(2) ** x, "expm1": mpmath.expm1, "log": mpmath.log,
     "log2": lambda x: mpmath.log(x) / mpmath.log(2), "log10": mpmath.log10, "log1p": mpmath.log1p, "sin": mpmath.sin,

@@ -26,7 +26,7 @@ import aclnn
 import aclnn.torch as at
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 import pytorch_calls  # noqa: E402
 
 PAGE = ROOT / "docs" / "pytorch.md"
@@ -158,7 +158,7 @@ HEAD = """\
 
 
 def table_of_models(wanted: list[str], inductor: bool) -> str:
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     import architectures
 
     rows = [HEAD]

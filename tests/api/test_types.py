@@ -1,0 +1,85 @@
+"""What type checkers make of calls, and of the examples, in the package as it is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.py")))
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with the package as wheels have it: with the graphs inside."""
+    package = tmp_path / "installed" / "aclnn"
+    package.mkdir(parents=True)
+    for one in (ROOT / "aclnn").iterdir():
+        (package / one.name).symlink_to(one)
+    (package / "graph").symlink_to(ROOT / "graph")
+    return package.parent
+
+
+def strictly(installed, *files):
+    """What mypy says of files in its strictest mode."""
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--follow-imports=silent",
+    ]
+    command += ["--cache-dir", str(installed.parent / "cache"), *files]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=installed,
+        env={"MYPYPATH": str(installed)},
+    )  # fmt: skip
+
+
+def test_type_checkers_know_what_calls_give(installed, tmp_path):
+    pytest.importorskip("mypy")
+    calls = Path(__file__).parents[1] / "support" / "typed_calls.py"
+    done = strictly(installed, str(calls), *EXAMPLES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import aclnn\naclnn.executor('gelu', [1.0]).plan.to_text() + 1\n")
+    done = strictly(installed, str(wrong))
+    assert "Unsupported operand types" in done.stdout
+    starred = tmp_path / "starred.py"
+    starred.write_text("from aclnn import *\nlargest: int = max(1, 2)\ngelu([1.0]).tolist()\n")
+    done = strictly(installed, str(starred))
+    assert done.returncode == 0, done.stdout
+
+
+def found_checker(name):
+    """The command of a checker: that of this environment before others."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+
+
+@pytest.mark.parametrize("checker", ["pyright", "basedpyright"])
+def test_pyright_agrees_in_its_strict_mode(installed, checker):
+    if (command := found_checker(checker)) is None:
+        pytest.skip(f"{checker} is not installed")
+    settings = installed / "pyrightconfig.json"
+    settings.write_text(
+        f'{{"extraPaths": ["{installed}"], "typeCheckingMode": "strict", "include": ["*.py"]}}'
+    )
+    for name in (Path(__file__).parents[1] / "support" / "typed_calls.py", *map(Path, EXAMPLES)):
+        shutil.copy(name, installed)
+    (installed / "wrong.py").write_text("import aclnn\nx: int = aclnn.get_soc_version()\n")
+    done = subprocess.run(
+        [command, "--outputjson", "--level", "error", "--pythonpath", sys.executable,
+         "--project", str(settings)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["summary"]["filesAnalyzed"] == len(EXAMPLES) + 2
+    (wrong,) = told["generalDiagnostics"]
+    assert Path(wrong["file"]).name == "wrong.py"
+    assert wrong["rule"] == "reportAssignmentType"

@@ -1,0 +1,482 @@
+"""Quantisation and products of quantised matrices, against sums of Python's integers and float32."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from calls import refused, tensor
+
+import aclnn
+
+INVALID, NULLPTR, TILING = 161002, 161001, 561002
+BF16 = np.dtype(ml_dtypes.bfloat16)
+named = pytest.mark.parametrize
+same = np.testing.assert_array_equal
+
+
+def rng_of(*seed):
+    return np.random.default_rng([len(seed), *seed])
+
+
+def integers(shape, seed=0, most=127):
+    return rng_of(seed).integers(-most - 1, most + 1, shape).astype(np.int8)
+
+
+def rounded(values, low=-128, high=127):
+    values = np.where(np.isnan(values), 0, values)
+    return np.clip(np.rint(values), low, high).astype(np.int8)
+
+
+def packed(x):
+    """Eight integers of four bits in one of 32."""
+    parts = (x.astype(np.int64) & 15).reshape(*x.shape[:-1], -1, 8)
+    return (parts << (4 * np.arange(8))).sum(-1).astype(np.uint32).view(np.int32)
+
+
+def layouts(x):
+    yield x
+    yield np.asfortranarray(x)
+    yield np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
+    yield np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+
+
+# --- Products -------------------------------------------------------------------------------------
+
+SIZES = [(1, 1, 1), (1, 3, 2), (4, 64, 32), (5, 17, 33), (13, 130, 70), (30, 257, 40)]
+
+
+@named("sizes", SIZES, ids=str)
+def test_sums_are_exact(sizes):
+    m, k, n = sizes
+    a, b = integers((m, k)), integers((k, n), 1)
+    wanted = a.astype(np.int64) @ b.astype(np.int64)
+    scale = np.float32([1])
+    for one in layouts(a):
+        same(aclnn.quant_matmul(one, b, scale, output_dtype="int32"), wanted)
+    for one in layouts(b):
+        same(aclnn.quant_matmul(a, one, scale, output_dtype="int32"), wanted)
+    found = aclnn.quant_matmul(
+        a.T, b.T, scale, output_dtype="int32", transpose_x1=True, transpose_x2=True
+    )
+    same(found, wanted)
+
+
+def test_the_largest_sums():
+    a, b = np.full((3, 4096), -128, np.int8), np.full((4096, 5), -128, np.int8)
+    same(aclnn.quant_matmul(a, b, np.float32([1]), output_dtype="int32"), np.full((3, 5), 2**26))
+
+
+@named("instruction_set", ["generic", "v3", "v4"])
+def test_all_instruction_sets(instruction_set, monkeypatch):
+    from aclnn import isa
+
+    if instruction_set not in isa.available():
+        pytest.skip(f"{instruction_set} was not built, or this CPU does not have it")
+    monkeypatch.setattr(isa, "name", lambda: instruction_set)
+    aclnn.clear_cache()
+    try:
+        for m, k, n in SIZES:
+            test_sums_are_exact((m, k, n))
+            test_weights(np.dtype(np.float16), m, k, n)
+        test_rows_have_scales_of_their_own(np.dtype(np.float16))
+    finally:
+        aclnn.clear_cache()
+
+
+def test_scales_bias_and_rounding():
+    a, b = integers((6, 50)), integers((50, 37), 1)
+    whole = (a.astype(np.int64) @ b).astype(np.int32)
+    rng = rng_of(3)
+    scale = rng.uniform(1e-4, 1e-3, 37).astype(np.float32)
+    token = rng.uniform(0.5, 2, 6).astype(np.float32)
+    bias, shift = (
+        rng.normal(0, 1, 37).astype(np.float32),
+        rng.integers(-99, 99, 37).astype(np.int32),
+    )
+    found = aclnn.quant_matmul(
+        a, b, scale, pertoken_scale=token, bias=bias, output_dtype="bfloat16"
+    )
+    same(found, (whole.astype(np.float32) * scale * token[:, None] + bias).astype(BF16))
+    found = aclnn.quant_matmul(
+        a, b, scale, pertoken_scale=token, bias=shift, output_dtype="float16"
+    )
+    shifted = (whole + shift).astype(np.float32)
+    same(found, (shifted * scale * token[:, None]).astype(np.float16))
+    short = (scale.view(np.uint32) & 0xFFFFE000).view(np.float32)
+    for given in (scale, aclnn.trans_quant_param(scale)):
+        found = aclnn.quant_matmul(a, b, given, bias=shift, output_dtype="float16")
+        same(found, (shifted * short).astype(np.float16))
+    bytes_ = rounded(whole.astype(np.float32) * short + np.float32(3))
+    same(aclnn.quant_matmul(a, b, scale, offset=np.float32([3])), bytes_)
+    same(aclnn.quant_matmul(a, b, aclnn.trans_quant_param(scale, np.float32([3]))), bytes_)
+
+
+def test_batches_broadcast():
+    a, b = integers((2, 1, 4, 9)), integers((3, 9, 5), 1)
+    scale = np.float32([1])
+    wanted = a.astype(int) @ b.astype(int)
+    same(aclnn.quant_matmul(a, b, scale, output_dtype="int32"), wanted)
+    same(aclnn.quant_matmul(a, b[0], scale, output_dtype="int32"), a.astype(int) @ b[0].astype(int))
+    token, bias = np.float32([1, 2, 3, 4]), rng_of(1).normal(size=(3, 1, 5)).astype(np.float32)
+    found = aclnn.quant_matmul(
+        a[0], b, scale, pertoken_scale=token, bias=bias, output_dtype="bfloat16"
+    )
+    same(found, ((wanted[0] * token[:, None]).astype(np.float32) + bias).astype(BF16))
+    found = aclnn.quant_matmul(a, b[0], scale, pertoken_scale=token, output_dtype="bfloat16")
+    same(found, (a.astype(int) @ b[0].astype(int) * token[:, None]).astype(BF16))
+
+
+def test_integers_of_four_bits():
+    a, b = integers((7, 64), most=7), integers((64, 24), 1, most=7)
+    scale, token = np.float32([0.5]), rng_of(2).uniform(1, 2, 7).astype(np.float32)
+    wanted = ((a.astype(int) @ b).astype(np.float32) * scale * token[:, None]).astype(BF16)
+    across = packed(np.ascontiguousarray(b.T))
+    for given, options in (
+        (packed(b), {}), (across.T, {}), (across, {"transpose_x2": True}),
+    ):  # fmt: skip
+        found = aclnn.quant_matmul(
+            packed(a), given, scale, pertoken_scale=token, output_dtype="bfloat16", **options
+        )
+        same(found, wanted)
+
+
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+@named(("m", "k", "n"), [(1, 40, 20), (9, 300, 45)])
+def test_weights(dtype, m, k, n):
+    rng = rng_of(m, k, n)
+    x, weight = rng.normal(size=(m, k)).astype(dtype), integers((k, n))
+    scale, offset = rng.uniform(0.01, 0.02, n).astype(dtype), rng.integers(-9, 9, n).astype(dtype)
+    bias = rng.normal(size=n).astype(np.float32 if dtype == BF16 else dtype)
+    whole = (weight.astype(float) + offset.astype(float)) * scale.astype(float)
+    wanted = x.astype(float) @ whole + bias.astype(float)
+    bound = np.abs(x.astype(float)) @ np.abs(whole)
+    for one in layouts(weight):
+        found = aclnn.weight_quant_batchmatmul(x, one, scale, offset, bias=bias)
+        error = np.abs(found.astype(float) - wanted)
+        unit = 2.0**-8 if dtype == BF16 else 2.0**-11
+        assert (error <= unit * np.abs(wanted) * 1.01 + k * 2.0**-23 * bound + 1e-7).all()
+
+
+def test_groups_of_a_weight():
+    x, weight = rng_of(0).normal(size=(3, 100)).astype(np.float16), integers((100, 24), most=7)
+    scale = rng_of(1).uniform(0.1, 0.2, (4, 24)).astype(np.float16)
+    whole = weight * np.repeat(scale.astype(float), 32, 0)[:100]
+    for given in (weight, packed(weight)):
+        found = aclnn.weight_quant_batchmatmul(x, given, scale, antiquant_group_size=32)
+        np.testing.assert_allclose(found, x.astype(float) @ whole, 2e-3, 2e-2)
+
+
+def test_threads_do_not_change_bits(threads_as_before):
+    a, b = integers((200, 70)), integers((70, 90), 1)
+    x, scale = rng_of(0).normal(size=(200, 70)).astype(np.float16), np.full(90, 0.5, np.float16)
+    aclnn.set_num_threads(1)
+    wanted = aclnn.quant_matmul(a, b, np.float32([1]), output_dtype="int32")
+    weighted = aclnn.weight_quant_batchmatmul(x, b, scale)
+    aclnn.set_num_threads(2)
+    same(aclnn.quant_matmul(a, b, np.float32([1]), output_dtype="int32"), wanted)
+    same(aclnn.weight_quant_batchmatmul(x, b, scale), weighted)
+    same(aclnn.weight_quant_batchmatmul(x[3:5], b, scale), weighted[3:5])
+
+
+@pytest.fixture
+def threads_as_before():
+    before = aclnn.get_num_threads()
+    yield
+    aclnn.set_num_threads(before)
+
+
+# --- Groups ---------------------------------------------------------------------------------------
+
+
+def listed(ends, kind):
+    """Ends of groups as they are, as sizes, or as pairs in another order of weights."""
+    sizes = np.diff([0, *ends])
+    return np.int64({0: ends, 1: sizes}[kind])
+
+
+@named("dtype", [np.dtype(np.float32), np.dtype(np.float16), BF16], ids=str)
+@named("kind", [0, 1])
+def test_groups_of_rows(dtype, kind):
+    rng = rng_of(0)
+    x, weight = rng.normal(size=(11, 30)).astype(dtype), rng.normal(size=(4, 30, 37)).astype(dtype)
+    bias = rng.normal(size=(4, 37)).astype(np.float32 if dtype == BF16 else dtype)
+    ends, wanted = [3, 3, 8, 9], np.zeros((11, 37))
+    for g, (s, e) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        wanted[s:e] = x[s:e].astype(float) @ weight[g].astype(float) + bias[g].astype(float)
+    for one in (weight, np.ascontiguousarray(weight.swapaxes(1, 2)).swapaxes(1, 2)):
+        for threads in (1, 2):
+            with aclnn.num_threads(threads):
+                found = aclnn.grouped_matmul(
+                    x, one, bias=bias, group_list=listed(ends, kind), group_list_type=kind
+                )
+            unit = {4: 1e-5, 2: 2.0**-7 if dtype == BF16 else 2.0**-10}[dtype.itemsize]
+            np.testing.assert_allclose(found.astype(float), wanted, unit, unit * 10)
+            assert (found[9:] == 0).all()
+
+
+def test_pairs_of_groups():
+    x, weight = (
+        rng_of(0).normal(size=(2, 6, 5)).astype(np.float32)[0],
+        rng_of(1).normal(size=(3, 5, 4)),
+    )
+    pairs = np.int64([[2, 4], [0, 1], [1, 0]])
+    found = aclnn.grouped_matmul(x, weight.astype(np.float32), group_list=pairs, group_list_type=2)
+    np.testing.assert_allclose(found[:4], x[:4] @ weight[2], 1e-5, 1e-5)
+    np.testing.assert_allclose(found[4], x[4] @ weight[0], 1e-5, 1e-5)
+    assert (found[5] == 0).all()
+
+
+def test_groups_of_columns():
+    x, weight = rng_of(0).normal(size=(7, 9)), rng_of(1).normal(size=(9, 5))
+    given = np.ascontiguousarray(x.T.astype(np.float32)).T, weight.astype(np.float32)
+    found = aclnn.grouped_matmul(*given, group_list=np.int64([2, 2, 8]), group_type=2)
+    wanted = [x[:, s:e] @ weight[s:e] for s, e in ((0, 2), (2, 2), (2, 8))]
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+def test_groups_of_int8():
+    x, weight = integers((9, 40)), integers((3, 40, 21), 1)
+    ends, scale = [4, 5, 9], rng_of(2).uniform(1e-4, 1e-3, (3, 21)).astype(np.float32)
+    token = rng_of(3).uniform(1, 2, 9).astype(np.float32)
+    group = np.repeat([0, 1, 2], [4, 1, 4])
+    sums = np.einsum("mk,mkn->mn", x.astype(int), weight.astype(int)[group])
+    lists = {"group_list": np.int64(ends)}
+    same(aclnn.grouped_matmul(x, weight, **lists, output_dtype="int32"), sums)
+    wanted = sums.astype(np.float32) * scale[group] * token[:, None]
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, **lists)
+    same(found, wanted.astype(np.float16))
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=1, **lists)
+    same(found, np.maximum(wanted, 0).astype(np.float16))
+    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=5, **lists)
+    np.testing.assert_allclose(found.astype(float), silu(wanted.astype(float)), 2.0**-10, 1e-6)
+
+
+def test_groups_with_quantised_weights():
+    x, weight = rng_of(0).normal(size=(5, 20)).astype(np.float16), integers((2, 20, 7))
+    scale, offset = rng_of(1).uniform(0.1, 0.2, (2, 2, 7)).astype(np.float16)
+    whole = (weight + offset[:, None].astype(float)) * scale[:, None].astype(float)
+    found = aclnn.grouped_matmul(
+        x, weight, antiquant_scale=scale, antiquant_offset=offset, group_list=np.int64([2, 5])
+    )
+    wanted = np.concatenate([x[:2].astype(float) @ whole[0], x[2:].astype(float) @ whole[1]])
+    np.testing.assert_allclose(found.astype(float), wanted, 2.0**-10, 1e-2)
+
+
+@named(
+    ("groups", "kind", "words"),
+    [
+        ([3, 2], 0, "ends at 2"),
+        ([3, 6], 0, "ends at 6"),
+        ([-1, 2], 0, "ends at -1"),
+        ([2**62, 2**62], 1, "ends at"),
+        ([[5, 1], [0, 1]], 2, "number 5"),
+        ([[0, -1], [0, 1]], 2, "ends at -1"),
+    ],
+)
+def test_groups_that_there_are_not(groups, kind, words):
+    x, weight = np.ones((5, 3), np.float32), np.ones((2, 3, 4), np.float32)
+    with pytest.raises(aclnn.AclnnError, match=words) as caught:
+        aclnn.grouped_matmul(x, weight, group_list=np.int64(groups), group_list_type=kind)
+    assert caught.value.status == INVALID
+
+
+# --- Elements and rows ----------------------------------------------------------------------------
+
+
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+def test_rows_have_scales_of_their_own(dtype):
+    x = rng_of(0).normal(size=(4, 3, 72)).astype(dtype)
+    x[1, 2] = 0
+    smooth = rng_of(1).uniform(0.5, 2, 72).astype(dtype)
+    for factor in (None, smooth):
+        v = (
+            x.astype(np.float32)
+            if factor is None
+            else x.astype(np.float32) * factor.astype(np.float32)
+        )
+        scale = np.abs(v).max(-1) / np.float32(127)
+        with np.errstate(invalid="ignore"):
+            wanted = rounded(v / scale[..., None])
+        for one in (x, np.asfortranarray(x)):
+            y, found = aclnn.dynamic_quant(one, smooth_scales=factor)
+            same(found, scale)
+            same(y, wanted)
+        four = np.abs(v).max(-1) / np.float32(7)
+        with np.errstate(invalid="ignore"):
+            wanted = packed(rounded(v / four[..., None], -8, 7))
+        y, found = aclnn.dynamic_quant(x, smooth_scales=factor, dst_type="int32")
+        same(found, four)
+        same(y, wanted)
+
+
+def test_rows_with_offsets_and_groups():
+    x = rng_of(0).normal(size=(5, 9)).astype(np.float16)
+    smooth = rng_of(1).uniform(0.5, 2, (3, 9)).astype(np.float16)
+    v = x.astype(np.float32) * smooth[[0, 0, 1, 2, 2]].astype(np.float32)
+    scale = np.maximum((v.max(-1) - v.min(-1)) / np.float32(255), np.float32(1e-12))
+    offset = np.float32(127) - v.max(-1) / scale
+    ends = np.int64([2, 3, 5])
+    y, found, shift = aclnn.dynamic_quant_asymmetric(x, smooth_scales=smooth, group_index=ends)
+    same(found, scale)
+    same(shift, offset)
+    same(y, rounded(v / scale[:, None] + offset[:, None]))
+    with pytest.raises(aclnn.AclnnError, match="row 4 belongs to no group"):
+        aclnn.dynamic_quant(x, smooth_scales=smooth, group_index=np.int32([2, 3, 4]))
+
+
+def test_elements_by_scales():
+    x = np.float32([[0.5, 1.5, -2.5, np.nan, 1e30, -1e30, np.inf, 0.3]])
+    one, three = np.float32([1]), np.float32([3])
+    same(aclnn.ascend_quant(x, one), rounded(x))
+    same(aclnn.ascend_quant(x, one, three), rounded(x + 3))
+    same(aclnn.ascend_quant(x, np.float32([2]), sqrt_mode=True), rounded(x * 4))
+    for mode, function in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
+        same(aclnn.ascend_quant(x, one, round_mode=mode), rounded(function(x)))
+    same(aclnn.ascend_quant(x, one, dst_type="int32"), packed(rounded(x, -8, 7)))
+    columns, rows = np.arange(1, 9, dtype=np.float32), np.float32([2, 4])
+    two = np.concatenate([x, x])
+    same(aclnn.ascend_quant(two, columns), rounded(two * columns))
+    same(aclnn.ascend_quant(two, rows, axis=-2), rounded(two * rows[:, None]))
+    same(aclnn.quantize(two, columns, None, "int8"), rounded(two / columns))
+    same(aclnn.quantize(two, rows, rows, "int8", 0), rounded(two / rows[:, None] + rows[:, None]))
+    same(aclnn.quantize(two, columns, columns, "int8", 1, False), rounded(two * columns + columns))
+
+
+def test_scales_as_bits():
+    scale, offset = np.float32([1.5, -0.1]), np.float32([-3, 300])
+    found = aclnn.trans_quant_param(scale, offset)
+    bits = [int(one) & 0xFFFFE000 for one in scale.view(np.uint32)]
+    same(found, [bits[0] | (-3 & 511) << 37 | 1 << 46, bits[1] | 255 << 37 | 1 << 46])
+
+
+# --- Norms and gates ------------------------------------------------------------------------------
+
+
+def norm(x1, x2, gamma, beta=0):
+    x = x1.astype(float) + x2.astype(float)
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * gamma.astype(float) + beta
+
+
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+def test_norms_are_quantised(dtype):
+    """But where float32 lies next to a tie."""
+    x1, x2 = rng_of(0).normal(size=(2, 5, 40)).astype(dtype)
+    gamma, beta = rng_of(1).uniform(0.5, 2, (2, 40)).astype(dtype)
+    scales, zeros = np.full(40, 0.03125, np.float32), np.arange(40, dtype=np.int32)
+    y = norm(x1, x2, gamma, beta.astype(float))
+    y1, y2, x = aclnn.add_rms_norm_quant(x1, x2, gamma, scales, zeros, beta, scales * 2, zeros * 0)
+    same(x, (x1.astype(np.float32) + x2.astype(np.float32)).astype(dtype))
+    for found, wanted in ((y1, y / 0.03125 + zeros), (y2, y / 0.0625)):
+        assert np.abs(found - np.clip(wanted, -128, 127)).max() <= 0.5 + 1e-4
+    y1, y2, _, scale1, scale2 = aclnn.add_rms_norm_dynamic_quant(
+        x1, x2, gamma, smooth_scale2=gamma, output_mask=(True, True)
+    )
+    plain = norm(x1, x2, gamma)
+    for found, scale, wanted in ((y1, scale1, plain), (y2, scale2, plain * gamma.astype(float))):
+        np.testing.assert_allclose(scale, np.abs(wanted).max(-1) / 127, 1e-6)
+        assert np.abs(found * scale[:, None] - wanted).max() <= scale.max() * 0.5001
+
+
+def test_pairs_that_nobody_asks_for_are_left_alone():
+    x = np.ones((2, 8), np.float16)
+    gamma = np.ones(8, np.float16)
+    outs = [np.full((2, 8), 9, np.int8) for _ in range(2)]
+    scales = [np.full(2, 9, np.float32) for _ in range(2)]
+    given = [tensor(one) for one in (x, x, gamma)]
+    made = [tensor(one) for one in (*outs, x.copy(), *scales)]
+    size, executor, status = aclnn.aclnnAddRmsNormDynamicQuantGetWorkspaceSize(
+        *given, None, None, 1e-6, *made
+    )
+    assert status == 0
+    assert aclnn.aclnnAddRmsNormDynamicQuant(np.empty(size, np.uint8), size, executor, None) == 0
+    assert (outs[0] == 127).all()
+    assert (outs[1] == 9).all()
+    assert (scales[1] == 9).all()
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def test_gates_are_dequantised_and_quantised():
+    rng = rng_of(0)
+    x = rng.integers(-9999, 9999, (6, 16)).astype(np.int32)
+    weight, token = rng.uniform(1e-4, 2e-4, (2, 16)).astype(np.float32), rng.uniform(1, 2, 6)
+    token, bias = token.astype(np.float32), rng.integers(-999, 999, (2, 16)).astype(np.int32)
+    groups = np.array([0, 0, 0, 0, 1])
+    v = (x[:5] + bias[groups]) * weight[groups].astype(float) * token[:5, None].astype(float)
+    u = silu(v[:, :8]) * v[:, 8:]
+    y, scale = aclnn.dequant_swiglu_quant(
+        x, weight_scale=weight, activation_scale=token, bias=bias, group_index=np.int64([4, 1]),
+        activate_left=True, quant_mode="dynamic",
+    )  # fmt: skip
+    np.testing.assert_allclose(scale[:5], np.abs(u).max(-1) / 127, 1e-5)
+    assert np.abs(y[:5] * scale[:5, None] - u).max() <= scale.max() * 0.501
+    assert (y[5] == 0).all()
+    half = rng.normal(size=(3, 16)).astype(np.float16)
+    v = half.astype(float)
+    static = np.float32([0.01])
+    y, none = aclnn.dequant_swiglu_quant(half, quant_scale=static, quant_offset=np.float32([2]))
+    assert none is None
+    wanted = np.clip(v[:, :8] * silu(v[:, 8:]) / 0.01 + 2, -128, 127)
+    assert np.abs(y - wanted).max() <= 0.501
+    y, scale = aclnn.dequant_swiglu_quant(
+        half, activate_left=True, swiglu_mode=1, clamp_limit=1.0, quant_mode="dynamic"
+    )
+    gate, linear = np.minimum(v[:, ::2], 1), np.clip(v[:, 1::2], -1, 1)
+    u = gate / (1 + np.exp(-1.702 * gate)) * (linear + 1)
+    assert np.abs(y * scale[:, None] - u).max() <= scale.max() * 0.501
+
+
+# --- What is refused ------------------------------------------------------------------------------
+
+A, B, ONE = np.ones((2, 8), np.int8), np.ones((8, 4), np.int8), np.ones(1, np.float32)
+HALF = np.ones((2, 8), np.float16)
+
+
+@named(
+    ("call", "words"),
+    [
+        (lambda: aclnn.quant_matmul(A, B.T, ONE), "rows of 8 integers, x2 columns of 4"),
+        (lambda: aclnn.quant_matmul(A, HALF.T, ONE), "x2 has dtype float16"),
+        (lambda: aclnn.quant_matmul(A, B, np.ones(3, np.float32)), "scale has shape"),
+        (lambda: aclnn.quant_matmul(A, B, ONE, pertoken_scale=ONE[:1], output_dtype="bfloat16"), "pertoken"),
+        (lambda: aclnn.quant_matmul(A, B, ONE, offset=ONE, output_dtype="int32"), "offset is given"),
+        (lambda: aclnn.quant_matmul(A, B, ONE, output_dtype="float64"), "output_dtype|out has dtype|scale"),
+        (lambda: aclnn.weight_quant_batchmatmul(HALF, B, np.ones(4, np.float32)), "antiquant_scale has dtype"),
+        (
+            lambda: aclnn.weight_quant_batchmatmul(HALF, B, np.ones(4, np.float16), antiquant_group_size=3),
+            "antiquant_group_size is 3",
+        ),
+        (lambda: aclnn.dynamic_quant(HALF[0]), "1 dimensions, must have 2 to 8"),
+        (lambda: aclnn.dynamic_quant(HALF[:, :7], dst_type="int32"), "last size 7"),
+        (lambda: aclnn.dynamic_quant(HALF, group_index=np.int32([2])), "smooth_scales is not"),
+        (lambda: aclnn.ascend_quant(HALF, ONE), "scale has dtype float32"),
+        (lambda: aclnn.ascend_quant(HALF, ONE.astype(np.float16), axis=2), "axis is 2"),
+        (lambda: aclnn.ascend_quant(HALF, ONE.astype(np.float16), round_mode="up"), "round_mode is 'up'"),
+        (lambda: aclnn.dequant_swiglu_quant(HALF[:, :7]), "odd last size"),
+        (lambda: aclnn.dequant_swiglu_quant(HALF, weight_scale=ONE), "weight_scale is given"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(call, words):
+    with pytest.raises(aclnn.AclnnError, match=words) as caught:
+        call()
+    assert caught.value.status == INVALID
+
+
+def test_order_of_checks():
+    """Ranks, dtypes, shapes; of fused norms, shapes are the plan's."""
+    flat, wrong = tensor(A[0]), tensor(HALF)
+    out = tensor(np.ones((2, 4), np.float16))
+    last = (None, None, None, False, False, out)
+    status, message = refused("aclnnQuantMatmulV4", flat, wrong, tensor(ONE), *last)
+    assert (status, "dimensions" in message) == (INVALID, True)
+    status, message = refused("aclnnQuantMatmulV4", tensor(A), wrong, tensor(ONE), *last)
+    assert (status, "x2 has dtype" in message) == (INVALID, True)
+    assert refused("aclnnQuantMatmulV4", None, wrong, tensor(ONE), *last)[0] == NULLPTR
+    x, y = tensor(HALF), tensor(np.ones((2, 8), np.int8))
+    scale = tensor(np.ones(2, np.float32))
+    short = tensor(np.ones(7, np.float16))
+    outs = (y, y, x, scale, scale)
+    assert refused("aclnnAddRmsNormDynamicQuant", x, x, short, None, None, 1e-6, *outs)[0] == TILING
+    status, _ = refused("aclnnAddRmsNormDynamicQuant", x, y, short, None, None, 1e-6, *outs)
+    assert status == INVALID

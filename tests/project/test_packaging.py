@@ -1,0 +1,376 @@
+"""What is built and installed."""
+
+import ast
+import os
+import pathlib
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+import aclnn
+
+ROOT = pathlib.Path(__file__).parents[2]
+if not (ROOT / "setup.py").exists():
+    pytest.skip("run from an installation without sources", allow_module_level=True)
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+FOR_DEVELOPERS = ("all", "docs", "test", "test-models", "dev")
+
+
+@pytest.fixture
+def setup_in(tmp_path):
+    """What setup.py defines, run from a folder of its own."""
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    (tmp_path / "graph").mkdir()
+    return runpy.run_path(str(tmp_path / "setup.py"))
+
+
+def test_without_kernels_nothing_is_built(setup_in):
+    with pytest.raises(SystemExit) as caught:
+        setup_in["kernel_extensions"]()
+    assert "no aclnn/_kernels.pyx" in str(caught.value.code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--quiet", "sdist", "--formats", "gztar"], []),
+        (["egg_info"], []),
+        (["dist_info", "--output-dir", "dist"], []),
+        (["bdist_wheel"], ["kernels", "others"]),
+        (["sdist", "build_ext", "--inplace"], ["kernels", "others"]),
+        (["editable_wheel"], ["kernels", "others"]),
+    ],
+)
+def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, arguments, found):
+    function = setup_in["all_extensions"]
+    for name, given in {
+        "kernel_extensions": lambda: ["kernels"],
+        "extensions": lambda: ["others"],
+        "translate": list,
+        "with_headers": list,
+    }.items():
+        monkeypatch.setitem(function.__globals__, name, given)
+    assert function(arguments) == found
+
+
+@pytest.fixture
+def made_in(tmp_path):
+    """What `tools/make_kernels.py` makes of records, given as text."""
+    own = runpy.run_path(str(ROOT / "tools" / "make_kernels.py"))
+    for name in ("__init__", "record"):
+        shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.py", tmp_path)
+
+    def made(*records):
+        text = "from .record import HalfForm, Record, StepForm, Steps, VectorForm, point\n"
+        (tmp_path / "some.py").write_text(f"{text}RECORDS = ({', '.join(records)},)\n")
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [one for one in sys.modules if one.split(".")[0] == "kernels"]:
+                patch.delitem(sys.modules, name)
+            found = own["sources"](tmp_path)
+            for name in [one for one in sys.modules if one.split(".")[0] == "kernels"]:
+                del sys.modules[name]
+        return found
+
+    return made
+
+
+def test_loops_are_made_from_records(made_in):
+    made = made_in(
+        'point("twice", "x", cost=1, computed_in="real")',
+        'point("total", "a b", "c", cost=2, computed_in="double", forms="f64 half")',
+    )
+    loops = made["formula_loops.pxi"]
+    assert loops.count("cdef void ") == 5
+    assert 'add("twice", 1, False, twice_in_float, NULL, twice_in_double, twice_in_double' in loops
+    assert (
+        'add("total", 2, False, NULL, total_half_in_float, total_in_double, total_f64_in_double, '
+        "NULL, NULL)"
+    ) in loops
+    # A half in float may be in doubt, which the formula in double decides.
+    assert "f32_to_odd(formulas.total(<double>a[i], <double>b[i], p))" in loops
+    assert "cdef double own[1]" in loops
+    assert made["formula_facts.pxi"].count("FormulaFacts(") == 2
+    assert "add(" not in made["simd_forms.pxi"]
+
+
+def test_each_form_over_vectors_is_entered_once(made_in):
+    made = made_in(
+        'point("some", "g x", cost=1, computed_in="num", vectors=VectorForm(root="1.5"))',
+        'point("other", "x", cost=1, computed_in="real", halves=HalfForm(), '
+        'steps=Steps(StepForm("f"), StepForm("g", half="keep")))',
+    )["simd_forms.pxi"]
+    assert 'add("some", simd_path_t(some_form_f32, some_form_f16' in made
+    assert 'add("other", simd_path_t(NULL, other_exact_f16, other_exact_bf16, NULL' in made
+    assert "some_in_pair_t" in made
+    assert "some_in_vecf" not in made  # beside a root it takes pairs
+    assert "add_form" not in made
+
+
+@pytest.mark.parametrize(
+    ("record", "flaw"),
+    [
+        ('point("five", "a b c d e", cost=1, computed_in="real")', "at most 4 elements"),
+        ('point("odd", "a", cost=1, computed_in="half")', "'half' is none of"),
+        (
+            'point("three", "a b c", cost=1, computed_in="num", vectors=VectorForm())',
+            "one or two elements",
+        ),
+    ],
+)
+def test_records_that_no_loop_is_made_of_are_refused(made_in, record, flaw):
+    with pytest.raises(SystemExit, match=flaw):
+        made_in(record)
+
+
+def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, monkeypatch):
+    from setuptools import Distribution
+    from setuptools.command.build_ext import build_ext
+
+    command, both = setup_in["BuildKernels"](Distribution()), threading.Barrier(2)
+    command.build_temp = "temp"
+    seen = {}
+
+    def build(own, ext):
+        both.wait(30)
+        seen[ext.name] = own.build_temp
+        both.wait(30)
+
+    monkeypatch.setattr(build_ext, "build_extension", build)
+    with ThreadPoolExecutor(2) as pool:
+        for name in ("v3", "v4"):
+            pool.submit(command.build_extension, SimpleNamespace(name=name))
+    assert seen == {name: os.path.join("temp", name) for name in ("v3", "v4")}
+
+
+BUILD = ROOT / "build" / "cython"
+TRANSLATED = {
+    path.stem: path
+    for path in BUILD.rglob("*.c")
+    if (ROOT / path.relative_to(BUILD)).with_suffix(".pyx").exists()
+}
+
+
+@pytest.mark.skipif("_simd_kernels" not in TRANSLATED, reason="what was translated is not kept")
+def test_a_change_of_a_header_builds_what_includes_it():
+    headers = runpy.run_path(str(ROOT / "setup.py"))["headers"]
+    of = {stem: set(headers(str(path.relative_to(ROOT)))) for stem, path in TRANSLATED.items()}
+    every = {
+        str(p.relative_to(ROOT)) for top in ("aclnn", "graph") for p in (ROOT / top).rglob("*.h")
+    }
+    assert set().union(*of.values()) == every
+    assert "aclnn/kernels/simd/exp.h" in of["_simd_kernels"]  # by way of another one
+    assert "aclnn/kernels/half.h" in of["_row_kernels"]  # which lies in the folder above
+    assert "aclnn/kernels/simd/exp.h" not in of["_kernels"] | of["_row_kernels"]
+    assert "aclnn/kernels/simd/gelu.h" not in of["_formula_kernels"]
+    assert "graph/runtime/thread_pool.h" in of["_scheduler"]
+
+
+@pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])
+def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
+    monkeypatch.setenv("ACLNN_OPENMP", word)
+    assert setup_in["openmp_flags"]() == []
+
+
+def test_a_build_may_look_for_errors(setup_in, monkeypatch):
+    """The last flag of a kind decides."""
+    monkeypatch.delenv("ACLNN_BUILD_SANITIZE", raising=False)
+    assert not any("sanitize" in flag for flag in setup_in["linker_flags"]())
+    assert setup_in["compiler_flags"]() == setup_in["COMMON_FLAGS"]
+    monkeypatch.setenv("ACLNN_BUILD_SANITIZE", "1")
+    assert setup_in["linker_flags"]() == ["-fsanitize=address,undefined"]
+    levels = [flag for flag in setup_in["compiler_flags"]() if flag.startswith(("-O", "-g"))]
+    assert levels == ["-O3", "-g0", "-O1", "-g1"]
+
+
+def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
+    every = {name: [] for name in ("generic", "v3", "v4")}
+    of = setup_in["kernel_variants"]
+    monkeypatch.setattr("sysconfig.get_platform", lambda: "linux-aarch64")
+    monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
+    assert list(of()) == ["generic", "neon"]
+    choose = setup_in["chosen_variants"]
+    monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
+    assert choose(every) == every
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "v3, generic")
+    assert list(choose(every)) == ["generic", "v3"]
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "v9")
+    with pytest.raises(SystemExit, match="ACLNN_BUILD_ISA: v9 is none of generic, v3, v4"):
+        choose(every)
+
+
+@pytest.mark.parametrize("level", ["generic", "v3", "v4"])
+def test_a_build_may_be_for_this_cpu_only(setup_in, monkeypatch, level):
+    """For what it will select when it runs."""
+    choose, every = setup_in["chosen_variants"], {name: [] for name in ("generic", "v3", "v4")}
+    has = {"generic": (), "v3": ("v3",), "v4": ("v3", "v4")}[level]
+
+    def compiles(flags, source, run=False):
+        return run and any(f'"x86-64-{name}"' in source for name in has)
+
+    monkeypatch.setitem(choose.__globals__, "compiles", compiles)
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native")
+    assert list(choose(every)) == [level]
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native generic")
+    assert set(choose(every)) == {level, "generic"}
+    assert list(choose({"generic": [], "neon": []})) == ["generic", "neon"]
+
+
+def test_the_native_instruction_set_is_the_one_selected(setup_in, monkeypatch):
+    from aclnn import isa
+
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native")
+    (name,) = setup_in["kernel_variants"]()
+    assert name == isa.available()[-1]
+
+
+def test_programs_of_the_build_may_fail(setup_in):
+    compiles = setup_in["compiles"]
+    failing = "int main(void) { return 3; }\n"
+    assert compiles([], failing)
+    assert not compiles([], failing, run=True)
+    assert compiles([], run=True)
+
+
+def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path):
+    """And what is compiled in the same way is not."""
+    from setuptools import Extension
+
+    file = setup_in["settings_file"]
+    path = pathlib.Path(file(Extension("one", []), str(tmp_path)))
+    os.utime(path, (1, 1))
+    assert file(Extension("one", []), str(tmp_path)) == str(path)
+    assert path.stat().st_mtime == 1
+    file(Extension("one", [], extra_compile_args=["-O1"]), str(tmp_path))
+    assert path.stat().st_mtime > 1
+
+
+def test_a_build_uses_all_processors_and_keeps_what_it_compiled(setup_in):
+    """Also where it is installed for editing, whose own folders are gone afterwards."""
+    from setuptools import Distribution, Extension
+
+    found = {}
+    for editable in (False, True):
+        command = setup_in["BuildKernels"](Distribution({"ext_modules": [Extension("one", [])]}))
+        command.editable_mode = editable
+        command.finalize_options()
+        assert command.parallel == setup_in["processors"]() >= 1
+        found[editable] = (command.build_lib, command.build_temp)
+    assert found[True] == found[False]
+
+
+def test_a_build_says_how_far_it_is(setup_in, monkeypatch):
+    said = []
+    progress = setup_in["Progress"](10)
+    monkeypatch.setitem(type(progress).one_more.__globals__, "say", said.append)
+    for _ in range(10):
+        progress.one_more()
+    counts = [int(re.match(r"compiled (\d+) of 10 modules, 0 s", text)[1]) for text in said]
+    assert counts == [3, 5, 8, 10]
+
+
+def test_the_demo_needs_no_packages_for_development():
+    """And builds for this CPU; the rest comes later."""
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    shown = subprocess.run(
+        ["make", "--dry-run", "VENV=nowhere", "demo"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "[dev]" not in shown
+    assert "build_ext --inplace" in shown
+    assert "nowhere/bin/aclnn demo" in shown
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS])
+def test_every_extra_is_for_something(extra):
+    """A package that nothing imports would be installed for nothing."""
+    sources = [path for folder in ("aclnn", "graph") for path in (ROOT / folder).rglob("*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for requirement in EXTRAS[extra]:
+        package = re.split(r"[<>=~!\[]", requirement)[0]
+        assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS[1:]])
+def test_the_readme_lists_every_extra(extra):
+    assert f"| `aclnn-cpu[{extra}]`" in (ROOT / "README.md").read_text(encoding="utf-8").replace(
+        ", `aclnn", "| `aclnn"
+    )
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", text, re.MULTILINE) == [aclnn.__version__]
+
+
+def test_wheels_are_for_the_versions_that_the_metadata_names():
+    written = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    built = written["tool"]["cibuildwheel"]["build"]
+    named = [
+        version[1]
+        for one in written["project"]["classifiers"]
+        if (version := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", one))
+    ]
+    assert built == [f"cp{version.replace('.', '')}-*" for version in named]
+    assert written["project"]["requires-python"] == f">={named[0]}"
+    for path in written["tool"]["cibuildwheel"]["test-sources"]:
+        assert (ROOT / path).exists(), path
+
+
+def test_type_stubs_are_installed():
+    """With the marker that makes type checkers look at them."""
+    given = {
+        one.arg: ast.literal_eval(one.value)
+        for one in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")))
+        if isinstance(one, ast.keyword) and one.arg in ("package_dir", "package_data")
+    }
+    installed = {
+        path
+        for package, patterns in given["package_data"].items()
+        for pattern in patterns
+        for path in (ROOT / given["package_dir"].get(package, "nowhere")).glob(pattern)
+    }
+    stubs = {path for top in ("aclnn", "graph") for path in (ROOT / top).rglob("*.pyi")}
+    assert ROOT / "aclnn" / "__init__.pyi" in stubs
+    assert stubs | {ROOT / top / "py.typed" for top in ("aclnn", "graph")} <= installed
+
+
+def test_the_version_is_read_without_importing_the_package(tmp_path):
+    """A build begins where neither NumPy nor anything that was compiled is there yet."""
+    pytest.importorskip("setuptools")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "aclnn").mkdir()
+    (tmp_path / "aclnn" / "__init__.py").write_text("raise ImportError('not built yet')")
+    shutil.copy(ROOT / "aclnn" / "_version.py", tmp_path / "aclnn")
+    code = "import setuptools; setuptools.setup(packages=[])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == aclnn.__version__
+
+
+def test_what_make_quick_leaves_out_is_there():
+    """Names of tests that are gone would hide nothing, and mislead."""
+    folder = pathlib.Path(__file__).parents[1]
+    listed = (folder / "slow.txt").read_text(encoding="utf-8").splitlines()[1:]
+    assert len(listed) == len(set(listed))
+    for name in listed:
+        file, *_, function = name.split("::")
+        if function != "runTest":  # of a state machine
+            text = (folder / file).read_text(encoding="utf-8")
+            assert f"def {function}(" in text, name
