@@ -46,17 +46,32 @@ from aclnn.acl._tensor import aclScalar as aclScalar
 from aclnn.acl._tensor import aclSetRawTensorAddr as aclSetRawTensorAddr
 from aclnn.acl._tensor import aclTensor as aclTensor
 from aclnn.acl.constants import aclDataType as aclDataType
+from aclnn.acl.constants import aclDeviceInfo as aclDeviceInfo
 from aclnn.acl.constants import aclError as aclError
 from aclnn.acl.constants import aclFormat as aclFormat
+from aclnn.acl.constants import aclLogLevel as aclLogLevel
 from aclnn.acl.constants import aclmdlRICaptureMode as aclmdlRICaptureMode
 from aclnn.acl.constants import aclmdlRICaptureStatus as aclmdlRICaptureStatus
 from aclnn.acl.constants import aclmdlRIDebugJsonFlag as aclmdlRIDebugJsonFlag
 from aclnn.acl.constants import aclnnStatus as aclnnStatus
+from aclnn.acl.constants import aclrtCallbackBlockType as aclrtCallbackBlockType
+from aclnn.acl.constants import aclrtDevAttr as aclrtDevAttr
 from aclnn.acl.constants import aclrtEventFlag as aclrtEventFlag
+from aclnn.acl.constants import aclrtEventRecordFlag as aclrtEventRecordFlag
 from aclnn.acl.constants import aclrtEventRecordedStatus as aclrtEventRecordedStatus
+from aclnn.acl.constants import aclrtEventStatus as aclrtEventStatus
+from aclnn.acl.constants import aclrtEventWaitFlag as aclrtEventWaitFlag
+from aclnn.acl.constants import aclrtEventWaitStatus as aclrtEventWaitStatus
+from aclnn.acl.constants import aclrtLastErrLevel as aclrtLastErrLevel
+from aclnn.acl.constants import aclrtMemAllocationType as aclrtMemAllocationType
 from aclnn.acl.constants import aclrtMemAttr as aclrtMemAttr
+from aclnn.acl.constants import aclrtMemGranularityOptions as aclrtMemGranularityOptions
+from aclnn.acl.constants import aclrtMemHandleType as aclrtMemHandleType
+from aclnn.acl.constants import aclrtMemLocationType as aclrtMemLocationType
 from aclnn.acl.constants import aclrtMemMallocPolicy as aclrtMemMallocPolicy
 from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
+from aclnn.acl.constants import aclrtRunMode as aclrtRunMode
+from aclnn.acl.constants import aclrtStreamFlag as aclrtStreamFlag
 from aclnn.acl.constants import aclrtStreamStatus as aclrtStreamStatus
 from aclnn.acl.errors import AclnnError as AclnnError
 from aclnn.acl.errors import AclnnTypeError as AclnnTypeError
@@ -184,14 +199,45 @@ __all__ = [
     "ACLNN_SUCCESS",
     "ACL_BF16",
     "ACL_BOOL",
+    "ACL_CALLBACK_BLOCK",
+    "ACL_CALLBACK_NO_BLOCK",
     "ACL_COMPLEX128",
     "ACL_COMPLEX32",
     "ACL_COMPLEX64",
     "ACL_DDR_MEM",
+    "ACL_DDR_MEM_HUGE",
+    "ACL_DDR_MEM_NORMAL",
+    "ACL_DDR_MEM_P2P_HUGE",
+    "ACL_DDR_MEM_P2P_NORMAL",
+    "ACL_DEBUG",
+    "ACL_DEVICE",
+    "ACL_DEVICE_INFO_AI_CORE_NUM",
+    "ACL_DEVICE_INFO_L2_SIZE",
+    "ACL_DEVICE_INFO_UNDEFINED",
+    "ACL_DEVICE_INFO_VECTOR_CORE_NUM",
+    "ACL_DEV_ATTR_AICORE_CORE_NUM",
+    "ACL_DEV_ATTR_AICPU_CORE_NUM",
+    "ACL_DEV_ATTR_CUBE_CORE_NUM",
+    "ACL_DEV_ATTR_L2_CACHE_SIZE",
+    "ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE",
+    "ACL_DEV_ATTR_VECTOR_CORE_NUM",
     "ACL_DOUBLE",
     "ACL_DT_UNDEFINED",
+    "ACL_ERROR",
+    "ACL_ERROR_API_NOT_SUPPORT",
     "ACL_ERROR_BAD_ALLOC",
+    "ACL_ERROR_DRV_FAILURE",
+    "ACL_ERROR_FAILURE",
+    "ACL_ERROR_FEATURE_UNSUPPORTED",
+    "ACL_ERROR_GE_FAILURE",
+    "ACL_ERROR_INTERNAL_ERROR",
+    "ACL_ERROR_INVALID_DEVICE",
+    "ACL_ERROR_INVALID_FILE",
     "ACL_ERROR_INVALID_PARAM",
+    "ACL_ERROR_INVALID_RESOURCE_HANDLE",
+    "ACL_ERROR_MEMORY_ADDRESS_UNALIGNED",
+    "ACL_ERROR_NONE",
+    "ACL_ERROR_PROFILING_FAILURE",
     "ACL_ERROR_REPEAT_FINALIZE",
     "ACL_ERROR_REPEAT_INITIALIZE",
     "ACL_ERROR_RT_ADDR_UNALIGNED",
@@ -202,6 +248,7 @@ __all__ = [
     "ACL_ERROR_RT_EVENT_CAPTURED",
     "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT",
     "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID",
+    "ACL_ERROR_RT_FAILURE",
     "ACL_ERROR_RT_FEATURE_NOT_SUPPORT",
     "ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP",
     "ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY",
@@ -225,18 +272,30 @@ __all__ = [
     "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT",
     "ACL_ERROR_RT_STREAM_UNJOINED",
     "ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING",
+    "ACL_ERROR_STORAGE_OVER_LIMIT",
     "ACL_ERROR_STREAM_CAPTURE_CONFLICT",
     "ACL_ERROR_STREAM_TASK_GROUP_INTR",
     "ACL_ERROR_STREAM_TASK_GROUP_STATUS",
     "ACL_ERROR_UNINITIALIZE",
+    "ACL_ERROR_UNSUPPORTED_DATA_TYPE",
     "ACL_EVENT_CAPTURE_STREAM_PROGRESS",
     "ACL_EVENT_DEVICE_USE_ONLY",
     "ACL_EVENT_EXTERNAL",
     "ACL_EVENT_IPC",
     "ACL_EVENT_RECORDED_STATUS_COMPLETE",
     "ACL_EVENT_RECORDED_STATUS_NOT_READY",
+    "ACL_EVENT_RECORD_DEFAULT",
+    "ACL_EVENT_RECORD_EXTERNAL",
+    "ACL_EVENT_STATUS_COMPLETE",
+    "ACL_EVENT_STATUS_NOT_READY",
+    "ACL_EVENT_STATUS_RESERVED",
     "ACL_EVENT_SYNC",
     "ACL_EVENT_TIME_LINE",
+    "ACL_EVENT_WAIT_DEFAULT",
+    "ACL_EVENT_WAIT_EXTERNAL",
+    "ACL_EVENT_WAIT_STATUS_COMPLETE",
+    "ACL_EVENT_WAIT_STATUS_NOT_READY",
+    "ACL_EVENT_WAIT_STATUS_RESERVED",
     "ACL_FLOAT",
     "ACL_FLOAT16",
     "ACL_FLOAT4_E1M2",
@@ -247,6 +306,11 @@ __all__ = [
     "ACL_FLOAT8_E5M2",
     "ACL_FLOAT8_E8M0",
     "ACL_FORMAT_FRACTAL_NZ",
+    "ACL_FORMAT_FRACTAL_NZ_C0_16",
+    "ACL_FORMAT_FRACTAL_NZ_C0_2",
+    "ACL_FORMAT_FRACTAL_NZ_C0_32",
+    "ACL_FORMAT_FRACTAL_NZ_C0_4",
+    "ACL_FORMAT_FRACTAL_NZ_C0_8",
     "ACL_FORMAT_FRACTAL_Z",
     "ACL_FORMAT_HWCN",
     "ACL_FORMAT_NC",
@@ -260,8 +324,17 @@ __all__ = [
     "ACL_FORMAT_NDHWC",
     "ACL_FORMAT_NHWC",
     "ACL_FORMAT_UNDEFINED",
+    "ACL_FRACTAL_Z_3D",
     "ACL_HBM_MEM",
+    "ACL_HBM_MEM_HUGE",
+    "ACL_HBM_MEM_HUGE1G",
+    "ACL_HBM_MEM_NORMAL",
+    "ACL_HBM_MEM_P2P_HUGE",
+    "ACL_HBM_MEM_P2P_HUGE1G",
+    "ACL_HBM_MEM_P2P_NORMAL",
     "ACL_HIFLOAT8",
+    "ACL_HOST",
+    "ACL_INFO",
     "ACL_INT16",
     "ACL_INT32",
     "ACL_INT4",
@@ -269,21 +342,52 @@ __all__ = [
     "ACL_INT8",
     "ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY",
     "ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE",
+    "ACL_MEMCPY_DEFAULT",
     "ACL_MEMCPY_DEVICE_TO_DEVICE",
     "ACL_MEMCPY_DEVICE_TO_HOST",
+    "ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE",
     "ACL_MEMCPY_HOST_TO_DEVICE",
     "ACL_MEMCPY_HOST_TO_HOST",
+    "ACL_MEMCPY_INNER_DEVICE_TO_DEVICE",
+    "ACL_MEMCPY_INTER_DEVICE_TO_DEVICE",
+    "ACL_MEM_ACCESS_USER_SPACE_READONLY",
+    "ACL_MEM_ALLOCATION_TYPE_PINNED",
+    "ACL_MEM_HANDLE_TYPE_NONE",
+    "ACL_MEM_HANDLE_TYPE_POSIX",
+    "ACL_MEM_LOCATION_TYPE_DEVICE",
+    "ACL_MEM_LOCATION_TYPE_HOST",
+    "ACL_MEM_LOCATION_TYPE_HOST_NUMA",
+    "ACL_MEM_LOCATION_TYPE_MANAGED",
+    "ACL_MEM_LOCATION_TYPE_UNREGISTERED",
+    "ACL_MEM_MALLOC_HUGE1G_ONLY",
+    "ACL_MEM_MALLOC_HUGE1G_ONLY_P2P",
     "ACL_MEM_MALLOC_HUGE_FIRST",
+    "ACL_MEM_MALLOC_HUGE_FIRST_P2P",
     "ACL_MEM_MALLOC_HUGE_ONLY",
+    "ACL_MEM_MALLOC_HUGE_ONLY_P2P",
     "ACL_MEM_MALLOC_NORMAL_ONLY",
+    "ACL_MEM_MALLOC_NORMAL_ONLY_P2P",
+    "ACL_MEM_TYPE_HIGH_BAND_WIDTH",
+    "ACL_MEM_TYPE_LOW_BAND_WIDTH",
     "ACL_MODEL_RI_CAPTURE_MODE_GLOBAL",
     "ACL_MODEL_RI_CAPTURE_MODE_RELAXED",
     "ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL",
     "ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE",
     "ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED",
     "ACL_MODEL_RI_CAPTURE_STATUS_NONE",
+    "ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM",
+    "ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED",
+    "ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF",
+    "ACL_RT_THREAD_LEVEL",
+    "ACL_STREAM_CPU_SCHEDULE",
+    "ACL_STREAM_DEVICE_USE_ONLY",
+    "ACL_STREAM_FAST_LAUNCH",
+    "ACL_STREAM_FAST_SYNC",
+    "ACL_STREAM_HUGE",
+    "ACL_STREAM_PERSISTENT",
     "ACL_STREAM_STATUS_COMPLETE",
     "ACL_STREAM_STATUS_NOT_READY",
+    "ACL_STREAM_STATUS_RESERVED",
     "ACL_STRING",
     "ACL_SUCCESS",
     "ACL_UINT1",
@@ -291,6 +395,7 @@ __all__ = [
     "ACL_UINT32",
     "ACL_UINT64",
     "ACL_UINT8",
+    "ACL_WARNING",
     "AclSetDynamicInputTensorAddr",
     "AclSetDynamicOutputTensorAddr",
     "AclSetDynamicTensorAddr",
@@ -320,6 +425,7 @@ __all__ = [
     "aclDestroyScalarList",
     "aclDestroyTensor",
     "aclDestroyTensorList",
+    "aclDeviceInfo",
     "aclError",
     "aclFinalize",
     "aclFloatArray",
@@ -340,6 +446,7 @@ __all__ = [
     "aclInit",
     "aclInitTensor",
     "aclIntArray",
+    "aclLogLevel",
     "aclOpExecutor",
     "aclScalar",
     "aclScalarList",
@@ -938,16 +1045,22 @@ __all__ = [
     "aclnnVarGetWorkspaceSize",
     "aclnnWeightQuantBatchMatmulV2",
     "aclnnWeightQuantBatchMatmulV2GetWorkspaceSize",
+    "aclrtCallbackBlockType",
     "aclrtCreateEvent",
     "aclrtCreateEventExWithFlag",
     "aclrtCreateEventWithFlag",
     "aclrtCreateStream",
     "aclrtDestroyEvent",
     "aclrtDestroyStream",
+    "aclrtDevAttr",
     "aclrtEventElapsedTime",
     "aclrtEventFlag",
     "aclrtEventGetTimestamp",
+    "aclrtEventRecordFlag",
     "aclrtEventRecordedStatus",
+    "aclrtEventStatus",
+    "aclrtEventWaitFlag",
+    "aclrtEventWaitStatus",
     "aclrtFree",
     "aclrtFreeHost",
     "aclrtGetDevice",
@@ -955,9 +1068,14 @@ __all__ = [
     "aclrtGetEventId",
     "aclrtGetMemInfo",
     "aclrtGetSocName",
+    "aclrtLastErrLevel",
     "aclrtMalloc",
     "aclrtMallocHost",
+    "aclrtMemAllocationType",
     "aclrtMemAttr",
+    "aclrtMemGranularityOptions",
+    "aclrtMemHandleType",
+    "aclrtMemLocationType",
     "aclrtMemMallocPolicy",
     "aclrtMemcpy",
     "aclrtMemcpyAsync",
@@ -968,7 +1086,9 @@ __all__ = [
     "aclrtRecordEventWithFlag",
     "aclrtResetDevice",
     "aclrtResetEvent",
+    "aclrtRunMode",
     "aclrtSetDevice",
+    "aclrtStreamFlag",
     "aclrtStreamQuery",
     "aclrtStreamStatus",
     "aclrtStreamWaitEvent",
@@ -1298,17 +1418,68 @@ ACL_FORMAT_NDHWC: Literal[aclFormat.ACL_FORMAT_NDHWC]
 ACL_FORMAT_FRACTAL_NZ: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ]
 ACL_FORMAT_NCDHW: Literal[aclFormat.ACL_FORMAT_NCDHW]
 ACL_FORMAT_NDC1HWC0: Literal[aclFormat.ACL_FORMAT_NDC1HWC0]
+ACL_FRACTAL_Z_3D: Literal[aclFormat.ACL_FRACTAL_Z_3D]
 ACL_FORMAT_NC: Literal[aclFormat.ACL_FORMAT_NC]
 ACL_FORMAT_NCL: Literal[aclFormat.ACL_FORMAT_NCL]
+ACL_FORMAT_FRACTAL_NZ_C0_16: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ_C0_16]
+ACL_FORMAT_FRACTAL_NZ_C0_32: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ_C0_32]
+ACL_FORMAT_FRACTAL_NZ_C0_2: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ_C0_2]
+ACL_FORMAT_FRACTAL_NZ_C0_4: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ_C0_4]
+ACL_FORMAT_FRACTAL_NZ_C0_8: Literal[aclFormat.ACL_FORMAT_FRACTAL_NZ_C0_8]
+ACL_DEVICE: Literal[aclrtRunMode.ACL_DEVICE]
+ACL_HOST: Literal[aclrtRunMode.ACL_HOST]
 ACL_MEMCPY_HOST_TO_HOST: Literal[aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_HOST]
 ACL_MEMCPY_HOST_TO_DEVICE: Literal[aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_DEVICE]
 ACL_MEMCPY_DEVICE_TO_HOST: Literal[aclrtMemcpyKind.ACL_MEMCPY_DEVICE_TO_HOST]
 ACL_MEMCPY_DEVICE_TO_DEVICE: Literal[aclrtMemcpyKind.ACL_MEMCPY_DEVICE_TO_DEVICE]
+ACL_MEMCPY_DEFAULT: Literal[aclrtMemcpyKind.ACL_MEMCPY_DEFAULT]
+ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: Literal[aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE]
+ACL_MEMCPY_INNER_DEVICE_TO_DEVICE: Literal[aclrtMemcpyKind.ACL_MEMCPY_INNER_DEVICE_TO_DEVICE]
+ACL_MEMCPY_INTER_DEVICE_TO_DEVICE: Literal[aclrtMemcpyKind.ACL_MEMCPY_INTER_DEVICE_TO_DEVICE]
 ACL_MEM_MALLOC_HUGE_FIRST: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST]
 ACL_MEM_MALLOC_HUGE_ONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_ONLY]
 ACL_MEM_MALLOC_NORMAL_ONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_NORMAL_ONLY]
+ACL_MEM_MALLOC_HUGE_FIRST_P2P: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST_P2P]
+ACL_MEM_MALLOC_HUGE_ONLY_P2P: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_ONLY_P2P]
+ACL_MEM_MALLOC_NORMAL_ONLY_P2P: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_NORMAL_ONLY_P2P]
+ACL_MEM_MALLOC_HUGE1G_ONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE1G_ONLY]
+ACL_MEM_MALLOC_HUGE1G_ONLY_P2P: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE1G_ONLY_P2P]
+ACL_MEM_TYPE_LOW_BAND_WIDTH: Literal[aclrtMemMallocPolicy.ACL_MEM_TYPE_LOW_BAND_WIDTH]
+ACL_MEM_TYPE_HIGH_BAND_WIDTH: Literal[aclrtMemMallocPolicy.ACL_MEM_TYPE_HIGH_BAND_WIDTH]
+ACL_MEM_ACCESS_USER_SPACE_READONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_ACCESS_USER_SPACE_READONLY]
 ACL_DDR_MEM: Literal[aclrtMemAttr.ACL_DDR_MEM]
 ACL_HBM_MEM: Literal[aclrtMemAttr.ACL_HBM_MEM]
+ACL_DDR_MEM_HUGE: Literal[aclrtMemAttr.ACL_DDR_MEM_HUGE]
+ACL_DDR_MEM_NORMAL: Literal[aclrtMemAttr.ACL_DDR_MEM_NORMAL]
+ACL_HBM_MEM_HUGE: Literal[aclrtMemAttr.ACL_HBM_MEM_HUGE]
+ACL_HBM_MEM_NORMAL: Literal[aclrtMemAttr.ACL_HBM_MEM_NORMAL]
+ACL_DDR_MEM_P2P_HUGE: Literal[aclrtMemAttr.ACL_DDR_MEM_P2P_HUGE]
+ACL_DDR_MEM_P2P_NORMAL: Literal[aclrtMemAttr.ACL_DDR_MEM_P2P_NORMAL]
+ACL_HBM_MEM_P2P_HUGE: Literal[aclrtMemAttr.ACL_HBM_MEM_P2P_HUGE]
+ACL_HBM_MEM_P2P_NORMAL: Literal[aclrtMemAttr.ACL_HBM_MEM_P2P_NORMAL]
+ACL_HBM_MEM_HUGE1G: Literal[aclrtMemAttr.ACL_HBM_MEM_HUGE1G]
+ACL_HBM_MEM_P2P_HUGE1G: Literal[aclrtMemAttr.ACL_HBM_MEM_P2P_HUGE1G]
+ACL_MEM_LOCATION_TYPE_HOST: Literal[aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_HOST]
+ACL_MEM_LOCATION_TYPE_DEVICE: Literal[aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_DEVICE]
+ACL_MEM_LOCATION_TYPE_UNREGISTERED: Literal[aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_UNREGISTERED]
+ACL_MEM_LOCATION_TYPE_MANAGED: Literal[aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_MANAGED]
+ACL_MEM_LOCATION_TYPE_HOST_NUMA: Literal[aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_HOST_NUMA]
+ACL_MEM_ALLOCATION_TYPE_PINNED: Literal[aclrtMemAllocationType.ACL_MEM_ALLOCATION_TYPE_PINNED]
+ACL_MEM_HANDLE_TYPE_NONE: Literal[aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_NONE]
+ACL_MEM_HANDLE_TYPE_POSIX: Literal[aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_POSIX]
+ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM: Literal[aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM]
+ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED: Literal[aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED]
+ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF: Literal[aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF]
+ACL_DEVICE_INFO_UNDEFINED: Literal[aclDeviceInfo.ACL_DEVICE_INFO_UNDEFINED]
+ACL_DEVICE_INFO_AI_CORE_NUM: Literal[aclDeviceInfo.ACL_DEVICE_INFO_AI_CORE_NUM]
+ACL_DEVICE_INFO_VECTOR_CORE_NUM: Literal[aclDeviceInfo.ACL_DEVICE_INFO_VECTOR_CORE_NUM]
+ACL_DEVICE_INFO_L2_SIZE: Literal[aclDeviceInfo.ACL_DEVICE_INFO_L2_SIZE]
+ACL_DEV_ATTR_AICPU_CORE_NUM: Literal[aclrtDevAttr.ACL_DEV_ATTR_AICPU_CORE_NUM]
+ACL_DEV_ATTR_AICORE_CORE_NUM: Literal[aclrtDevAttr.ACL_DEV_ATTR_AICORE_CORE_NUM]
+ACL_DEV_ATTR_CUBE_CORE_NUM: Literal[aclrtDevAttr.ACL_DEV_ATTR_CUBE_CORE_NUM]
+ACL_DEV_ATTR_VECTOR_CORE_NUM: Literal[aclrtDevAttr.ACL_DEV_ATTR_VECTOR_CORE_NUM]
+ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: Literal[aclrtDevAttr.ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE]
+ACL_DEV_ATTR_L2_CACHE_SIZE: Literal[aclrtDevAttr.ACL_DEV_ATTR_L2_CACHE_SIZE]
 ACL_MODEL_RI_CAPTURE_MODE_GLOBAL: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL]
 ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL]
 ACL_MODEL_RI_CAPTURE_MODE_RELAXED: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_RELAXED]
@@ -1317,20 +1488,47 @@ ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: Literal[aclmdlRICaptureStatus.ACL_MODEL_RI_C
 ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED: Literal[aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED]
 ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY: Literal[aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY]
 ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE: Literal[aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE]
+ACL_STREAM_FAST_LAUNCH: Literal[aclrtStreamFlag.ACL_STREAM_FAST_LAUNCH]
+ACL_STREAM_FAST_SYNC: Literal[aclrtStreamFlag.ACL_STREAM_FAST_SYNC]
+ACL_STREAM_PERSISTENT: Literal[aclrtStreamFlag.ACL_STREAM_PERSISTENT]
+ACL_STREAM_HUGE: Literal[aclrtStreamFlag.ACL_STREAM_HUGE]
+ACL_STREAM_CPU_SCHEDULE: Literal[aclrtStreamFlag.ACL_STREAM_CPU_SCHEDULE]
+ACL_STREAM_DEVICE_USE_ONLY: Literal[aclrtStreamFlag.ACL_STREAM_DEVICE_USE_ONLY]
 ACL_EVENT_SYNC: Literal[aclrtEventFlag.ACL_EVENT_SYNC]
 ACL_EVENT_CAPTURE_STREAM_PROGRESS: Literal[aclrtEventFlag.ACL_EVENT_CAPTURE_STREAM_PROGRESS]
 ACL_EVENT_TIME_LINE: Literal[aclrtEventFlag.ACL_EVENT_TIME_LINE]
 ACL_EVENT_DEVICE_USE_ONLY: Literal[aclrtEventFlag.ACL_EVENT_DEVICE_USE_ONLY]
 ACL_EVENT_EXTERNAL: Literal[aclrtEventFlag.ACL_EVENT_EXTERNAL]
 ACL_EVENT_IPC: Literal[aclrtEventFlag.ACL_EVENT_IPC]
+ACL_EVENT_RECORD_DEFAULT: Literal[aclrtEventRecordFlag.ACL_EVENT_RECORD_DEFAULT]
+ACL_EVENT_RECORD_EXTERNAL: Literal[aclrtEventRecordFlag.ACL_EVENT_RECORD_EXTERNAL]
+ACL_EVENT_WAIT_DEFAULT: Literal[aclrtEventWaitFlag.ACL_EVENT_WAIT_DEFAULT]
+ACL_EVENT_WAIT_EXTERNAL: Literal[aclrtEventWaitFlag.ACL_EVENT_WAIT_EXTERNAL]
+ACL_EVENT_STATUS_COMPLETE: Literal[aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE]
+ACL_EVENT_STATUS_NOT_READY: Literal[aclrtEventStatus.ACL_EVENT_STATUS_NOT_READY]
+ACL_EVENT_STATUS_RESERVED: Literal[aclrtEventStatus.ACL_EVENT_STATUS_RESERVED]
 ACL_EVENT_RECORDED_STATUS_NOT_READY: Literal[aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_NOT_READY]
 ACL_EVENT_RECORDED_STATUS_COMPLETE: Literal[aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE]
+ACL_EVENT_WAIT_STATUS_COMPLETE: Literal[aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE]
+ACL_EVENT_WAIT_STATUS_NOT_READY: Literal[aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_NOT_READY]
+ACL_EVENT_WAIT_STATUS_RESERVED: Literal[aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_RESERVED]
 ACL_STREAM_STATUS_COMPLETE: Literal[aclrtStreamStatus.ACL_STREAM_STATUS_COMPLETE]
 ACL_STREAM_STATUS_NOT_READY: Literal[aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY]
+ACL_STREAM_STATUS_RESERVED: Literal[aclrtStreamStatus.ACL_STREAM_STATUS_RESERVED]
+ACL_CALLBACK_NO_BLOCK: Literal[aclrtCallbackBlockType.ACL_CALLBACK_NO_BLOCK]
+ACL_CALLBACK_BLOCK: Literal[aclrtCallbackBlockType.ACL_CALLBACK_BLOCK]
+ACL_RT_THREAD_LEVEL: Literal[aclrtLastErrLevel.ACL_RT_THREAD_LEVEL]
+ACL_DEBUG: Literal[aclLogLevel.ACL_DEBUG]
+ACL_INFO: Literal[aclLogLevel.ACL_INFO]
+ACL_WARNING: Literal[aclLogLevel.ACL_WARNING]
+ACL_ERROR: Literal[aclLogLevel.ACL_ERROR]
 ACL_SUCCESS: Literal[aclError.ACL_SUCCESS]
+ACL_ERROR_NONE: Literal[aclError.ACL_SUCCESS]
 ACL_ERROR_INVALID_PARAM: Literal[aclError.ACL_ERROR_INVALID_PARAM]
 ACL_ERROR_UNINITIALIZE: Literal[aclError.ACL_ERROR_UNINITIALIZE]
 ACL_ERROR_REPEAT_INITIALIZE: Literal[aclError.ACL_ERROR_REPEAT_INITIALIZE]
+ACL_ERROR_INVALID_FILE: Literal[aclError.ACL_ERROR_INVALID_FILE]
+ACL_ERROR_UNSUPPORTED_DATA_TYPE: Literal[aclError.ACL_ERROR_UNSUPPORTED_DATA_TYPE]
 ACL_ERROR_REPEAT_FINALIZE: Literal[aclError.ACL_ERROR_REPEAT_FINALIZE]
 ACL_ERROR_RT_PARAM_INVALID: Literal[aclError.ACL_ERROR_RT_PARAM_INVALID]
 ACL_ERROR_RT_INVALID_DEVICEID: Literal[aclError.ACL_ERROR_RT_INVALID_DEVICEID]
@@ -1357,12 +1555,24 @@ ACL_ERROR_RT_MODEL_UPDATE_FAILED: Literal[aclError.ACL_ERROR_RT_MODEL_UPDATE_FAI
 ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC: Literal[aclError.ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC]
 ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING: Literal[aclError.ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING]
 ACL_ERROR_BAD_ALLOC: Literal[aclError.ACL_ERROR_BAD_ALLOC]
+ACL_ERROR_API_NOT_SUPPORT: Literal[aclError.ACL_ERROR_API_NOT_SUPPORT]
+ACL_ERROR_INVALID_DEVICE: Literal[aclError.ACL_ERROR_INVALID_DEVICE]
+ACL_ERROR_MEMORY_ADDRESS_UNALIGNED: Literal[aclError.ACL_ERROR_MEMORY_ADDRESS_UNALIGNED]
+ACL_ERROR_INVALID_RESOURCE_HANDLE: Literal[aclError.ACL_ERROR_INVALID_RESOURCE_HANDLE]
+ACL_ERROR_FEATURE_UNSUPPORTED: Literal[aclError.ACL_ERROR_FEATURE_UNSUPPORTED]
 ACL_ERROR_RT_FEATURE_NOT_SUPPORT: Literal[aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT]
 ACL_ERROR_RT_MEMORY_ALLOCATION: Literal[aclError.ACL_ERROR_RT_MEMORY_ALLOCATION]
 ACL_ERROR_RT_RESOURCE_ALLOC_FAIL: Literal[aclError.ACL_ERROR_RT_RESOURCE_ALLOC_FAIL]
 ACL_ERROR_RT_NO_STREAM_RESOURCE: Literal[aclError.ACL_ERROR_RT_NO_STREAM_RESOURCE]
 ACL_ERROR_RT_NO_MODEL_RESOURCE: Literal[aclError.ACL_ERROR_RT_NO_MODEL_RESOURCE]
 ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP: Literal[aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP]
+ACL_ERROR_STORAGE_OVER_LIMIT: Literal[aclError.ACL_ERROR_STORAGE_OVER_LIMIT]
+ACL_ERROR_INTERNAL_ERROR: Literal[aclError.ACL_ERROR_INTERNAL_ERROR]
+ACL_ERROR_FAILURE: Literal[aclError.ACL_ERROR_FAILURE]
+ACL_ERROR_GE_FAILURE: Literal[aclError.ACL_ERROR_GE_FAILURE]
+ACL_ERROR_RT_FAILURE: Literal[aclError.ACL_ERROR_RT_FAILURE]
+ACL_ERROR_DRV_FAILURE: Literal[aclError.ACL_ERROR_DRV_FAILURE]
+ACL_ERROR_PROFILING_FAILURE: Literal[aclError.ACL_ERROR_PROFILING_FAILURE]
 ACL_ERROR_RT_INTERNAL_ERROR: Literal[aclError.ACL_ERROR_RT_INTERNAL_ERROR]
 ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: Literal[aclError.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT]
 ACL_ERROR_RT_EVENT_SYNC_TIMEOUT: Literal[aclError.ACL_ERROR_RT_EVENT_SYNC_TIMEOUT]

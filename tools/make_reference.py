@@ -332,7 +332,10 @@ def enumeration(kind: Any) -> Iterator[str]:
     yield f"## {kind.__name__}"
     doc = textwrap.indent(inspect.cleandoc(kind.__doc__), "   ")
     yield f"```{{eval-rst}}\n.. py:class:: aclnn.{kind.__name__}\n\n{doc}\n```"
-    yield table(("name", "value"), [(f"`{member.name}`", str(int(member))) for member in kind])
+    yield table(
+        ("name", "value"),
+        [(f"`{name}`", str(int(member))) for name, member in kind.__members__.items()],
+    )
 
 
 def variables() -> str:

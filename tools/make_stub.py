@@ -70,7 +70,7 @@ def stub() -> str:
     """The whole file."""
     made = set(ENTRIES) | {f"{name}GetWorkspaceSize" for name in ENTRIES}
     made |= {name for one in REGISTRY.values() for name in one.functional_names}
-    members = {member.name for kind in constants.ENUMERATIONS for member in kind}
+    members = {name for kind in constants.ENUMERATIONS for name in kind.__members__}
     written = [name for name in dir(aclnn) if name not in made | members]
     parts = [
         MADE,
@@ -107,7 +107,8 @@ def _home(name: str, value: Any) -> str:
 
 def _constants() -> Iterable[str]:
     for kind in constants.ENUMERATIONS:
-        yield from (f"{member.name}: Literal[{kind.__name__}.{member.name}]" for member in kind)
+        for name, member in kind.__members__.items():
+            yield f"{name}: Literal[{kind.__name__}.{member.name}]"
 
 
 def _forms(one: Operator) -> Iterable[str]:

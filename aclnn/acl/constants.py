@@ -70,8 +70,14 @@ class aclFormat(IntEnum):
     ACL_FORMAT_FRACTAL_NZ = 29
     ACL_FORMAT_NCDHW = 30
     ACL_FORMAT_NDC1HWC0 = 32
+    ACL_FRACTAL_Z_3D = 33
     ACL_FORMAT_NC = 35
     ACL_FORMAT_NCL = 47
+    ACL_FORMAT_FRACTAL_NZ_C0_16 = 50
+    ACL_FORMAT_FRACTAL_NZ_C0_32 = 51
+    ACL_FORMAT_FRACTAL_NZ_C0_2 = 52
+    ACL_FORMAT_FRACTAL_NZ_C0_4 = 53
+    ACL_FORMAT_FRACTAL_NZ_C0_8 = 54
 
 
 class aclrtMemcpyKind(IntEnum):
@@ -85,10 +91,14 @@ class aclrtMemcpyKind(IntEnum):
     ACL_MEMCPY_HOST_TO_DEVICE = 1
     ACL_MEMCPY_DEVICE_TO_HOST = 2
     ACL_MEMCPY_DEVICE_TO_DEVICE = 3
+    ACL_MEMCPY_DEFAULT = 4
+    ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE = 5
+    ACL_MEMCPY_INNER_DEVICE_TO_DEVICE = 6
+    ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7
 
 
 class aclrtMemMallocPolicy(IntEnum):
-    """Which pages an allocation prefers; a hint.
+    """Which pages an allocation prefers; a hint. Kinds of memory can be added to a policy.
 
     >>> aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST
     <aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST: 0>
@@ -97,6 +107,14 @@ class aclrtMemMallocPolicy(IntEnum):
     ACL_MEM_MALLOC_HUGE_FIRST = 0
     ACL_MEM_MALLOC_HUGE_ONLY = 1
     ACL_MEM_MALLOC_NORMAL_ONLY = 2
+    ACL_MEM_MALLOC_HUGE_FIRST_P2P = 3
+    ACL_MEM_MALLOC_HUGE_ONLY_P2P = 4
+    ACL_MEM_MALLOC_NORMAL_ONLY_P2P = 5
+    ACL_MEM_MALLOC_HUGE1G_ONLY = 6
+    ACL_MEM_MALLOC_HUGE1G_ONLY_P2P = 7
+    ACL_MEM_TYPE_LOW_BAND_WIDTH = 0x100
+    ACL_MEM_TYPE_HIGH_BAND_WIDTH = 0x1000
+    ACL_MEM_ACCESS_USER_SPACE_READONLY = 0x100000
 
 
 class aclrtMemAttr(IntEnum):
@@ -108,6 +126,102 @@ class aclrtMemAttr(IntEnum):
 
     ACL_DDR_MEM = 0
     ACL_HBM_MEM = 1
+    ACL_DDR_MEM_HUGE = 2
+    ACL_DDR_MEM_NORMAL = 3
+    ACL_HBM_MEM_HUGE = 4
+    ACL_HBM_MEM_NORMAL = 5
+    ACL_DDR_MEM_P2P_HUGE = 6
+    ACL_DDR_MEM_P2P_NORMAL = 7
+    ACL_HBM_MEM_P2P_HUGE = 8
+    ACL_HBM_MEM_P2P_NORMAL = 9
+    ACL_HBM_MEM_HUGE1G = 10
+    ACL_HBM_MEM_P2P_HUGE1G = 11
+
+
+class aclrtMemLocationType(IntEnum):
+    """Where memory lies.
+
+    >>> aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_DEVICE
+    <aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_DEVICE: 1>
+    """
+
+    ACL_MEM_LOCATION_TYPE_HOST = 0
+    ACL_MEM_LOCATION_TYPE_DEVICE = 1
+    ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2
+    ACL_MEM_LOCATION_TYPE_MANAGED = 3
+    ACL_MEM_LOCATION_TYPE_HOST_NUMA = 4
+
+
+class aclrtMemAllocationType(IntEnum):
+    """How physical memory is allocated.
+
+    >>> aclrtMemAllocationType.ACL_MEM_ALLOCATION_TYPE_PINNED
+    <aclrtMemAllocationType.ACL_MEM_ALLOCATION_TYPE_PINNED: 0>
+    """
+
+    ACL_MEM_ALLOCATION_TYPE_PINNED = 0
+
+
+class aclrtMemHandleType(IntEnum):
+    """How physical memory can be shared; here it is not.
+
+    >>> aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_NONE
+    <aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_NONE: 0>
+    """
+
+    ACL_MEM_HANDLE_TYPE_NONE = 0
+    ACL_MEM_HANDLE_TYPE_POSIX = 2
+
+
+class aclrtMemGranularityOptions(IntEnum):
+    """Which granularity `aclrtMemGetAllocationGranularity` gives; here they are one.
+
+    >>> aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM
+    <aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM: 0>
+    """
+
+    ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM = 0
+    ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1
+    ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF = 0xFFFF
+
+
+class aclrtRunMode(IntEnum):
+    """Where a program runs: `aclrtGetRunMode`.
+
+    >>> aclrtRunMode.ACL_HOST
+    <aclrtRunMode.ACL_HOST: 1>
+    """
+
+    ACL_DEVICE = 0
+    ACL_HOST = 1
+
+
+class aclDeviceInfo(IntEnum):
+    """What `aclGetDeviceCapability` tells of the device.
+
+    >>> aclDeviceInfo.ACL_DEVICE_INFO_L2_SIZE
+    <aclDeviceInfo.ACL_DEVICE_INFO_L2_SIZE: 2>
+    """
+
+    ACL_DEVICE_INFO_UNDEFINED = -1
+    ACL_DEVICE_INFO_AI_CORE_NUM = 0
+    ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1
+    ACL_DEVICE_INFO_L2_SIZE = 2
+
+
+class aclrtDevAttr(IntEnum):
+    """What `aclrtGetDeviceInfo` tells of the device.
+
+    >>> aclrtDevAttr.ACL_DEV_ATTR_L2_CACHE_SIZE
+    <aclrtDevAttr.ACL_DEV_ATTR_L2_CACHE_SIZE: 302>
+    """
+
+    ACL_DEV_ATTR_AICPU_CORE_NUM = 1
+    ACL_DEV_ATTR_AICORE_CORE_NUM = 101
+    ACL_DEV_ATTR_CUBE_CORE_NUM = 102
+    ACL_DEV_ATTR_VECTOR_CORE_NUM = 201
+    ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301
+    ACL_DEV_ATTR_L2_CACHE_SIZE = 302
 
 
 class aclmdlRICaptureMode(IntEnum):
@@ -169,6 +283,102 @@ class aclrtStreamStatus(IntEnum):
 
     ACL_STREAM_STATUS_COMPLETE = 0
     ACL_STREAM_STATUS_NOT_READY = 1
+    ACL_STREAM_STATUS_RESERVED = 0xFFFF
+
+
+class aclrtStreamFlag(IntEnum):
+    """Hints for `aclrtCreateStreamWithConfig`, which can be combined.
+
+    >>> aclrtStreamFlag.ACL_STREAM_FAST_LAUNCH
+    <aclrtStreamFlag.ACL_STREAM_FAST_LAUNCH: 1>
+    """
+
+    ACL_STREAM_FAST_LAUNCH = 0x1
+    ACL_STREAM_FAST_SYNC = 0x2
+    ACL_STREAM_PERSISTENT = 0x4
+    ACL_STREAM_HUGE = 0x8
+    ACL_STREAM_CPU_SCHEDULE = 0x10
+    ACL_STREAM_DEVICE_USE_ONLY = 0x20
+
+
+class aclrtEventStatus(IntEnum):
+    """The status of an event from `aclrtQueryEvent`.
+
+    >>> aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE
+    <aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE: 0>
+    """
+
+    ACL_EVENT_STATUS_COMPLETE = 0
+    ACL_EVENT_STATUS_NOT_READY = 1
+    ACL_EVENT_STATUS_RESERVED = 2
+
+
+class aclrtEventWaitStatus(IntEnum):
+    """Whether waits for an event have ended: `aclrtQueryEventWaitStatus`.
+
+    >>> aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE
+    <aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE: 0>
+    """
+
+    ACL_EVENT_WAIT_STATUS_COMPLETE = 0
+    ACL_EVENT_WAIT_STATUS_NOT_READY = 1
+    ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
+
+
+class aclrtEventRecordFlag(IntEnum):
+    """For whom `aclrtRecordEventWithFlag` records on a captured stream.
+
+    >>> aclrtEventRecordFlag.ACL_EVENT_RECORD_EXTERNAL
+    <aclrtEventRecordFlag.ACL_EVENT_RECORD_EXTERNAL: 1>
+    """
+
+    ACL_EVENT_RECORD_DEFAULT = 0
+    ACL_EVENT_RECORD_EXTERNAL = 1
+
+
+class aclrtEventWaitFlag(IntEnum):
+    """Whose recording `aclrtStreamWaitEventWithFlag` waits for on a captured stream.
+
+    >>> aclrtEventWaitFlag.ACL_EVENT_WAIT_EXTERNAL
+    <aclrtEventWaitFlag.ACL_EVENT_WAIT_EXTERNAL: 1>
+    """
+
+    ACL_EVENT_WAIT_DEFAULT = 0
+    ACL_EVENT_WAIT_EXTERNAL = 1
+
+
+class aclrtCallbackBlockType(IntEnum):
+    """Whether a stream waits for a callback.
+
+    >>> aclrtCallbackBlockType.ACL_CALLBACK_BLOCK
+    <aclrtCallbackBlockType.ACL_CALLBACK_BLOCK: 1>
+    """
+
+    ACL_CALLBACK_NO_BLOCK = 0
+    ACL_CALLBACK_BLOCK = 1
+
+
+class aclrtLastErrLevel(IntEnum):
+    """Whose last error `aclrtGetLastError` gives.
+
+    >>> aclrtLastErrLevel.ACL_RT_THREAD_LEVEL
+    <aclrtLastErrLevel.ACL_RT_THREAD_LEVEL: 0>
+    """
+
+    ACL_RT_THREAD_LEVEL = 0
+
+
+class aclLogLevel(IntEnum):
+    """How grave a line of `aclAppLog` is.
+
+    >>> aclLogLevel.ACL_ERROR
+    <aclLogLevel.ACL_ERROR: 3>
+    """
+
+    ACL_DEBUG = 0
+    ACL_INFO = 1
+    ACL_WARNING = 2
+    ACL_ERROR = 3
 
 
 class aclmdlRIDebugJsonFlag(IntEnum):
@@ -190,9 +400,12 @@ class aclError(IntEnum):
     """
 
     ACL_SUCCESS = 0
+    ACL_ERROR_NONE = 0
     ACL_ERROR_INVALID_PARAM = 100000
     ACL_ERROR_UNINITIALIZE = 100001
     ACL_ERROR_REPEAT_INITIALIZE = 100002
+    ACL_ERROR_INVALID_FILE = 100003
+    ACL_ERROR_UNSUPPORTED_DATA_TYPE = 100026
     ACL_ERROR_REPEAT_FINALIZE = 100037
     ACL_ERROR_RT_PARAM_INVALID = 107000
     ACL_ERROR_RT_INVALID_DEVICEID = 107001
@@ -219,12 +432,24 @@ class aclError(IntEnum):
     ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC = 107041
     ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING = 107045
     ACL_ERROR_BAD_ALLOC = 200000
+    ACL_ERROR_API_NOT_SUPPORT = 200001
+    ACL_ERROR_INVALID_DEVICE = 200002
+    ACL_ERROR_MEMORY_ADDRESS_UNALIGNED = 200003
+    ACL_ERROR_INVALID_RESOURCE_HANDLE = 200005
+    ACL_ERROR_FEATURE_UNSUPPORTED = 200006
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000
     ACL_ERROR_RT_MEMORY_ALLOCATION = 207001
     ACL_ERROR_RT_RESOURCE_ALLOC_FAIL = 207005
     ACL_ERROR_RT_NO_STREAM_RESOURCE = 207008
     ACL_ERROR_RT_NO_MODEL_RESOURCE = 207010
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP = 207019
+    ACL_ERROR_STORAGE_OVER_LIMIT = 300000
+    ACL_ERROR_INTERNAL_ERROR = 500000
+    ACL_ERROR_FAILURE = 500001
+    ACL_ERROR_GE_FAILURE = 500002
+    ACL_ERROR_RT_FAILURE = 500003
+    ACL_ERROR_DRV_FAILURE = 500004
+    ACL_ERROR_PROFILING_FAILURE = 500005
     ACL_ERROR_RT_INTERNAL_ERROR = 507000
     ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047
@@ -270,19 +495,42 @@ class aclnnStatus(IntEnum):
 ENUMERATIONS = (
     aclDataType,
     aclFormat,
+    aclrtRunMode,
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
     aclrtMemAttr,
+    aclrtMemLocationType,
+    aclrtMemAllocationType,
+    aclrtMemHandleType,
+    aclrtMemGranularityOptions,
+    aclDeviceInfo,
+    aclrtDevAttr,
     aclmdlRICaptureMode,
     aclmdlRICaptureStatus,
     aclmdlRIDebugJsonFlag,
+    aclrtStreamFlag,
     aclrtEventFlag,
+    aclrtEventRecordFlag,
+    aclrtEventWaitFlag,
+    aclrtEventStatus,
     aclrtEventRecordedStatus,
+    aclrtEventWaitStatus,
     aclrtStreamStatus,
+    aclrtCallbackBlockType,
+    aclrtLastErrLevel,
+    aclLogLevel,
     aclError,
     aclnnStatus,
 )
-globals().update({member.name: member for kind in ENUMERATIONS for member in kind})
-__all__ = [kind.__name__ for kind in ENUMERATIONS] + [
-    member.name for kind in ENUMERATIONS for member in kind
-]
+# Whose members are macros in C; there is no type of their name there.
+MACROS = (
+    aclmdlRIDebugJsonFlag,
+    aclrtStreamFlag,
+    aclrtEventFlag,
+    aclrtEventRecordFlag,
+    aclrtEventWaitFlag,
+    aclnnStatus,
+)
+_MEMBERS = {name: one for kind in ENUMERATIONS for name, one in kind.__members__.items()}
+globals().update(_MEMBERS)
+__all__ = [*(kind.__name__ for kind in ENUMERATIONS), *_MEMBERS]

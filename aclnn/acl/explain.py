@@ -13,6 +13,7 @@ _LIBRARY_FILE = (
     "The NPU's operator library found a broken or missing file of its own. The CPU library has no "
     "such files and never returns this."
 )
+_DEVICE = "The NPU's runtime or driver failed; the CPU library never returns this."
 # Status -> what it means, and what to do about it.
 _MEANINGS: dict[int, tuple[str, str]] = {
     aclnnStatus.ACLNN_SUCCESS: ("The call succeeded.", "Nothing."),
@@ -80,6 +81,20 @@ _MEANINGS: dict[int, tuple[str, str]] = {
     ),
     aclError.ACL_ERROR_REPEAT_INITIALIZE: ("aclInit was called twice.", "Call it once."),
     aclError.ACL_ERROR_REPEAT_FINALIZE: ("aclFinalize was called twice.", "Call it once."),
+    aclError.ACL_ERROR_INVALID_FILE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_UNSUPPORTED_DATA_TYPE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_API_NOT_SUPPORT: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_INVALID_DEVICE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_MEMORY_ADDRESS_UNALIGNED: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_INVALID_RESOURCE_HANDLE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_FEATURE_UNSUPPORTED: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_STORAGE_OVER_LIMIT: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_INTERNAL_ERROR: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_FAILURE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_GE_FAILURE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_RT_FAILURE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_DRV_FAILURE: (_DEVICE, "Does not happen here."),
+    aclError.ACL_ERROR_PROFILING_FAILURE: (_DEVICE, "Does not happen here."),
     aclError.ACL_ERROR_RT_PARAM_INVALID: (
         "An address, size or kind does not hold: the address is foreign, freed, or the range "
         "leaves its allocation.",
