@@ -13,7 +13,7 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl.errors import AclnnError, AclnnTypeError
 from aclnn.api.executor import executor
-from aclnn.benchmark.chains import CHAINS
+from aclnn.benchmark.chains import CHAINS, NAMED, RANDOM
 from aclnn.compiler.settings import get_soc_version
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.kernels import records
@@ -165,7 +165,12 @@ def groups() -> dict[str, tuple[str, ...]]:
     """
     single = [name for name in measurable() if name in REGISTRY and name not in PRODUCTS]
     pointwise = [name for name in single if _is_pointwise(name)]
-    return {"pointwise": tuple(pointwise), "products": PRODUCTS}
+    return {
+        "pointwise": tuple(pointwise),
+        "products": PRODUCTS,
+        "chains": tuple(NAMED),
+        "random": tuple(RANDOM),
+    }
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -35,17 +35,20 @@ def workspace_size(cell: Cell, memory: Memory) -> int:
         return executor.workspace_size
 
 
-_compiled = {name: aclnn.compile(chain) for name, chain in CHAINS.items()}
+@cache
+def _compiled(name: str) -> Any:
+    return aclnn.compile(CHAINS[name])
 
 
 def _executor(cell: Cell, memory: Memory) -> Any:
     if cell.operator in CHAINS:
-        return _compiled[cell.operator].executor(*memory.inputs, out=memory.out)
+        return _compiled(cell.operator).executor(*memory.inputs, out=memory.out)
     return aclnn.executor(cell.operator, *memory.inputs, out=memory.out)
 
 
 def _functional(cell: Cell, memory: Memory) -> Callable[[], Any]:
-    function = _compiled.get(cell.operator) or getattr(aclnn, cell.operator)
+    chain = cell.operator in CHAINS
+    function = _compiled(cell.operator) if chain else getattr(aclnn, cell.operator)
     return partial(function, *memory.inputs, out=memory.out)
 
 

@@ -14,22 +14,28 @@ include making the output. Compiling is never included.
 from __future__ import annotations
 
 import ast
+import ctypes
 import importlib
 import importlib.util
 import math
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
 
 import aclnn
+from aclnn.benchmark import standard
 from aclnn.benchmark.cells import DTYPES, PRODUCTS, VIEWS, Cell, Memory, record_of
 from aclnn.benchmark.chains import CHAINS
 from aclnn.operators import REGISTRY, Operator
@@ -211,8 +217,7 @@ class OneByOne:
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
         if cell.operator not in CHAINS:
             return None
-        between = np.empty_like(memory.out)
-        forms = partial(getattr, aclnn)
+        forms, between = partial(getattr, aclnn), partial(np.empty_like, memory.out)
         return CHAINS[cell.operator].into(forms, memory.inputs, between, memory.out)
 
 
@@ -238,7 +243,8 @@ class Torch:
         ]
         out = self.tensor(memory.out)
         if form is None:
-            return CHAINS[cell.operator].into(_calling, tensors, torch.empty_like(out), out)
+            between = partial(torch.empty_like, out)
+            return CHAINS[cell.operator].into(_calling, tensors, between, out)
         call = form(*tensors, out=out)
         return call if _broadcasts(call) else _with_copies(form, tensors, out)
 
@@ -303,6 +309,8 @@ class Jax:
             os.environ |= {"NPROC": before} if before is not None else {}
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator in CHAINS:
+            return self._chain(cell, memory)
         expression = expression_of(cell.operator)
         if expression is None:
             return None
@@ -311,6 +319,22 @@ class Jax:
         compiled = _jax_compiled(cell.operator, views, cell.out.dtype)
         arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
         return lambda: compiled(*arrays).block_until_ready()
+
+    @staticmethod
+    def _chain(cell: Cell, memory: Memory) -> Call:
+        jax = importlib.import_module("jax")
+        compiled = _jax_chain(cell.operator)
+        arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
+        return lambda: compiled(*arrays).block_until_ready()
+
+
+@cache
+def _jax_chain(name: str) -> Callable[..., Any]:
+    """A chain in the operands' dtype."""
+    jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
+    functions = {one: getattr(jnp, one) for one in standard.FUNCTIONS if hasattr(jnp, one)}
+    functions |= {"erf": jax.scipy.special.erf}
+    return jax.jit(lambda *arrays: standard.compute(name, functions, arrays))
 
 
 @cache
@@ -342,6 +366,8 @@ class Numexpr:
         importlib.import_module("numexpr").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator in CHAINS and _all_float32(cell):
+            return self._chain(cell, memory)
         expression = expression_of(cell.operator)
         if expression is None or "erf(" in expression.text or not _all_float32(cell):
             return None
@@ -360,6 +386,162 @@ class Numexpr:
         return partial(
             compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
         )
+
+    @staticmethod
+    def _chain(cell: Cell, memory: Memory) -> Call | None:
+        """None where it lacks a function."""
+        numexpr = importlib.import_module("numexpr")
+        nodes = importlib.import_module("numexpr.expressions")
+        functions = {**nodes.functions, "power": lambda x, y: x**y}
+        if not standard.can_compute(cell.operator, functions):
+            return None
+        inputs = CHAINS[cell.operator].inputs
+        variables = [nodes.VariableNode(name, "float") for name in inputs]
+        # Constants as nodes: numexpr takes numbers for doubles.
+        tree = standard.compute(
+            cell.operator,
+            functions,
+            variables,
+            number=lambda value: nodes.ConstantNode(np.float32(value)),
+        )
+        compiled = numexpr.NumExpr(tree, [(name, float) for name in inputs])
+        return partial(
+            compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
+        )
+
+
+class Inductor:
+    """PyTorch's compiler: a chain as one function, into an output that is there.
+
+    Its operands and output are PyTorch's own memory: of what does not begin with a line it makes copies.
+    """
+
+    key, title, writes_out = "inductor", "inductor", False
+
+    def version(self) -> str | None:
+        return _installed("torch")
+
+    def threads(self, n: int) -> None:
+        importlib.import_module("torch").set_num_threads(n)
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator not in CHAINS:
+            return None
+        torch = importlib.import_module("torch")
+        tensors = [Torch.tensor(base).clone() for base in (*memory.bases, memory.out)]
+        # What was compiled for another number of threads, or another dtype, is compiled again.
+        torch.compiler.reset()
+        chain, out = CHAINS[cell.operator], tensors[-1]
+        result = (
+            out.view(torch.int16).numpy().view(memory.out.dtype) if out.element_size() == 2 else out
+        )
+
+        def compute(*given: Any) -> None:
+            _aten().copy_(given[-1], chain.by(partial(getattr, _aten()), given[:-1]))
+
+        compiled = torch.compile(compute, dynamic=False)
+
+        def call() -> Any:
+            with torch.inference_mode():
+                compiled(*tensors)
+            return result
+
+        return call
+
+
+class LoopInC:
+    """One loop in C over a chain in float32, compiled here for this CPU.
+
+    Only chains of arithmetic and choices have one: the C library's functions would make it a loop of calls.
+    """
+
+    key, title, writes_out = "c", "loop in C", True
+
+    def __init__(self) -> None:
+        self._threads = 1
+
+    def version(self) -> str | None:
+        """The compiler's; None where there is none."""
+        compiler = _compiler()
+        if compiler is None:
+            return None
+        done = subprocess.run(
+            [*compiler, "-dumpversion"], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def threads(self, n: int) -> None:
+        self._threads = n
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator not in CHAINS or not _all_float32(cell):
+            return None
+        if not standard.can_compute(cell.operator, standard.C_FUNCTIONS):
+            return None
+        loop, columns = _loop_in_c(cell.operator), memory.out.shape[-1]
+        given = [array.ctypes.data for array in (*memory.inputs, memory.out)]
+        return lambda: loop(*given, memory.out.size // columns, columns, self._threads)
+
+
+LOOP_IN_C = """
+#include <stddef.h>
+static inline float chain({values}) {{
+{statements}
+}}
+static void part({pointers}, float *restrict out, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t columns) {{
+    for (ptrdiff_t row = begin; row < end; row++)
+        for (ptrdiff_t i = 0; i < columns; i++) out[row * columns + i] = chain({elements});
+}}
+void loop({pointers}, float *restrict out, ptrdiff_t rows, ptrdiff_t columns, int threads) {{
+    if (threads == 1) {{
+        part({names}, out, 0, rows, columns);
+        return;
+    }}
+    #pragma omp parallel for num_threads(threads)
+    for (int k = 0; k < threads; k++)
+        part({names}, out, rows * k / threads, rows * (k + 1) / threads, columns);
+}}
+"""
+
+
+def _compiler() -> list[str] | None:
+    named = os.environ.get("CC", "cc").split()
+    return named if shutil.which(named[0]) else None
+
+
+def _c_source(name: str) -> str:
+    """The loop of a chain."""
+    chain = CHAINS[name]
+    elements = [
+        f"{one}[i]" if one in chain.broadcast else f"{one}[row * columns + i]"
+        for one in chain.inputs
+    ]
+    return LOOP_IN_C.format(
+        values=", ".join([f"float {one}" for one in chain.inputs]),
+        statements=standard.c_statements(name, chain.inputs),
+        pointers=", ".join([f"const float *restrict {one}" for one in chain.inputs]),
+        elements=", ".join(elements),
+        names=", ".join(chain.inputs),
+    )
+
+
+@cache
+def _loop_in_c(name: str) -> Any:
+    compiler = _compiler()
+    if compiler is None:
+        raise RuntimeError("a loop in C takes a compiler: install one, or name it in CC")
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "loop.c"), Path(folder, "loop.so")
+        source.write_text(_c_source(name), encoding="utf-8")
+        flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-fno-trapping-math"]
+        command = [*compiler, *flags, "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the loop in C was not compiled: {done.stderr.strip()}")
+        loop = ctypes.CDLL(str(made)).loop
+    pointers = [ctypes.c_void_p] * (len(CHAINS[name].inputs) + 1)
+    loop.argtypes = [*pointers, ctypes.c_ssize_t, ctypes.c_ssize_t, ctypes.c_int]
+    return loop
 
 
 class Numba:
@@ -448,5 +630,14 @@ class Blas:
         return partial(gemm, 1.0, b.T, a.T, beta=0.0, c=memory.out.T, overwrite_c=True)
 
 
-PEERS: tuple[Peer, ...] = (OneByOne(), Torch(), Blas(), Jax(), Numexpr(), Numba())
+PEERS: tuple[Peer, ...] = (
+    OneByOne(),
+    Torch(),
+    Inductor(),
+    LoopInC(),
+    Blas(),
+    Jax(),
+    Numexpr(),
+    Numba(),
+)
 TITLES = {peer.key: peer.title for peer in PEERS}

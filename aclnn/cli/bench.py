@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--operators", nargs="+", default=cells.OPERATORS, metavar="NAME",
         choices=[*groups, *cells.measurable()],
         help="of those whose operands may be arrays of one shape (default the matrix's); "
-        f"{' and '.join(groups)} stand for all of these",
+        f"{', '.join(groups)} stand for all of these",
     )  # fmt: skip
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")

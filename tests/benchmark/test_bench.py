@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import json
+import math
 import os
 import select
 from dataclasses import replace
@@ -23,6 +24,7 @@ from aclnn.benchmark import (
     peers,
     plot,
     progress,
+    standard,
     table,
     targets,
 )
@@ -125,7 +127,7 @@ def by_all_peers():
 
 @pytest.mark.parametrize("key", peers.TITLES)
 def test_adapters_agree_with_us(key, by_all_peers):
-    if key not in (*INSTALLED, "single"):
+    if key not in (*INSTALLED, "single", "inductor", "c"):
         assert any(n.startswith(f"{peers.TITLES[key]} left out") for n in by_all_peers["notes"])
         return
     assert not [note for note in by_all_peers["notes"] if note.startswith(peers.TITLES[key])]
@@ -140,6 +142,8 @@ def test_adapters_agree_with_us(key, by_all_peers):
         "numba": floats,
         "numexpr": {one for one in floats if one[0] != "gelu_backward"},
         "single": set(),  # of chains only
+        "inductor": set(),  # the same
+        "c": set(),  # of some chains
         "blas": set(),  # of products only
     }
     assert covered == expected[key]
@@ -225,6 +229,7 @@ def test_a_failing_adapter_is_left_out():
 
 def test_missing_peers_are_left_out(monkeypatch):
     monkeypatch.setattr(peers, "_installed", lambda module: None)
+    monkeypatch.setattr(peers.shutil, "which", lambda program: None)  # a compiler
     found, notes = matrix._present(matrix.ALL_PEERS, 1)
     assert [peer.key for peer in found] == ["single"]  # ourselves
     titles = [peer.title for peer in peers.PEERS if peer.key != "single"]
@@ -533,8 +538,12 @@ def test_the_default_is_the_whole_matrix():
     assert quick.rounds < matrix.ROUNDS
 
 
-@pytest.mark.parametrize("name", chains.CHAINS)
-@pytest.mark.parametrize("peer", [peers.OneByOne(), peers.Torch()], ids=lambda p: p.key)
+@pytest.mark.parametrize("name", [*chains.NAMED, "random_0", "random_1", "random_2"])
+@pytest.mark.parametrize(
+    "peer",
+    [peers.OneByOne(), peers.Torch(), peers.LoopInC(), peers.Numexpr()],
+    ids=lambda p: p.key,
+)
 def test_chains_compute_what_peers_compute_into_the_same_memory(name, peer):
     if peer.version() is None:
         pytest.skip(f"{peer.title} is not installed")
@@ -542,9 +551,23 @@ def test_chains_compute_what_peers_compute_into_the_same_memory(name, peer):
     memory = cells.build(cell)
     other = cells.Memory(memory.bases, memory.inputs, np.empty_like(memory.out))
     ours.prepare(cell, memory)()
-    peer.prepare(cell, other)()
+    theirs = peer.prepare(cell, other)
+    if theirs is None:
+        pytest.skip(f"{peer.title} has no such chain")
+    theirs()
     np.testing.assert_allclose(memory.out, other.out, rtol=1e-5, atol=1e-6)
     assert not np.isnan(memory.out).any()
+
+
+@pytest.mark.parametrize("name", [*chains.NAMED, "random_2", "random_7", "random_17"])
+def test_chains_in_operators_of_onnx_compute_what_we_compute(name):
+    (cell,) = cells.select([name], dtypes=["float32"], sizes=[2048], regimes=["4096"])
+    memory = cells.build(cell)
+    ours.prepare(cell, memory)()
+    functions = {one: getattr(np, one) for one in standard.FUNCTIONS if hasattr(np, one)}
+    functions["erf"] = np.vectorize(math.erf, otypes=[np.float64])
+    found = standard.compute(name, functions, [one.astype(np.float64) for one in memory.inputs])
+    np.testing.assert_allclose(memory.out, found, rtol=1e-4, atol=1e-5)
 
 
 def test_groups_stand_for_operators(tmp_path, capsys):
