@@ -5,10 +5,12 @@
 
 A formula is run on numbers that carry, beside the exact value, a bound of how far a float may be from it: every
 operation adds half a unit in its last place (2^-24 of the result), and hands on what its operands were off. The
-formulas are those of `aclnn/kernels/activations.pxd` and `numbers.pxd` themselves, whose text is Python but for types;
-the functions below them are written once more here, operation by operation as in `simd/*.h`, with the coefficients and
-tables of these headers, whose distance from the function is computed with 40 digits. Arguments are all numbers of half
-precision, so that nothing lies between them. Gradients are factors, of which any number is rounded alike: they are 1.
+formulas are those of `aclnn/kernels/activations.pxd` themselves, whose text is Python but for types; the functions below
+them, and formulas by hand (elu, logit and gradients), are written once more here, operation by operation as in
+`simd/*.h`, with the coefficients and tables of these headers, whose distance from the function is computed with 40
+digits. Arguments are all numbers of half precision, so that nothing lies between them, and floats of every magnitude.
+Gradients are factors, of which any number is rounded alike: they are 1. The bound of GELU is none: it has no other
+arguments than all halves, and the test suite computes each.
 """
 
 from __future__ import annotations
@@ -129,18 +131,23 @@ def table(name: str) -> list[float]:
 
 
 @cache
-def powers(name: str, steps: int) -> float:
-    """How far entries of a table of bits or floats are from 2^(j/steps), relative."""
+def entries_of(name: str, steps: int) -> list[float]:
+    """A table of 2^(j/steps), of bits or floats."""
     found = re.search(
         rf"static const (\w+) {name}\[\d+\] = {{(.*?)}};", text("simd/tables.h"), re.DOTALL
     )
     assert found, name
     if found[1] == "float":
-        entries = floats(found[2])
-    else:
-        words = [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", found[2])]
-        bits = [(word + j * (2**23 // steps)) % 2**32 for j, word in enumerate(words)]
-        entries = [float(np.uint32(one).view(np.float32)) for one in bits]
+        return floats(found[2])
+    words = [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", found[2])]
+    bits = [(word + j * (2**23 // steps)) % 2**32 for j, word in enumerate(words)]
+    return [float(np.uint32(one).view(np.float32)) for one in bits]
+
+
+@cache
+def powers(name: str, steps: int) -> float:
+    """How far its entries are from that, relative."""
+    entries = entries_of(name, steps)
     return max(abs(entry / 2 ** (j / steps) - 1) for j, entry in enumerate(entries))
 
 
@@ -603,7 +610,7 @@ def formulas(pairs: bool, lanes: int) -> dict[str, Any]:
     return scope
 
 
-# --- Arguments ------------------------------------------------------------------------------------
+# --- Arguments, and what is found ------------------------------------------------------------------
 
 
 @cache
@@ -613,6 +620,196 @@ def halves(dtype: str) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         x = np.arange(2**16, dtype=np.uint16).view(kind).astype(np.float64)
     return x[np.isfinite(x) & (x != 0)]
+
+
+SMALL = {
+    "bfloat16": 2.0**-120,
+    "float16": 2.0**-26,
+}  # what is less is left to doubles, or rounded to 0
+
+
+class Found(NamedTuple):
+    """The bound of a formula's relative error, and where it is reached."""
+
+    error: float
+    at: float
+
+
+# --- Formulas by hand: those of half precision ----------------------------------------------------
+
+
+def elu_half(x: Bounded) -> Bounded:
+    """The factor is rounded, and what is multiplied by it."""
+    grown = vf_expm1(Bounded(np.minimum(x.value, 0.0)))
+    product = grown.apart(2 * UNIT + grown.relative, grown.value)
+    return product.where(x.value < 0, x.apart(UNIT, x.value))
+
+
+def elu_backward_half(x: Bounded) -> Bounded:
+    """The slope joins the table: it is rounded, and each entry; ln(2) has two parts."""
+    y = Bounded(np.minimum(x.value, 0.0))
+    n = octaves(y.value, LANES.near_steps)
+    left = y.value - n * LN2
+    rest_off = near_rest_misfit(LANES) + np.abs(left) * (UNIT * (1 + np.abs(left)) + 2 * UNIT)
+    near = powers(
+        "EXP_NEAR_POWERS" if LANES.count == 16 else "EXP_WIDE_NEAR_POWER_BITS", LANES.near_steps
+    )
+    slope = y.apart(near + 2 * UNIT + rest_off * 1.02 + UNIT, np.exp(y.value))
+    return slope.apart(slope.relative + UNIT, slope.value)  # the product with the gradient
+
+
+def rounded_off(value: Any) -> Any:
+    """What a float takes of a value that doubles hold."""
+    return np.abs(np.asarray(value, np.float32).astype(float) - value)
+
+
+def logit_half(x: Bounded) -> Bounded:
+    """Sums are exact where there are no octaves, and of most halves elsewhere."""
+    z = x.value
+    rest = np.asarray(1 - z, np.float32).astype(float)
+    ratio = np.float32(z).view(np.int32) - np.float32(rest).view(np.int32)
+    k = ((ratio + 0x400000) >> 23).astype(float)
+    w = z / 2.0**k
+    sums = Bounded(w + (1 - z), rounded_off(1 - z) + rounded_off(w + rest))
+    less = Bounded(w - (1 - z), rounded_off(1 - z) + rounded_off(w - rest))
+    exact = less.value / sums.value
+    near = LANES.estimate**2 * 1.01 + UNIT
+    u = Bounded(exact, np.abs(exact) * (near + sums.relative) + less.off / sums.value)
+    octave = Bounded(np.full_like(z, LN2), NEAR_OFF)
+    # Their product is exact but for what the constant lacks, and rounded with 2u.
+    found = atanh_rest(u, Bounded(k).times_plus(octave, Bounded(2 * u.value, 2 * u.off)))
+    return Bounded(special.logit(z), found.off)
+
+
+def logit_backward_half(x: Bounded) -> Bounded:
+    rest = Bounded(np.ones_like(x.value)) - x
+    product = x * rest
+    return product.apart(product.relative + UNIT, 1 / product.value)
+
+
+# The gradient of GELU in half precision has no argument but all halves, and polynomials whose terms cancel: its floats are computed here as
+# vectors compute them, operation by operation, so that what they are off is known and needs no bound.
+
+
+def single(x: Any) -> np.ndarray:
+    return np.asarray(x, np.float32)
+
+
+def fma(a: Any, b: Any, c: Any) -> np.ndarray:
+    """Of floats, whose products doubles hold."""
+    return single(np.asarray(a, float) * np.asarray(b, float) + np.asarray(c, float))
+
+
+def gelu_parts(name: str, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Power, factor and e^(-r/2) - 1 of `gelu_f16_parts`."""
+    steps, square = LANES.near_steps, single(t * t)
+    magic = single(1.5 * 2**23 / steps)
+    n = single(fma(square, single(float.fromhex("0x1.715476p+0")) * single(-0.5), magic) - magic)
+    r = fma(n, single(2 * float.fromhex("0x1.62e43p-1")), square)
+    step = np.rint(n.astype(float) * steps).astype(int)
+    entries = single(
+        entries_of("EXP_NEAR_POWERS" if LANES.count == 16 else "EXP_WIDE_NEAR_POWER_BITS", steps)
+    )
+    power = np.ldexp(entries[step % steps], step // steps)
+    c = [single(one) for one in floats(arm(body("simd/exp.h", "exp_near_rest"), LANES.count))]
+    scale = single(-0.5)
+    if LANES.count == 16:
+        rest = single(r * fma(r, c[0] * scale * scale, c[1] * scale))
+    else:
+        inner = fma(r, c[0] * scale * scale * scale, c[1] * scale * scale)
+        rest = single(r * fma(r, inner, scale))
+    return power, near_shape(name, t), rest
+
+
+def near_shape(name: str, t: np.ndarray) -> np.ndarray:
+    """A factor of phi, from the table of its interval."""
+    wide = LANES.count == 8
+    rows = single(shapes(f"{name}_{'WIDE_' if wide else ''}NEAR_SHAPES"))
+    scale, first, shift = (1.75, 7.0, 21) if wide else (1.125, 1.0, 20)
+    place = fma(t, scale, first)
+    number = place.view(np.int32) >> shift & (rows.shape[1] - 1)
+    z = single(t - single(table("GELU_WIDE_CENTERS"))[number]) / place if wide else t
+    total = rows[-1][number]
+    for row in rows[-2::-1]:
+        total = fma(total, z, row[number])
+    return total
+
+
+@cache
+def shapes(name: str) -> np.ndarray:
+    found = re.search(rf"{name}\[(\d+)\]\[(\d+)\] = {{(.*?)\n}};", text("simd/tables.h"), re.DOTALL)
+    assert found, name
+    return np.array(floats(found[3])).reshape(int(found[1]), int(found[2]))
+
+
+ROOT = 0.75179152469356445  # of the gradient, on the left
+
+
+def gelu_backward_half(x: Bounded) -> Bounded:
+    t = single(np.abs(x.value))
+    power, factor, rest = gelu_parts("SLOPE", t)
+    near = single(single(float.fromhex("0x1.80eaep-1")) - t)
+    near = single(near + single(float.fromhex("-0x1.cd01fep-22")))
+    lead = single(single(near * power) * factor)
+    tail = fma(lead, rest, lead)
+    found = np.where(x.value > 0, single(1 - tail), tail).astype(float)
+    with mpmath.workdps(30):
+        beside = [slope_of_gelu(mpmath.mpf(one)) for one in x.value[np.abs(x.value + ROOT) < 0.01]]
+    exact = special.ndtr(x.value) + x.value * np.exp(-(x.value**2) / 2) / math.sqrt(2 * math.pi)
+    far = x.value < -1  # where the parts cancel
+    exact[far] = [float(slope_of_gelu(mpmath.mpf(one))) for one in x.value[far]]
+    exact[np.abs(x.value + ROOT) < 0.01] = np.array(beside, float)
+    return Bounded(
+        exact, np.abs(found - exact) * GUARD + UNIT * np.abs(exact)
+    )  # the product with the gradient
+
+
+def slope_of_gelu(x: Any) -> Any:
+    return mpmath.ncdf(x) + x * mpmath.npdf(x)
+
+
+class HandForm(NamedTuple):
+    """A formula over halves that is written by hand, and where its bound is stated."""
+
+    formula: Callable[[Bounded], Bounded]
+    header: str
+    domain: str
+    arguments: Callable[[np.ndarray], np.ndarray]
+
+
+BY_HAND = {
+    "elu": HandForm(elu_half, "simd/elu.h", "ELU_DOMAIN", lambda x: x),
+    "elu_backward": HandForm(elu_backward_half, "simd/elu.h", "ELU_BACKWARD_DOMAIN", lambda x: x[x > -80]),
+    "logit": HandForm(logit_half, "simd/logit.h", "LOGIT_DOMAIN", lambda x: x[(x > 2.0**-126) & (x < 1) & (x != 0.5)]),
+    "logit_backward": HandForm(logit_backward_half, "simd/logit.h", "LOGIT_BACKWARD_DOMAIN", lambda x: x[(x != 0) & (x != 1)]),
+    "gelu_backward": HandForm(
+        gelu_backward_half, "simd/gelu.h", "GELU_BACKWARD_DOMAIN",
+        lambda x: x[(np.abs(x) < 12) & (np.abs(x + ROOT) > 2.0**-19)],
+    ),
+}  # fmt: skip
+
+
+def stated_by_hand(form: HandForm) -> float:
+    found = re.search(rf"{form.domain} = {{[^}}]*?\.rel_error = ([^,}} ]+)", text(form.header))
+    assert found, form.domain
+    word = found[1].removesuffix("f")
+    return float.fromhex(word) if "0x" in word else float(word)
+
+
+def bound_by_hand(form: HandForm, dtype: str, lanes: int) -> Found:
+    global LANES
+    LANES = Lanes(lanes)
+    x = form.arguments(halves(dtype))
+    with np.errstate(all="ignore"):
+        r = form.formula(Bounded(x))
+        relative = r.relative
+    known = np.isfinite(relative) & (np.abs(r.value) > SMALL[dtype]) & (np.abs(r.value) < 1e38)
+    relative = np.where(known, relative, 0)
+    place = int(relative.argmax())
+    return Found(float(relative[place]), float(x[place]))
+
+
+# --- Arguments ------------------------------------------------------------------------------------
 
 
 # Numbers of nodes, of which every product is rounded; and the arguments that vectors are trusted with, where others are left to doubles.
@@ -630,17 +827,6 @@ LIMITS: dict[str, Callable[[Any], Any]] = {
     "sin": lambda x: np.abs(x) <= 65536, "cos": lambda x: np.abs(x) <= 65536,
     "sigmoid_backward": lambda x: np.abs(x) < 1e18, "tanh_backward": lambda x: np.abs(x) < 1e18,
 }  # fmt: skip
-SMALL = {
-    "bfloat16": 2.0**-120,
-    "float16": 2.0**-26,
-}  # what is less is left to doubles, or rounded to 0
-
-
-class Found(NamedTuple):
-    """The bound of a formula's relative error, and where it is reached."""
-
-    error: float
-    at: float
 
 
 def arguments(formula: str, dtype: str) -> Iterator[tuple[np.ndarray, tuple[float, ...]]]:
@@ -699,15 +885,26 @@ def computed_bounds() -> dict[str, dict[tuple[str, int], Found]]:
                 for dtype in ("float16", "bfloat16")
                 for lanes in (16, 8)
             }
+    for name, form in BY_HAND.items():
+        found[name] = {
+            (dtype, lanes): bound_by_hand(form, dtype, lanes)
+            for dtype in ("float16", "bfloat16")
+            for lanes in (16, 8)
+        }
     return found
 
 
 def stated_bounds() -> dict[str, dict[str, float]]:
-    return {
+    of_records = {
         one.name: {dtype: one.vectors.bound(dtype) for dtype in ("float16", "bfloat16")}
         for one in load_records().values()
         if one.domain == "point" and one.vectors
     }
+    by_hand = {
+        name: dict.fromkeys(("float16", "bfloat16"), stated_by_hand(form))
+        for name, form in BY_HAND.items()
+    }
+    return of_records | by_hand
 
 
 def worst_bounds() -> dict[str, dict[str, Found]]:

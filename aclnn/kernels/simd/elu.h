@@ -119,7 +119,7 @@ INLINED vecf elu_unit_half_vec(const params_t *params, vecf g, vecf x, track_t *
     return elu_backward_short(ELU_BACKWARD_PARAMS(params), 1, g, x, track);
 }
 
-static const domain_t ELU_BACKWARD_DOMAIN = { .rel_error = 3.5e-7f, .max_bits = ELU_LAST, .check_finite = 1 };
+static const domain_t ELU_BACKWARD_DOMAIN = { .rel_error = 3.6e-7f, .max_bits = ELU_LAST, .check_finite = 1 };
 
 static void prepare_elu(params_t *params, elem_type type) {
     const double *p = params->p;

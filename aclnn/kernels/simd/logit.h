@@ -125,8 +125,8 @@ INLINED vecf logit_unbounded_half_vec(const params_t *params, vecf x, vecf same,
     return logit_at_ends(x, log_odds_short(x), track);
 }
 
-/* Over all numbers of half precision the largest error is 1.2e-7. */
-static const domain_t LOGIT_DOMAIN = { .rel_error = 2e-7f, .max_bits = 0x3f800000u };
+/* Over all numbers of half precision the largest error is 1.2e-7; tools/bounds.py shows no more than this. */
+static const domain_t LOGIT_DOMAIN = { .rel_error = 2.6e-7f, .max_bits = 0x3f800000u };
 static const domain_t LOGIT_F32_DOMAIN = { .max_bits = LOGIT_REACH };
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
