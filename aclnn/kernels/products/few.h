@@ -132,9 +132,11 @@ INLINED void few_across_of(const int kind, const int rows, ptrdiff_t depth, cons
                                         x[half]);
             }
             for (; k + whole <= depth; k += whole)
-                for (int half = 0; half < 2; half++)
-                    few_whole_block(kind, rows, a + k * rows,
-                                    place + half * F32_LANES * b_step + k * bytes_of(kind), b_step, x[half]);
+                for (int half = 0; half < 2; half++) {
+                    const char *block = place + half * F32_LANES * b_step + k * bytes_of(kind);
+                    fetch_rows(block + 2 * F32_LANES * b_step, b_step);
+                    few_whole_block(kind, rows, a + k * rows, block, b_step, x[half]);
+                }
         }
         for (; k < depth; k += F32_LANES)
             for (int half = 0; half < 2; half++)

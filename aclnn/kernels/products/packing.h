@@ -161,6 +161,12 @@ INLINED void pack_down_of(const int kind, const char *from, ptrdiff_t step, ptrd
     }
 }
 
+/* A line of each of the rows that are likely to be the next panel's: the CPU does not foresee so many. */
+INLINED void fetch_rows(const char *row, ptrdiff_t step) {
+#pragma GCC unroll 16
+    for (int j = 0; j < F32_LANES; j++) __builtin_prefetch(row + j * step, 0, 2);
+}
+
 INLINED void pack_across_of(const int kind, const char *from, ptrdiff_t step, ptrdiff_t depth, ptrdiff_t count,
                             float *to, ptrdiff_t width) {
     ptrdiff_t k = 0;
@@ -168,6 +174,7 @@ INLINED void pack_across_of(const int kind, const char *from, ptrdiff_t step, pt
     for (; kind != OF_F32 && count == width && width % 16 == 0 && k + 32 <= depth; k += 32)
         for (ptrdiff_t i = 0; i < width; i += 16) {
             vecf block[16];
+            fetch_rows(from + (i + width) * step + k * 2, step);
             f32_load_transposed(from + i * step + k * 2, step, block);
 #pragma GCC unroll 16
             for (int j = 0; j < 16; j++) {
@@ -183,6 +190,7 @@ INLINED void pack_across_of(const int kind, const char *from, ptrdiff_t step, pt
             const char *row = from + i * step + k * bytes_of(kind);
             vecf block[F32_LANES];
             if (kind == OF_F32 && rows == F32_LANES && some == F32_LANES) {
+                fetch_rows(row + width * step, step);
                 f32_load_transposed(row, step, block);
             } else {
                 for (int j = 0; j < F32_LANES; j++)
@@ -301,6 +309,7 @@ static int pack_pairs_across(const char *from, ptrdiff_t step, ptrdiff_t depth, 
             const char *row = from + i * step + k * 2;
             vecf block[16];
             if (count - i >= 16 && depth - k >= 32) {
+                fetch_rows(row + width * step, step);
                 f32_load_transposed(row, step, block);
 #pragma GCC unroll 16
                 for (int j = 0; j < 16; j++) {
