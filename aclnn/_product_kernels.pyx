@@ -155,6 +155,10 @@ cdef class ProductKernelRef:
         Nanoseconds that the whole product takes on one core, roughly.
     scratch : int
         Bytes that each thread lends the kernel.
+    extent : tuple of int
+        m, k and n, before them the products of a batch if it has more than one.
+    flops : int
+        Multiplications and additions.
     """
 
     cdef readonly str name
@@ -202,6 +206,15 @@ cdef class ProductKernelRef:
         int
         """
         return most_chunks(&self.product, self.kept.itemsize, threads)
+
+    @property
+    def extent(self):
+        sizes = self.product.m, self.product.k, self.product.n
+        return sizes if self.product.batch == 1 else (self.product.batch, *sizes)
+
+    @property
+    def flops(self):
+        return 2 * self.product.batch * self.product.m * self.product.k * self.product.n
 
     def __repr__(self):
         return f"<ProductKernelRef {self.name}>"

@@ -621,7 +621,7 @@ class Graph:
 
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 
-    def to_text(self, plan: Any = None, whole: bool = False) -> str:
+    def to_text(self, plan: Any = None, whole: bool = False, wide: bool = False) -> str:
         """An aligned table of the nodes and their operands; with offsets where a plan is given.
 
         Parameters
@@ -630,6 +630,9 @@ class Graph:
             Of this graph: the table then has the offsets in the workspace.
         whole : bool
             Whether to show every node.  Otherwise, repeated parts appear once.
+        wide : bool
+            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
+            characters, and names lose their middle where they have no room.
 
         Returns
         -------
@@ -637,9 +640,9 @@ class Graph:
         """
         from .views.text import graph_to_text
 
-        return graph_to_text(self, plan, whole)
+        return graph_to_text(self, plan, whole, wide)
 
-    def to_rich(self, plan: Any = None, whole: bool = False) -> Any:
+    def to_rich(self, plan: Any = None, whole: bool = False, wide: bool = False) -> Any:
         """The table of `to_text` for `rich.print`.
 
         Parameters
@@ -648,6 +651,8 @@ class Graph:
             Of this graph: the table then has the offsets in the workspace.
         whole : bool
             Whether to show every node.  Otherwise, repeated parts appear once.
+        wide : bool
+            Whether to show every column.
 
         Returns
         -------
@@ -660,7 +665,7 @@ class Graph:
         """
         from .views import tables, text
 
-        return tables.to_rich(text.graph_sheet(self, plan, whole))
+        return tables.to_rich(text.graph_sheet(self, plan, whole), wide=wide)
 
     def to_dot(self, plan: Any = None, whole: bool = False) -> str:
         """Graphviz source; with offsets where a plan is given.

@@ -32,7 +32,7 @@ from aclnn.reports import ascend
 from aclnn.reports.lines import lines_of, lines_sheet
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
-PROFILE = "aclnn.profile/1"
+PROFILE = "aclnn.profile/2"
 NOTHING = "nothing ran"
 PROFILE_SCHEMA = documents.load_schema(Path(__file__).parent / "schemas", "profile")
 
@@ -59,7 +59,8 @@ class OpTime:
 class StepTime:
     """One step over all its runs; times in nanoseconds, bytes per run.
 
-    `dtypes` are of what it reads, in order, and of what it writes at last. `share` is its median's
+    `dtypes` are of what it reads, in order, and of what it writes at last. `extent` is m, k and n of
+    a matrix product, before them its batch, else empty; `flops` counts its multiplications and additions. `share` is its median's
     part of the medians of everything in the profile, each counted as often as it ran. `ops` is empty
     for a step that runs one operator.
     """
@@ -75,6 +76,8 @@ class StepTime:
     shape: tuple[int, ...] = ()
     dtypes: tuple[str, ...] = ()
     ops: tuple[OpTime, ...] = ()
+    extent: tuple[int, ...] = ()
+    flops: int = 0
 
     def __repr__(self) -> str:
         return f"<StepTime {self.name}: {_median_of(self.times)}, {self.bandwidth:.3g} GB/s>"
@@ -87,6 +90,11 @@ class StepTime:
     def bandwidth(self) -> float:
         """Bytes moved in a nanosecond, which is gigabytes in a second."""
         return (self.bytes_read + self.bytes_written) / max(self.median, 1.0)
+
+    @property
+    def gflops(self) -> float:
+        """Multiplications and additions in a nanosecond, which is GFLOP/s; 0 where they are not counted."""
+        return self.flops / max(self.median, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,22 +262,34 @@ class Profile:
         """Every step of every plan that ran, in order."""
         return tuple(step for executor in self.executors for step in executor.steps)
 
-    def to_text(self) -> str:
+    def to_text(self, wide: bool = False) -> str:
         """A table with a line for each step and each whole run.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
+            characters, and names lose their middle where they have no room.
 
         Returns
         -------
         str
-            Shape of the loops, dtypes, elements, runs, threads, median and least time in
-            microseconds, bytes read and written in a run, bandwidth in gigabytes per second, and
-            share of the medians. Lines that begin with ≈ are estimates for the operators of one
+            Shape of the loops, of matrix products m × k × n; dtypes; threads; median time in
+            microseconds; work, which is bytes moved or, of matrix products, multiplications and
+            additions; work in a second; and share of the medians. The wide form has besides
+            elements, runs, the least time, bytes read and written, and GB/s and GFLOP/s apart. Lines that begin with ≈ are estimates for the operators of one
             step. After an executor's steps come the time between steps, the whole run and, for runs
             on a stream, the wait in its queue.
         """
-        return to_text(self._sheet())
+        return to_text(self._sheet(), wide=wide)
 
-    def to_rich(self) -> Any:
+    def to_rich(self, wide: bool = False) -> Any:
         """The table of `to_text` for `rich.print`.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column.
 
         Returns
         -------
@@ -280,7 +300,7 @@ class Profile:
         ModuleNotFoundError
             If rich is not installed; the message says how to.
         """
-        return to_rich(self._sheet())
+        return to_rich(self._sheet(), wide=wide)
 
     def _repr_html_(self) -> str:
         pictures = [
@@ -300,9 +320,10 @@ class Profile:
         rows = [row for executor in self.executors for row in _rows(executor)]
         headers = (
             "step", "shape", "dtypes", "elements", "runs", "threads", "median µs", "least µs",
-            "bytes read", "bytes written", "GB/s", "share",
+            "bytes read", "bytes written", "GB/s", "GFLOP/s", "work", "per second", "share",
         )  # fmt: skip
-        return (make(headers, rows, right=",".join(headers[3:]), accent="step"),)
+        wide = "elements,runs,least µs,bytes read,bytes written,GB/s,GFLOP/s"
+        return (make(headers, rows, right=",".join(headers[3:]), accent="step", wide=wide),)
 
     @boundary
     def timeline(self, run: int = -1, width: int = 64) -> str:
@@ -657,6 +678,8 @@ def _step_time(
         shape=step.shape,
         dtypes=_dtypes_of(step),
         ops=_estimated(step, float(median(times))),
+        extent=step.ops[0].extent,
+        flops=step.flops,
     )
 
 
@@ -707,11 +730,10 @@ def _microseconds(nanoseconds: float) -> str:
 def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
     """Of the table: an executor's steps, then its whole runs."""
     for step in one.steps:
-        reads, writes = step.dtypes[:-1], step.dtypes[-1]
         yield (
             step.name,
-            dims(step.shape),
-            f"{', '.join(reads)} -> {writes}",
+            _extent_words(step),
+            _dtype_words(step.dtypes),
             f"{step.elements:,}",
             len(step.times),
             step.threads,
@@ -720,16 +742,18 @@ def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
             f"{step.bytes_read:,}",
             f"{step.bytes_written:,}",
             f"{step.bandwidth:.1f}",
+            f"{step.gflops:.1f}" if step.flops else "",
+            *_work_words(step.bytes_read + step.bytes_written, step.flops, step.median),
             f"{step.share:.0%}",
         )
         for op in step.ops:
             estimate = _microseconds(op.estimated_ns)
-            yield (f"≈ {op.node}", "", "", "", "", "", estimate, "", "", "", "", "")
+            yield (f"≈ {op.node}", "", "", "", "", "", estimate, *[""] * 8)
     yield _time_row("between the steps", one.between, share=f"{one.between_share:.0%}")
     moved = one.bytes_read + one.bytes_written
     yield _time_row(
         f"whole run of {one.operator}", one.times, f"{one.bytes_read:,}", f"{one.bytes_written:,}",
-        f"{moved / max(one.median, 1.0):.1f}", f"{one.share:.0%}",
+        f"{moved / max(one.median, 1.0):.1f}", _work_words(moved, 0, one.median), f"{one.share:.0%}",
     )  # fmt: skip
     if one.queued:
         yield _time_row("in the stream's queue", one.queued)
@@ -741,10 +765,32 @@ def _time_row(
     read: str = "",
     written: str = "",
     speed: str = "",
+    work: tuple[str, str] = ("", ""),
     share: str = "",
 ) -> tuple[Any, ...]:
     took = _microseconds(float(median(times))), _microseconds(min(times))
-    return (name, "", "", "", len(times), "", *took, read, written, speed, share)
+    return (name, "", "", "", len(times), "", *took, read, written, speed, "", *work, share)
+
+
+def _extent_words(step: StepTime) -> str:
+    """The loops' shape, of a matrix product its sizes: ``16 x 64 x 64`` is m x k x n."""
+    if not step.extent:
+        return dims(step.shape)
+    *batch, m, k, n = step.extent
+    return (f"{batch[0]} of " if batch else "") + f"{m} × {k} × {n}"
+
+
+def _dtype_words(names: Sequence[str]) -> str:
+    """Dtypes that are read and the one that is written, each said once."""
+    reads, writes = tuple(dict.fromkeys(names[:-1])), names[-1]
+    return writes if reads in ((), (writes,)) else f"{', '.join(reads)} -> {writes}"
+
+
+def _work_words(moved: int, flops: int, took: float) -> tuple[str, str]:
+    """Bytes or operations, and as many in a second."""
+    if flops:
+        return f"{flops / 1e6:,.3f} MFLOP", f"{flops / max(took, 1.0):.1f} GFLOP/s"
+    return f"{moved:,} B", f"{moved / max(took, 1.0):.1f} GB/s"
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -799,6 +845,8 @@ def _step_data(step: StepTime) -> dict[str, Any]:
         "threads": step.threads,
         "gigabytes_per_second": step.bandwidth,
         "share": step.share,
+        "extent": step.extent,
+        "flops": step.flops,
         "ops": [
             {"node": op.node, "kernel": op.kernel, "estimated_ns": op.estimated_ns}
             for op in step.ops

@@ -59,7 +59,9 @@ class Op:
 
     `operands` are places in the step's, inputs first; the last `outputs` of them are written.
     `params` are the numbers that the kernel takes: constants, or the run's by their place.
-    `scratch` is where memory of its own lies in a thread's scratch, -1 without any.
+    `scratch` is where memory of its own lies in a thread's scratch, -1 without any.  `extent` is the
+    m, k and n of a matrix product, before them its batch if there is one, and empty for other kernels;
+    `flops` counts multiplications and additions of the whole step, 0 where the kernel does not say.
     """
 
     node: str
@@ -70,6 +72,8 @@ class Op:
     outputs: int = 1
     params: tuple[float | int | Argument, ...] = ()
     scratch: int = -1
+    extent: tuple[int, ...] = ()
+    flops: int = 0
 
     __repr__ = fields_given
 
@@ -104,6 +108,16 @@ class Step:
     def threads(self, limit: int) -> int:
         """How many threads the runner uses when it may use `limit`."""
         return min(limit, self.n_tiles) if self.elements >= self.parallel_from else 1
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """What its first kernel says that the step extends over, else the loops' shape."""
+        return self.ops[0].extent or self.shape
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions, of the kernels that say how many they do."""
+        return sum(op.flops for op in self.ops)
 
     @property
     def bytes_read(self) -> int:
@@ -195,8 +209,14 @@ class Schedule:
         """
         return tuple(op.node for step in self.steps for op in step.ops)
 
-    def to_text(self) -> str:
+    def to_text(self, wide: bool = False) -> str:
         """Steps with their operands, tiles, bytes and threads.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
+            characters, and names lose their middle where they have no room.
 
         Returns
         -------
@@ -204,10 +224,15 @@ class Schedule:
         """
         from ..views.text import schedule_to_text
 
-        return schedule_to_text(self)
+        return schedule_to_text(self, wide)
 
-    def to_rich(self) -> Any:
+    def to_rich(self, wide: bool = False) -> Any:
         """The same for `rich.print`.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column.
 
         Returns
         -------
@@ -220,7 +245,7 @@ class Schedule:
         """
         from ..views import tables, text
 
-        return tables.to_rich(text.schedule_sheet(self))
+        return tables.to_rich(text.schedule_sheet(self), wide=wide)
 
     def _repr_html_(self) -> str:
         from ..views.notebook import sheet_html, view
@@ -300,8 +325,8 @@ def compile(
         of a `call_kernel` for an opaque node) and `state`. It may have `itemsizes`, how many bytes
         an element of every operand has; `cost`, the nanoseconds that an element takes (of an
         opaque kernel, the whole call); `prepare` and `params_size`, see kernel_abi.h; `chunks`,
-        a function that gives for a number of threads how often an opaque kernel is called. The
-        schedule keeps it alive.
+        a function that gives for a number of threads how often an opaque kernel is called;
+        `extent` and `flops`, see `Op`. The schedule keeps it alive.
     parallel_from : int, optional
         Elements from which a step uses several threads; None: where its work takes `PARALLEL_WORK`.
     stream_from : int
@@ -524,6 +549,8 @@ class _Compiler:
             outputs=len(node.outputs),
             params=node.attr("params", ()),
             scratch=self.tiles.get(scratch_name(node), -1) if self.tiles else -1,
+            extent=getattr(kernel, "extent", ()),
+            flops=getattr(kernel, "flops", 0),
         )
 
     def worth_threads(self, kernels: list[Any]) -> int:

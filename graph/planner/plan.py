@@ -209,14 +209,28 @@ class WorkspacePlan:
         return self._peak()[1]
 
     def _peak(self) -> tuple[int, int]:
-        buffers = [buffer for buffer in self.buffers if not buffer.output]
+        live = self._live()
+        step = max(live, key=live.__getitem__, default=0)
+        return step, live.get(step, 0)
+
+    def _live(self, with_scratch: bool = True) -> dict[int, int]:
+        """Padded bytes that are live, by the steps where that changes."""
+        buffers = [b for b in self.buffers if not b.output and (with_scratch or not b.parts)]
         spans = [(b.first, b.last + 1, b.padded) for b in buffers]
         if any(buffer.same_as for buffer in buffers):
             places = merged([_as_lifetime(buffer) for buffer in buffers])[0]
             spans = [(life.lower, life.upper, life.nbytes) for life in places]
-        live = live_bytes(spans)
-        step = max(live, key=live.__getitem__, default=0)
-        return step, live.get(step, 0)
+        return live_bytes(spans)
+
+    @property
+    def model_bytes(self) -> int:
+        """Padded bytes of the model's buffers live at the step where they are most, without scratch."""
+        return max(self._live(with_scratch=False).values(), default=0)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Padded bytes of memory that kernels lend at the step that needs most, for all its threads."""
+        return max([buffer.padded for buffer in self.buffers if buffer.parts], default=0)
 
     @property
     def fragmentation(self) -> float:
@@ -288,8 +302,14 @@ at the peak, step 0, live are: a (128 bytes)
             raise ValueError(f"other is {type(other).__name__}, must be a WorkspacePlan")
         return plan_diff(self, other)
 
-    def to_text(self) -> str:
+    def to_text(self, wide: bool = False) -> str:
         """Table and summary.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
+            characters, and names lose their middle where they have no room.
 
         Returns
         -------
@@ -297,7 +317,7 @@ at the peak, step 0, live are: a (128 bytes)
         """
         from ..views.text import plan_to_text
 
-        return plan_to_text(self)
+        return plan_to_text(self, wide)
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.PLAN_SCHEMA`.
@@ -315,8 +335,13 @@ at the peak, step 0, live are: a (128 bytes)
 
         return plan_to_json(self, indent)
 
-    def to_rich(self) -> Any:
+    def to_rich(self, wide: bool = False) -> Any:
         """Table and summary for `rich.print`.
+
+        Parameters
+        ----------
+        wide : bool
+            Whether to show every column.
 
         Returns
         -------
@@ -329,7 +354,7 @@ at the peak, step 0, live are: a (128 bytes)
         """
         from ..views import tables, text
 
-        return tables.to_rich(text.plan_sheet(self))
+        return tables.to_rich(text.plan_sheet(self), wide=wide)
 
     @staticmethod
     def from_json(text: str) -> WorkspacePlan:

@@ -36,7 +36,7 @@ GRAPH = "aclnn.graph/2"
 PASSES = "aclnn.passes/2"
 PLAN = "aclnn.plan/2"
 PLAN_DIFF = "aclnn.plan-diff/1"
-SCHEDULE = "aclnn.schedule/2"
+SCHEDULE = "aclnn.schedule/3"
 
 
 def load_schema(folder: Path, name: str) -> dict[str, Any]:

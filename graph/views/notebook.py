@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .svg import scoped
-from .tables import Sheet, Table
+from .tables import Sheet, Table, narrow
 from .text import xml_words
 
 VIEW = "aclnn-view"  # the class of what becomes part of a page
@@ -62,7 +62,8 @@ def sheet_html(sheet: Sheet) -> str:
     <tr><td>a&lt;b</td><td class="n">1</td></tr></tbody></table><p>done</p>
     """
     return "".join(
-        f"<p>{xml_words(part)}</p>" if isinstance(part, str) else _table(part) for part in sheet
+        f"<p>{xml_words(part)}</p>" if isinstance(part, str) else _table(part)
+        for part in narrow(sheet)
     )
 
 

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ..passes.notes import Note
     from ..passes.pipeline import PassResult
 
-WRAP = 24  # characters: seven columns stay readable
 MOST_NOTES = 60  # below a picture
 UNTOUCHED, GONE = "=", ""
 
 
 def passes_to_text(passes: PassResult) -> str:
-    return to_text(passes_sheet(passes), wrap=WRAP)
+    return to_text(passes_sheet(passes), wrap=True)
 
 
 def passes_to_rich(passes: PassResult) -> Any:
-    return to_rich(passes_sheet(passes))
+    return to_rich(passes_sheet(passes), wrap=True)
 
 
 def passes_sheet(passes: PassResult) -> Sheet:
-    """A row for each node that ever was, a column for each stage."""
+    """A row for each node that ever was, a column for each stage; in the narrow form those that did
+    something."""
     stages = [step.name for step in passes]
     headers = ["node", "as built", *stages, "as scheduled"]
     rows = list(node_rows(passes))
@@ -39,7 +39,12 @@ def passes_sheet(passes: PassResult) -> Sheet:
     steps = len(passes.graph.steps())
     rows.append(["nodes", *(str(count) for count in counts), f"{steps} step{'s' * (steps != 1)}"])
     words = f"{UNTOUCHED} untouched; nothing: the node is not there"
-    return (make(headers, rows, accent="node"), words)
+    untouched = [
+        header
+        for k, header in enumerate(headers)
+        if k > 1 and {row[k] for row in rows[:-1]} <= {UNTOUCHED, GONE}
+    ]
+    return (make(headers, rows, accent="node", wide=",".join(untouched)), words)
 
 
 def node_names(passes: PassResult) -> tuple[str, ...]:

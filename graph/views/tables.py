@@ -5,9 +5,10 @@ A view makes a `Sheet`: tables and lines of words in the order in which they are
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .extras import need
@@ -15,8 +16,8 @@ from .extras import need
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headers and rows; the columns named in `right` are flush right, those in `accent` bold, and
-    cells that end in `alarm` red."""
+    """Headers and rows; the columns named in `right` are flush right, those in `accent` bold, those in
+    `wide` only in the wide form, and cells that end in `alarm` red."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -24,6 +25,7 @@ class Table:
     accent: frozenset[str] = frozenset()
     title: str = ""
     alarm: str = ""
+    wide: frozenset[str] = frozenset()
 
 
 Part = Table | str
@@ -37,18 +39,81 @@ def make(
     accent: str = "",
     title: str = "",
     alarm: str = "",
+    wide: str = "",
 ) -> Table:
-    """A table of whatever has a `str`; `right` and `accent` name headers, between commas."""
+    """A table of whatever has a `str`; `right`, `accent` and `wide` name headers, between commas."""
     cells = tuple(tuple(map(str, row)) for row in rows)
     names = frozenset(right.split(",")), frozenset(accent.split(","))
-    return Table(tuple(headers), cells, *names, title, alarm)
+    hidden = frozenset(wide.split(",")) if wide else frozenset()
+    return Table(tuple(headers), cells, *names, title, alarm, hidden)
 
 
-# --- Plain text -------------------------------------------------------------------------------
+def narrow(sheet: Sheet) -> Sheet:
+    """The sheet without the columns of the wide form.
+
+    >>> narrow((make(["name", "runs"], [["a", 3]], wide="runs"),))[0].rows
+    (('a',),)
+    """
+    return tuple(part if isinstance(part, str) else _without_wide(part) for part in sheet)
 
 
-def to_text(sheet: Sheet, wrap: int | None = None) -> str:
-    """Aligned plain text; cells longer than `wrap` are broken into lines.
+def _without_wide(made: Table) -> Table:
+    kept = [k for k, header in enumerate(made.headers) if header.strip() not in made.wide]
+    if len(kept) == len(made.headers):
+        return made
+    rows = tuple(tuple(row[k] for k in kept) for row in made.rows)
+    return replace(made, headers=tuple(made.headers[k] for k in kept), rows=rows)
+
+
+# --- Widths -----------------------------------------------------------------------------------
+
+WIDTH = 100  # characters of a line on a terminal
+GAP = 2  # characters between columns
+LEAST = 6  # characters that a cut column keeps
+NAME = 20  # characters that a column of names keeps
+
+
+def cut(words: str, width: int) -> str:
+    """Words of at most `width` characters, without their middle where that is needed.
+
+    >>> cut("matmul_12_contiguous", 11), cut("matmul", 11)
+    ('matmu…guous', 'matmul')
+    """
+    if len(words) <= width:
+        return words
+    end = (width - 1) // 2
+    return words[: width - 1 - end] + "…" + words[len(words) - end :]
+
+
+def fitted_widths(made: Table, width: int, whole_words: bool = False) -> list[int]:
+    """Characters of each column so that a line has at most `width`, if that is possible.
+
+    Numbers keep what they need, headers whole words where that is asked for.
+
+    >>> fitted_widths(make(["name", "bytes"], [["a" * 80, 10**9]], "bytes"), 30)
+    [18, 10]
+    """
+    rows = (made.headers, *made.rows)
+    widths = [max(len(line) for cell in column for line in cell.split("\n"))
+              for column in zip(*rows, strict=True)]  # fmt: skip
+    least = [
+        max([NAME if header in made.accent else LEAST,
+             *(len(word) for word in header.split() if whole_words)])
+        for header in made.headers
+    ]  # fmt: skip
+    text = [k for k, header in enumerate(made.headers) if header.strip() not in made.right]
+    spare = sum(widths) + GAP * (len(widths) - 1) - width
+    for smallest in (least, [LEAST] * len(widths)):
+        while spare > 0 and (wide := [k for k in text if widths[k] > smallest[k]]):
+            widths[max(wide, key=lambda k: widths[k])] -= 1
+            spare -= 1
+    return widths
+
+
+def to_text(sheet: Sheet, wrap: bool = False, wide: bool = False) -> str:
+    """Aligned plain text of lines of at most `WIDTH` characters; of any length in the wide form.
+
+    Cells that have no room lose their middle, or are broken into lines with `wrap`.
 
     >>> print(to_text((make(["name", "bytes"], [["a", 1], ["bb", 10]], "bytes"), "done")))
     name  bytes
@@ -56,31 +121,50 @@ def to_text(sheet: Sheet, wrap: int | None = None) -> str:
     bb       10
     done
     """
-    return "\n".join(part if isinstance(part, str) else _aligned(part, wrap) for part in sheet)
+    if wide:
+        return "\n".join(part if isinstance(part, str) else _aligned(part) for part in sheet)
+    parts = narrow(sheet)
+    return "\n".join(
+        _wrapped(part) if isinstance(part, str) else _aligned(part, WIDTH, wrap) for part in parts
+    )
 
 
-def _aligned(made: Table, wrap: int | None) -> str:
-    rows = [[_lines(cell, wrap) for cell in row] for row in (made.headers, *made.rows)]
-    widths = [
-        max(len(line) for cell in column for line in cell) for column in zip(*rows, strict=True)
-    ]
+def _wrapped(words: str) -> str:
+    """Lines of words, the ones that are too long with the rest indented below them."""
+    return "\n".join(line for long in words.split("\n") for line in _broken(long))
+
+
+def _broken(line: str) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False,
+    )  # fmt: skip
+
+
+def _aligned(made: Table, width: int | None = None, wrap: bool = False) -> str:
+    widths = fitted_widths(made, sys.maxsize if width is None else width, wrap)
     flush = [header.strip() in made.right for header in made.headers]
     lines = [made.title] if made.title else []
-    for row in rows:
-        for place in range(max(map(len, row))):
-            words = (cell[place] if place < len(cell) else "" for cell in row)
+    for row in (made.headers, *made.rows):
+        cells = [_lines(cell, room, wrap) for cell, room in zip(row, widths, strict=True)]
+        for place in range(max(map(len, cells))):
+            words = (cell[place] if place < len(cell) else "" for cell in cells)
             padded = (
-                word.rjust(width) if right else word.ljust(width)
-                for word, width, right in zip(words, widths, flush, strict=True)
+                word.rjust(room) if right else word.ljust(room)
+                for word, room, right in zip(words, widths, flush, strict=True)
             )
-            lines.append("  ".join(padded).rstrip())
+            lines.append((" " * GAP).join(padded).rstrip())
     return "\n".join(lines)
 
 
-def _lines(cell: str, wrap: int | None) -> list[str]:
-    if wrap is None or len(cell) <= wrap:
-        return cell.split("\n")
-    return [line for row in cell.split("\n") for line in textwrap.wrap(row, wrap) or [""]]
+def _lines(cell: str, width: int, wrap: bool) -> list[str]:
+    lines = cell.split("\n")
+    if not wrap:
+        return [cut(line, width) for line in lines]
+    return [line for row in lines for line in textwrap.wrap(row, width) or [""]]
 
 
 def to_markdown(sheet: Sheet) -> str:
@@ -93,7 +177,8 @@ def to_markdown(sheet: Sheet) -> str:
     | --- | --- |
     | a | 1 |
     """
-    return "\n\n".join(part if isinstance(part, str) else _markdown(part) for part in sheet)
+    parts = narrow(sheet)
+    return "\n\n".join(part if isinstance(part, str) else _markdown(part) for part in parts)
 
 
 def _markdown(made: Table) -> str:
@@ -105,32 +190,51 @@ def _markdown(made: Table) -> str:
 # --- Rich -------------------------------------------------------------------------------------
 
 
-def to_rich(sheet: Sheet) -> Any:
+def to_rich(sheet: Sheet, wrap: bool = False, wide: bool = False) -> Any:
     """The sheet as something that `rich.print` shows; needs the package rich."""
     console = need("rich.console", "rich tables")
     text = need("rich.text", "rich tables").Text
-    table = need("rich.table", "rich tables").Table
-    simple = need("rich.box", "rich tables").SIMPLE_HEAD
+    need("rich.table", "rich tables")
+    parts = sheet if wide else narrow(sheet)
     return console.Group(
-        *(
-            text(part) if isinstance(part, str) else _rich_table(part, table, text, simple)
-            for part in sheet
-        )
+        *(text(part) if isinstance(part, str) else _RichTable(part, wrap, wide) for part in parts)
     )
 
 
-def _rich_table(made: Table, table: Any, text: Any, box: Any) -> Any:
-    shown = table(title=made.title or None, title_justify="left", box=box, pad_edge=False)
-    for header in map(str.strip, made.headers):
-        shown.add_column(
-            text(header),
-            justify="right" if header in made.right else "left",
-            style="bold" if header in made.accent else "",
-            overflow="fold",
-            no_wrap=header in made.right,  # half a number is no number
-        )
-    for row in made.rows:
-        # Names and strides are no markup.
-        alarming = (made.alarm and cell.endswith(made.alarm) for cell in row)
-        shown.add_row(*(text(c, "red" if a else "") for c, a in zip(row, alarming, strict=True)))
-    return shown
+@dataclass(frozen=True, slots=True)
+class _RichTable:
+    """A table that is made when rich says how wide the terminal is."""
+
+    made: Table
+    wrap: bool
+    wide: bool
+
+    def __rich_console__(self, _console: Any, options: Any) -> Iterator[Any]:
+        text = need("rich.text", "rich tables").Text
+        table = need("rich.table", "rich tables").Table
+        made = self.made
+        # The box has a blank more between columns, and one on each side.
+        room = sys.maxsize if self.wide else options.max_width - len(made.headers) - 1
+        widths = fitted_widths(made, room, self.wrap)
+        shown = table(title=made.title or None, title_justify="left", box=_simple(), pad_edge=False)
+        for header, width in zip(made.headers, widths, strict=True):
+            right = header.strip() in made.right
+            shown.add_column(
+                text(cut(header.strip(), width)),
+                justify="right" if right else "left",
+                style="bold" if header.strip() in made.accent else "",
+                no_wrap=True,  # half a number is no number, and names are cut already
+                min_width=width,
+            )
+        for row in made.rows:
+            # Names and strides are no markup.
+            alarming = (made.alarm and cell.endswith(made.alarm) for cell in row)
+            cells = ("\n".join(_lines(c, w, self.wrap)) for c, w in zip(row, widths, strict=True))
+            shown.add_row(
+                *(text(c, "red" if a else "") for c, a in zip(cells, alarming, strict=True))
+            )
+        yield shown
+
+
+def _simple() -> Any:
+    return need("rich.box", "rich tables").SIMPLE_HEAD

@@ -163,8 +163,10 @@ def places(plan: WorkspacePlan | None) -> Places:
     return Places({buffer.name: buffer.offset for buffer in plan.buffers}, tiles, outputs)
 
 
-def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> str:
-    return to_text(graph_sheet(graph, plan, whole))
+def graph_to_text(
+    graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False, wide: bool = False
+) -> str:
+    return to_text(graph_sheet(graph, plan, whole), wide=wide)
 
 
 def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> Sheet:
@@ -211,7 +213,8 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = F
                 add("", f"  < {graph.value(id).name}", "", id, graph.memory_bytes(id), "")
         if len(step) > most:
             rows.append([label, f"+{len(step) - most} more", *[""] * (len(headers) - 2)])
-    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node")]
+    wide = "strides,read,written,origin"
+    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node", wide=wide)]
     sheet += map(small.words, range(len(small.repeats)))
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
     return (*sheet, *(["attributes", *attrs] if attrs else []))
@@ -231,14 +234,18 @@ def arguments(graph: Graph) -> list[Value]:
 # --- Plan -------------------------------------------------------------------------------------
 
 
-def plan_to_text(plan: WorkspacePlan) -> str:
-    return to_text(plan_sheet(plan))
+def plan_to_text(plan: WorkspacePlan, wide: bool = False) -> str:
+    return to_text(plan_sheet(plan), wide=wide)
 
 
 def plan_sheet(plan: WorkspacePlan) -> Sheet:
-    """A row for each buffer, the tiles, and what the numbers say."""
+    """A row for each of the model's buffers, then of the steps' scratch, and what the numbers say."""
     if not plan.buffers:
         return ("workspace 0 bytes: nothing needs space",)
+    return (*_buffer_tables(plan), *_scratch_tables(plan), *plan_summary(plan).split("\n"))
+
+
+def _buffer_tables(plan: WorkspacePlan) -> list[Part]:
     rows = [
         [
             buffer.name,
@@ -250,22 +257,44 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
             buffer_place(buffer),
             buffer.nbytes,
             buffer.padded - buffer.nbytes,
+            buffer.shared_count,
             buffer.sharing or "-",
         ]
         for buffer in plan.buffers
+        if not buffer.parts
     ]
+    if not rows:
+        return []
     headers = ["buffer", "contents", "producer", "consumers", "first", "last"]
-    headers += ["offset", "bytes", "padding", "shares space with"]
-    sheet: list[Part] = [make(headers, rows, "first,last,offset,bytes,padding", "buffer")]
-    tiles = [
-        f"  {part.name}: {part.nbytes} bytes at {part.offset} of every thread's "
-        f"{plan.scratch_per_thread}"
-        for buffer in plan.buffers
-        for part in buffer.parts
+    headers += ["offset", "bytes", "padding", "shared", "shares space with"]
+    right = "first,last,offset,bytes,padding,shared"
+    wide = "producer,consumers,shares space with"
+    return [make(headers, rows, right, "buffer", wide=wide)]
+
+
+def _scratch_tables(plan: WorkspacePlan) -> list[Part]:
+    """Memory that kernels lend while a step runs; steps with as much at one place share a row."""
+    rows: dict[tuple[object, ...], list[Buffer]] = {}
+    for buffer in plan.buffers:
+        if buffer.parts:
+            own = sum(part.nbytes for part in buffer.parts)
+            place = buffer.contents, own, buffer.offset, buffer.padded
+            rows.setdefault(place, []).append(buffer)
+    if not rows:
+        return []
+    table = [
+        [_steps_words(plan, found), contents or "-", own, offset, padded]
+        for (contents, own, offset, padded), found in rows.items()
     ]
-    if tiles:
-        sheet += [f"tiles, for {plan.threads} thread{'s' * (plan.threads != 1)}", *tiles]
-    return (*sheet, *plan_summary(plan).split("\n"))
+    headers = ["scratch of steps", "contents", "per thread", "offset", "bytes"]
+    title = f"scratch, for at most {plan.threads} thread{'s' * (plan.threads != 1)}"
+    return [title, make(headers, table, "per thread,offset,bytes", "scratch of steps")]
+
+
+def _steps_words(plan: WorkspacePlan, found: Sequence[Buffer]) -> str:
+    """Steps by name; of many the first one, and how many more."""
+    names = [plan.steps[b.first] if b.first < len(plan.steps) else b.name for b in found]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def buffer_place(buffer: Buffer) -> str:
@@ -290,6 +319,15 @@ def proof_words(plan: WorkspacePlan) -> str:
     return f"optimal for {'this order of steps' if plan.steps else 'these lifetimes'}"
 
 
+def _apart_words(plan: WorkspacePlan) -> list[str]:
+    """The model's buffers and scratch, each at the step where it is most."""
+    if not plan.scratch_bytes:
+        return []
+    return [
+        f"at most {plan.model_bytes} bytes of buffers and {plan.scratch_bytes} of scratch at one step"
+    ]
+
+
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
     shrink = some([f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink])
@@ -300,6 +338,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
         [
             f"workspace {plan.size} bytes ({human_bytes(plan.size)}), "
             f"strategy {plan.strategy}, {proof_words(plan)}",
+            *_apart_words(plan),
             f"lower bound {plan.lower_bound}, gap {plan.gap}, "
             f"naive {plan.naive_size}, bucket {plan.bucket_size}",
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
@@ -312,8 +351,8 @@ def plan_summary(plan: WorkspacePlan) -> str:
 # --- Schedule ---------------------------------------------------------------------------------
 
 
-def schedule_to_text(schedule: Schedule) -> str:
-    return to_text(schedule_sheet(schedule))
+def schedule_to_text(schedule: Schedule, wide: bool = False) -> str:
+    return to_text(schedule_sheet(schedule), wide=wide)
 
 
 def schedule_sheet(schedule: Schedule) -> Sheet:

@@ -68,7 +68,7 @@ for family in families.FAMILIES:
 
 
 def test_default_gives_the_same_places_in_every_process(request):
-    code = PLACES.format(tests=str(request.path.parent))
+    code = PLACES.format(tests=str(request.path.parents[1] / "support"))
     runs = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PATH": ""},
@@ -269,7 +269,7 @@ def test_large_plans_stay_small_where_all_buffers_share_their_bytes():
     assert one.shared_with == tuple(f"b{i}" for i in range(16))
     assert one.shared_count == 9999
     assert plan.buffers[3].shared_with == tuple(f"b{i}" for i in range(17) if i != 3)
-    text = plan.to_text()
+    text = plan.to_text(wide=True)
     assert "b15 and 9983 more" in text
     document = plan.to_json()
     assert len(text) < 50e6

@@ -268,10 +268,12 @@ def test_shares_are_of_medians_so_that_outliers_do_not_show():
 def test_tables_say_shapes_dtypes_and_what_lies_between_steps():
     g = np.ones((64, 32), np.float16).T
     ex = aclnn.executor("gelu_backward", g, np.ones((32, 64), np.float32), materialize=True)
-    *_, last, between, whole = ex.profile(repeat=3).to_text().splitlines()
-    assert last.split()[:6] == ["gelu_backward", "(1,2048)", "float32,", "float32", "->", "float32"]
+    text = ex.profile(repeat=3).to_text()
+    assert max(map(len, text.splitlines())) <= 100
+    *_, last, between, whole = text.splitlines()
+    assert last.split()[:3] == ["gelu_backward", "(1,2048)", "float32"]
     assert between.startswith("between the steps ")
-    assert whole.startswith("whole run of gelu_backward ")
+    assert whole.startswith("whole run")
     assert whole.endswith(" 100%")
 
 
