@@ -17,6 +17,13 @@ FARTHEST = 2**63 - 1  # elements that an array's strides and sizes can tell apar
 _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
 
 
+SHORT = {
+    "f16": "float16", "half": "float16", "bf16": "bfloat16", "f32": "float32", "float": "float32",
+    "f64": "float64", "double": "float64", "i8": "int8", "i16": "int16", "i32": "int32",
+    "int": "int32", "i64": "int64", "long": "int64", "u8": "uint8",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """A dtype, a shape, and strides and an offset in elements; `str` gives what `parse` reads."""
@@ -51,13 +58,14 @@ def parse(text: str) -> Description:
 
     >>> parse("bfloat16[128,64:strides=1,128]")
     Description(dtype='bfloat16', shape=(128, 64), strides=(1, 128), offset=0)
-    >>> str(parse("float32[]"))
-    'float32[]'
+    >>> str(parse("float32[]")), str(parse("bf16[2,3]"))
+    ('float32[]', 'bfloat16[2,3]')
     """
     found = _FORM.fullmatch(text.replace(" ", ""))
     if found is None:
         raise _bad(text, "must look like float16[64,1,1024] or bfloat16[128,64:strides=1,128]")
-    if found["dtype"] not in dtypes.NAMES:
+    dtype = SHORT.get(found["dtype"], found["dtype"])
+    if dtype not in dtypes.NAMES:
         raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(dtypes.NAMES)}")
     shape = _numbers(text, "size", found["dims"], low=0)
     options = _options(text, found["rest"])
@@ -66,7 +74,7 @@ def parse(text: str) -> Description:
     if len(strides) != len(shape):
         raise _bad(text, f"{len(strides)} strides for {len(shape)} dimensions")
     offset = _number(text, "the offset", options.get("offset") or "0", low=0)
-    return Description(found["dtype"], shape, strides, offset)
+    return Description(dtype, shape, strides, offset)
 
 
 def _options(text: str, words: str) -> dict[str, str]:

@@ -47,7 +47,10 @@ class Parser(argparse.ArgumentParser):
             return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
         if message.startswith("unrecognized arguments: "):
             known = re.findall(r"--[\w-]+", self.format_usage())
-            guesses = [did_you_mean(one, known) for one in re.findall(r"--[\w-]+", message)]
+            guesses = [
+                did_you_mean(one, known)
+                for one in re.findall(r"--[\w-]+", message.partition(";")[0])
+            ]
             if not guesses and "--operand" in known and "[" in message:
                 return "; operands have names, such as --self float32[64,128]"
             return next(filter(None, guesses), "")
@@ -57,8 +60,8 @@ class Parser(argparse.ArgumentParser):
 _INVALID_CHOICE = re.compile(r"invalid choice: '?([\w.-]+)'? \(choose from (.*)\)")
 
 
-def parser(command: str | None = None) -> Parser:
-    """The parser of the command line, with the arguments of one command.
+def parser(command: str | None = None, operator: str | None = None) -> Parser:
+    """The parser of the command line, with the arguments of one command, perhaps for one operator.
 
     Only that command is loaded, with all that it needs: what is broken elsewhere must not take
     `--help` along.
@@ -75,7 +78,11 @@ def parser(command: str | None = None) -> Parser:
         if name == command:
             module = importlib.import_module(f"aclnn.cli.{name}")
             one.description = module.__doc__
-            module.add_arguments(one)
+            described = getattr(module, "add_arguments_of", None)
+            if operator and described:
+                described(one, operator)
+            else:
+                module.add_arguments(one)
             one.set_defaults(run=module.run, refuse=one.error)
     return top
 
@@ -87,12 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         with environment.ignored() if {"-h", "--help"} & set(words) else nullcontext():
-            options, unknown = parser(command).parse_known_args(words)
+            asked = operator_of_help(words)
+            options, unknown = parser(command, asked).parse_known_args(words)
         if unknown:
-            options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
+            options.refuse(
+                f"unrecognized arguments: {' '.join(unknown)}{_flags_taken(options, unknown)}"
+            )
         return options.run(options)
     except BrokenPipeError:
         return 1
+    except KeyboardInterrupt:
+        print(f"\naclnn {command}: interrupted", file=sys.stderr)
+        return 130  # as shells say of SIGINT
     except (AclnnError, ModuleNotFoundError) as error:
         return _failed(command, error)
     except MemoryError as error:
@@ -100,6 +113,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # of a file that cannot be read or written
         reason = error.strerror or str(error)
         return _failed(command, f"{error.filename}: {reason}" if error.filename else reason)
+
+
+def _flags_taken(options: argparse.Namespace, unknown: Sequence[str]) -> str:
+    """The flags of the operator that a command was given, beside one that it does not know."""
+    named = getattr(options, "operator", None)
+    if not named or not any(word.startswith("--") for word in unknown):
+        return ""
+    from aclnn.cli.calls import flags_words  # loads all operators
+
+    words = flags_words(named)
+    return f"; of {named}, {words}" if words else ""
+
+
+def operator_of_help(words: Sequence[str]) -> str | None:
+    """The operator whose help is asked for: the word behind the command, beside ``--help``.
+
+    >>> operator_of_help(["inspect", "gelu", "--help"]), operator_of_help(["inspect", "--help"])
+    ('gelu', None)
+    """
+    plain = [word for word in words if not word.startswith("-")]
+    asked = {"-h", "--help"} & set(words)
+    return plain[1] if asked and len(plain) == 2 else None
 
 
 def with_numbers(words: Sequence[str]) -> list[str]:

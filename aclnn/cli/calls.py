@@ -6,9 +6,13 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 import aclnn
 from aclnn.acl import dtypes
@@ -17,11 +21,12 @@ from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
 from aclnn.cli import models
-from aclnn.cli.values import natural, truth_value
+from aclnn.cli.values import natural, threads, truth_value
 from aclnn.compiler.settings import STRATEGIES
-from aclnn.operators import REGISTRY, Attribute, Operator, unknown_operator
+from aclnn.operators import REGISTRY, Attribute, Operator, examples, unknown_operator
 
 _EXAMPLE = "float16[64,1,1024]"
+OWN = ("output",)  # operands that are called as a flag of a command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
     )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
+    parser.add_argument(
+        "--threads", type=threads, metavar="N", help="how many threads plans and runs are for"
+    )
     group = parser.add_argument_group(
         "operands and options of operators",
         f"An operand is in words, such as {_EXAMPLE} or 'bfloat16[128,64:strides=1,128]', or a number "
@@ -67,6 +75,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )  # fmt: skip
         except argparse.ArgumentError:  # it is one of the command's own
             continue
+
+
+def add_arguments_of(parser: argparse.ArgumentParser, named: str) -> None:
+    """Help about one operator: its operands and options, and a call that can be copied."""
+    operator = _operator(named)
+    if operator is None:
+        return add_arguments(parser)
+    parser.usage = f"{parser.prog} {named} [options] {' '.join(_needed(operator))}"
+    parser.description = f"{operator.summary} {operator.expression}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("operator", help=argparse.SUPPRESS)
+    group = parser.add_argument_group("operands and options")
+    for role in (*operator.inputs, *operator.outputs):
+        if role in OWN:
+            continue
+        group.add_argument(_flag(role), metavar="DTYPE[SHAPE]", help=_operand_words(operator, role))
+    for attribute in operator.attributes:
+        choices = " or ".join(attribute.choices)
+        words = choices or _KIND_WORDS[attribute.kind]
+        if not operator.is_required(attribute.role):
+            words += f" (default: {operator.default_of(attribute.role)})"
+        group.add_argument(_flag(attribute.role), metavar="VALUE", help=words.replace("%", "%%"))
+    parser.epilog = f"example:\n  {example(parser.prog, operator)}"
+    return None
+
+
+def _needed(operator: Operator) -> list[str]:
+    """The flags without which there is no call."""
+    roles = (*operator.inputs, *(attribute.role for attribute in operator.attributes))
+    return [f"{_flag(role)} …" for role in roles if operator.is_required(role)]
+
+
+def flags_words(operator: Operator | str | None) -> str:
+    """The flags that an operator takes, as errors say them; empty for what is no operator.
+
+    >>> flags_words("gelu")
+    'it takes --self, --out, --approximate'
+    """
+    found = _operator(operator) if isinstance(operator, str) else operator
+    if found is None:
+        return ""
+    roles = (*found.inputs, *found.outputs, *(a.role for a in found.attributes))
+    return "it takes " + ", ".join(map(_flag, roles))
+
+
+def _operand_words(operator: Operator, role: str) -> str:
+    if role in operator.outputs:
+        return "what is written to, made where it is not given"
+    words = "a tensor, once for each of the list" if role in operator.lists else "a tensor"
+    words += " or a number" if _takes_numbers(operator, role) else ""
+    return words if operator.is_required(role) else f"{words}; may be left out"
+
+
+def example(command: str, operator: Operator) -> str:
+    """A call of the operator on the command line, after the example of its declaration.
+
+    >>> example("aclnn inspect", REGISTRY["softmax"])
+    'aclnn inspect softmax --input float32[4] --dim 0'
+    """
+    form = form_of(operator)
+    assert form.example is not None
+    given = examples.arguments(form.example[0], form.positional)
+    flags = [
+        f"--operand {role}={words}" if role in OWN else f"{_flag(role)} {words}"
+        for role, source in given.items()
+        for words in _example_words(eval(source, {"np": np, "ml_dtypes": ml_dtypes}))
+    ]
+    return " ".join([command, form.name, *flags])
+
+
+def _example_words(value: Any) -> list[str]:
+    """How the command line says what a call was given; of a list of tensors each."""
+    if value is None:
+        return ["none"]
+    if isinstance(value, np.ndarray):
+        shape = ",".join(map(str, value.shape))
+        return [f"{value.dtype.name}[{shape}]"]
+    if isinstance(value, tuple | list):
+        if any(isinstance(one, np.ndarray) for one in value):
+            return [words for one in value for words in _example_words(one)]
+        return [",".join(map(str, value))]
+    return [str(np.dtype(value).name if isinstance(value, type | np.dtype) else value)]
 
 
 def _with_role(role: str, text: str) -> tuple[str, str]:
@@ -101,6 +191,11 @@ def _described() -> dict[str, str]:
             choices = " or ".join(attribute.choices)
             found.setdefault(attribute.role, choices or _KIND_WORDS[attribute.kind])
     return found
+
+
+def threads_of(options: argparse.Namespace) -> AbstractContextManager[Any]:
+    """The limit of threads that the command line sets, if it sets one."""
+    return nullcontext() if options.threads is None else aclnn.num_threads(options.threads)
 
 
 def given(options: argparse.Namespace) -> list[str]:
@@ -200,9 +295,14 @@ def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
     return call
 
 
+def _operator(named: str) -> Operator | None:
+    """The operator that has a name, in any of its forms."""
+    return next((o for o in REGISTRY.values() if named in (o.name, *o.names)), None)
+
+
 def _executor(call: Mapping[str, Any]) -> Any:
     named = call["operator"]
-    operator = next((o for o in REGISTRY.values() if named in (o.name, *o.names)), None)
+    operator = _operator(named)
     if operator is None:
         raise BadCallError(unknown_operator(named))
     _refuse_unheard(operator, call)
@@ -224,7 +324,12 @@ def _executor(call: Mapping[str, Any]) -> Any:
 
 
 def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
-    """Whether a call has an operand or option; one that it lacks must be one that may be lacking."""
+    """Whether a call has an operand or option; one that it lacks must be one that may be lacking.
+
+    The word ``none`` stands for an operand that is absent.
+    """
+    if call.get(role) == "none" and role in operator.inputs:
+        return False
     if call.get(role) is None and operator.is_required(role):
         raise BadCallError(f"{operator.name}: {role} is missing, such as --operand {role}=VALUE")
     return call.get(role) is not None
@@ -309,7 +414,7 @@ def _refuse_unheard(operator: Operator, call: Mapping[str, Any]) -> None:
     taken = {*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes)}
     for role in _described():
         if role not in taken and call.get(role) is not None:
-            raise BadCallError(f"{operator.name} takes no {_flag(role)}")
+            raise BadCallError(f"{operator.name} takes no {_flag(role)}; {flags_words(operator)}")
 
 
 def _operand(operator: Operator, call: Mapping[str, Any], role: str, seed: int) -> Any:

@@ -11,17 +11,15 @@ from typing import Any
 
 from aclnn.acl import files
 from aclnn.cli import calls, show
-from aclnn.cli.show import View
+from aclnn.cli.show import View, table_of
 from aclnn.graph.views import json as documents
 
 REPEAT = 20  # runs of a profile
 
 
 VIEWS: dict[str, View] = {
-    "built": View(
-        lambda ex: ex.graph_as_built.to_text(),
-        lambda ex: ex.graph_as_built.to_rich(),
-        lambda ex: documents.graph_data(ex.graph_as_built),
+    "built": table_of(
+        lambda ex: ex.graph_as_built, lambda ex: documents.graph_data(ex.graph_as_built)
     ),
     "passes": View(
         lambda ex: ex.passes.side_by_side(),
@@ -33,23 +31,15 @@ VIEWS: dict[str, View] = {
         data=lambda ex: [{"name": p.name, "notes": list(map(str, p.notes))} for p in ex.passes],
     ),
     "graph": View(
-        lambda ex: ex.graph.to_text(ex.plan),
-        lambda ex: ex.graph.to_rich(ex.plan),
+        lambda ex, **form: ex.graph.to_text(ex.plan, **form),
+        lambda ex, **form: ex.graph.to_rich(ex.plan, **form),
         lambda ex: documents.graph_data(ex.graph),
+        has_wide=True,
     ),
-    "plan": View(
-        lambda ex: ex.plan.to_text(),
-        lambda ex: ex.plan.to_rich(),
-        lambda ex: documents.plan_data(ex.plan),
-    ),
-    "schedule": View(
-        lambda ex: ex.schedule.to_text(),
-        lambda ex: ex.schedule.to_rich(),
-        lambda ex: documents.schedule_data(ex.schedule),
-    ),
-    "profile": View(
-        lambda ex: ex.profile(repeat=REPEAT).to_text(),
-        lambda ex: ex.profile(repeat=REPEAT).to_rich(),
+    "plan": table_of(lambda ex: ex.plan, lambda ex: documents.plan_data(ex.plan)),
+    "schedule": table_of(lambda ex: ex.schedule, lambda ex: documents.schedule_data(ex.schedule)),
+    "profile": table_of(
+        lambda ex: ex.profile(repeat=REPEAT),
         lambda ex: json.loads(ex.profile(repeat=REPEAT).to_json()),
     ),
     "lines": View(lambda ex: ex.profile(repeat=REPEAT).lines()),
@@ -83,13 +73,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
 
 
+def add_arguments_of(parser: argparse.ArgumentParser, operator: str) -> None:
+    """The flags of one operator, for its help."""
+    calls.add_arguments_of(parser, operator)
+
+
 def run(options: argparse.Namespace) -> int:
     if options.view == "rich":
         options.view, options.rich, options.plain = None, True, False
     refuse_two_in_one(options)
-    executors = calls.executors(options)
+    with calls.threads_of(options), show.progress("planning"):
+        executors = calls.executors(options)
+    with calls.threads_of(options):
+        return show_them(executors, options)
+
+
+def show_them(executors: list[Any], options: argparse.Namespace) -> int:
+    """Print or write what the options ask for."""
     if options.html or options.onnx:
-        paths = write_files(executors, options)
+        with show.progress("writing reports"):
+            paths = write_files(executors, options)
         views = options.json or options.view
         if options.output or not views:  # else a view is printed, which may be read by a program
             print(*paths, sep="\n")
@@ -138,7 +141,9 @@ def write_views(executors: list[Any], options: argparse.Namespace) -> None:
     """One file for each call: pictures and documents cannot be put behind each other."""
     for place, executor in enumerate(executors, 1):
         path = show.numbered(options.output, place, len(executors))
-        text = "\n\n".join(view.text(thing) for view, thing in parts(executor, options.view))
+        text = "\n\n".join(
+            view.as_text(thing, options.wide) for view, thing in parts(executor, options.view)
+        )
         files.write(path, text + "\n")
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import runpy
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from aclnn.acl.arguments import shown
@@ -48,11 +51,29 @@ def onnx_executor(path: str, dims: Mapping[str, int], options: Mapping[str, Any]
     """The executor of a model in ONNX, for arrays of the shapes that it declares."""
     from aclnn.onnx.reading import from_onnx  # which other commands do without
 
-    return from_onnx(path, dims=dims, **options).executor()
+    try:
+        return from_onnx(path, dims=dims, **options).executor()
+    except AclnnError as error:
+        if "dims" not in str(error):
+            raise
+        raise invalid(f"{error}; on the command line --model-dim NAME=SIZE") from error
+
+
+@contextmanager
+def _beside(place: str) -> Iterator[None]:
+    """Let a file import the modules beside it, as Python does for the file that it is given."""
+    folder = str(Path(place).resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
 
 
 def _names_in(place: str) -> Mapping[str, Any]:
     """What a file or module defines."""
     if place.endswith(".py"):
-        return runpy.run_path(place)
+        with _beside(place):
+            return runpy.run_path(place)
     return vars(importlib.import_module(place))

@@ -10,14 +10,16 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from aclnn.acl import files
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.cli import calls, show
-from aclnn.cli.show import View
-from aclnn.cli.values import natural, seconds
+from aclnn.cli.show import View, table_of
+from aclnn.cli.values import natural, seconds, size
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
@@ -26,10 +28,13 @@ from aclnn.graph import (
     plan_lifetimes,
     read_lifetimes,
 )
+from aclnn.graph.planner import strategies
+from aclnn.graph.planner.strategies import Assignment
 from aclnn.graph.views import json as documents
 
 Named = list[tuple[str, WorkspacePlan]]
-_TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
+_TABLE = table_of(lambda plan: plan)
+_DIFF = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds that --strategy exact may search for lifetimes (default: 1)",
     )  # fmt: skip
     parser.add_argument(
-        "--budget", type=natural, metavar="BYTES", help="fail when a plan needs more"
+        "--budget",
+        type=size,
+        metavar="BYTES",
+        help="fail when a plan needs more; such as 4096 or 3KiB",
     )
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
     parser.add_argument("--csv", metavar="FILE", help="write the lifetimes and their offsets")
@@ -60,8 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
 
 
+def add_arguments_of(parser: argparse.ArgumentParser, operator: str) -> None:
+    """The flags of one operator, for its help."""
+    calls.add_arguments_of(parser, operator)
+
+
 def run(options: argparse.Namespace) -> int:
-    named = _plans(options, options.strategy)
+    with calls.threads_of(options), show.progress("planning"):
+        named = _plans(options, options.strategy)
     if options.diff or options.diff_strategy:
         _print_diffs(named, options)
     elif options.json:
@@ -111,7 +125,7 @@ def _print_diffs(named: Named, options: argparse.Namespace) -> None:
     if options.json:
         _print_json([documents.plan_diff_data(diff) for diff in diffs])
     else:
-        show.show(options, [(_TABLE, diff) for diff in diffs])
+        show.show(options, [(_DIFF, diff) for diff in diffs])
 
 
 def _print_json(listed: list[dict[str, Any]]) -> None:
@@ -155,11 +169,26 @@ def _refuse_timeout(options: argparse.Namespace) -> None:
         options.refuse("--timeout is for --strategy exact")
 
 
+def _searched(lifetimes: Sequence[Lifetime], timeout: float | None) -> WorkspacePlan:
+    """The plan of an exact search; Ctrl-C ends the search, and the best plan it found is kept."""
+
+    def interrupted() -> None:
+        print("\ninterrupted: the best plan so far", file=sys.stderr)
+
+    def exact(lives: Sequence[Lifetime]) -> Assignment:
+        limit = {} if timeout is None else {"timeout": timeout}
+        return strategies.exact(lives, **limit, on_interrupt=interrupted)
+
+    return plan_lifetimes(lifetimes, exact)
+
+
 def _plan_of_file(options: argparse.Namespace, strategy: str) -> WorkspacePlan:
     """The plan of the lifetimes in a file, or an error that names it."""
     name, timeout = options.lifetimes, options.timeout if strategy == "exact" else None
     try:
         lifetimes = read_lifetimes(name, options.device)
-        return for_executor(plan_lifetimes(lifetimes, strategy, timeout=timeout))
+        if strategy == "exact":
+            return for_executor(_searched(lifetimes, timeout))
+        return for_executor(plan_lifetimes(lifetimes, strategy))
     except (ValueError, RecursionError, csv.Error) as error:
         raise invalid(f"{name}: {error}") from None

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +19,32 @@ from aclnn.graph.views.extras import need
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to show something: as text, and optionally as rich tables and as JSON data."""
+    """How to show something: as text, and optionally as rich tables and as JSON data.
 
-    text: Callable[[Any], str]
-    rich: Callable[[Any], Any] | None = None
+    Of tables that have a wide form, `text` and `rich` take `wide=True`.
+    """
+
+    text: Callable[..., str]
+    rich: Callable[..., Any] | None = None
     data: Callable[[Any], Any] | None = None
+    has_wide: bool = False
+
+    def as_text(self, thing: Any, wide: bool) -> str:
+        return self.text(thing, wide=True) if wide and self.has_wide else self.text(thing)
+
+    def as_rich(self, thing: Any, wide: bool) -> Any:
+        assert self.rich is not None
+        return self.rich(thing, wide=True) if wide and self.has_wide else self.rich(thing)
+
+
+def table_of(named: Callable[[Any], Any], data: Callable[[Any], Any] | None = None) -> View:
+    """The view of something with the methods `to_text` and `to_rich`, which take `wide`."""
+    return View(
+        lambda thing, **form: named(thing).to_text(**form),
+        lambda thing, **form: named(thing).to_rich(**form),
+        data,
+        has_wide=True,
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rich", action="store_true", help="rich tables (default on a terminal, if installed)"
     )
     chosen.add_argument("--plain", action="store_true", help="plain text, also on a terminal")
+    parser.add_argument(
+        "--wide", action="store_true", help="all columns of tables, in lines of any length"
+    )
 
 
 def wants_rich(options: argparse.Namespace) -> bool:
@@ -42,14 +69,40 @@ def wants_rich(options: argparse.Namespace) -> bool:
 def show(options: argparse.Namespace, parts: Sequence[tuple[View, Any]]) -> None:
     """Print things, each with its view."""
     if not wants_rich(options):
-        print("\n\n".join(view.text(thing) for view, thing in parts))
+        print("\n\n".join(view.as_text(thing, options.wide) for view, thing in parts))
         return
     console = need("rich.console", "rich tables").Console()
     for view, thing in parts:
         if view.rich is None:
-            console.print(view.text(thing), markup=False, highlight=False, soft_wrap=True)
+            words = view.as_text(thing, options.wide)
+            console.print(words, markup=False, highlight=False, soft_wrap=True)
         else:
-            console.print(view.rich(thing))
+            console.print(view.as_rich(thing, options.wide))
+
+
+@contextmanager
+def progress(words: str) -> Iterator[None]:
+    """Say on a terminal what takes long, and for how many seconds already; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    shown = threading.Thread(target=_tick, args=(words, done), daemon=True)
+    shown.start()
+    try:
+        yield
+    finally:
+        done.set()
+        shown.join()
+
+
+def _tick(words: str, done: threading.Event) -> None:
+    begin, written = time.monotonic(), False
+    while not done.wait(1.0):
+        print(f"\r{words}, {time.monotonic() - begin:.0f} s", end="", file=sys.stderr, flush=True)
+        written = True
+    if written:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def numbered(name: str, place: int, count: int) -> Path:

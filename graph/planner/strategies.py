@@ -97,18 +97,28 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
     return Assignment(search.offsets(), search.padded(), size, search.lower == size)
 
 
-def exact(lifetimes: Sequence[Lifetime], timeout: float = TIMEOUT) -> Assignment:
+def exact(
+    lifetimes: Sequence[Lifetime],
+    timeout: float = TIMEOUT,
+    on_interrupt: Callable[[], None] | None = None,
+) -> Assignment:
     """The smallest packing, or the best that `timeout` seconds of search give; never above `default`.
 
     What starts as `default` goes on with searches of the tree of packings for smaller and smaller
-    ones, with budgets that double, until nothing smaller is left.
+    ones, with budgets that double, until nothing smaller is left. A KeyboardInterrupt ends the search;
+    where `on_interrupt` is given, that is called then, and what was found until then is kept.
 
     >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
     >>> exact(lives).size, exact(lives).searched
     (192, True)
     """
     search = Search(lifetimes)
-    search.prove(timeout)
+    try:
+        search.prove(timeout)
+    except KeyboardInterrupt:
+        if on_interrupt is None:
+            raise
+        on_interrupt()
     lower, size = search.lower, search.size
     return Assignment(search.offsets(), search.padded(), size, lower == size, lower)
 

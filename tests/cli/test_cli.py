@@ -1,9 +1,16 @@
 """The command line: what commands print and write, and how they fail."""
 
+import argparse
 import io
 import itertools
 import json
+import os
+import random
+import shlex
+import signal
 import sys
+import threading
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -13,6 +20,7 @@ import aclnn
 from aclnn import cli
 from aclnn.acl import socs
 from aclnn.api import tensor_text
+from aclnn.cli import values
 from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY
 
@@ -745,3 +753,106 @@ def test_what_is_wrong_with_a_model_in_onnx_is_told_in_a_line(capsys, tmp_path):
             told = capsys.readouterr().err
             assert words in told
             assert told.count("\n") == 1
+
+
+# --- Help that is of use ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_help_of_an_operator_has_a_call_that_works(name, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["plan", name, "--help"])
+    text = capsys.readouterr().out
+    call = text.splitlines()[-1].strip()
+    words = shlex.split(call)
+    assert words[:2] == ["aclnn", "plan"]
+    assert cli.main([*words[1:], "--plain"]) == 0
+    operands = {*REGISTRY[name].inputs} - {"output"}
+    assert all(f"--{role.replace('_', '-')} " in text for role in operands)
+
+
+def test_wrong_flags_are_answered_with_the_right_ones(capsys):
+    for flag in ("--dim", "--nothing"):
+        with pytest.raises(SystemExit):
+            cli.main(["inspect", "leaky_relu", "--self", "f32[3]", flag, "1"])
+        assert "it takes --self, --out, --negative-slope" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("4096", 4096), ("3KiB", 3072), ("1.5 MiB", 3 << 19), ("2kB", 2000), ("1g", 1 << 30)],
+)
+def test_budgets_have_units(text, count):
+    assert values.size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "KiB", "-1", "3 KiBs", "1e3", "999999999999TiB"])
+def test_budgets_that_are_none_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="bytes"):
+        values.size(text)
+
+
+def test_models_see_the_modules_beside_them(capsys, tmp_path, monkeypatch):
+    (tmp_path / "parts_of_it.py").write_text("WIDTH = 12")
+    (tmp_path / "whole.py").write_text(
+        "import numpy as np, aclnn, parts_of_it\n"
+        "def made(): return aclnn.executor('gelu', np.zeros(parts_of_it.WIDTH, np.float32))\n"
+    )
+    monkeypatch.chdir("/")
+    status, text = run(capsys, "inspect", "--model", f"{tmp_path}/whole.py:made", "--view", "graph")
+    assert status == 0
+    assert "(12)" in text
+
+
+def test_missing_dimensions_name_the_flag(capsys, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = """<ir_version: 8, opset_import: ["" : 20]>
+    f (float[rows, 8] x) => (float[rows, 8] y) { y = Gelu (x) }"""
+    onnx.save(onnx.parser.parse_model(text), str(tmp_path / "model.onnx"))
+    assert cli.main(["plan", "--model", str(tmp_path / "model.onnx")]) == 1
+    assert "--model-dim" in capsys.readouterr().err
+
+
+def test_threads_bind_plans(capsys):
+    call = ["plan", "matmul", "--input", "f32[512,512]", "--other", "f32[512,512]", "--json"]
+    sizes = [json.loads(run(capsys, *call, "--threads", n)[1])["threads"] for n in ("1", "2")]
+    assert sizes == [1, 2]
+
+
+def test_tables_fit_a_terminal_and_have_a_wide_form(capsys):
+    call = ["inspect", *GELU, "--materialize"]
+    for view in ("graph", "plan", "schedule", "profile", "passes"):
+        narrow = run(capsys, *call, "--view", view)[1]
+        assert max(map(len, narrow.splitlines())) <= 100, view
+    wide = run(capsys, *call, "--view", "plan", "--wide")[1]
+    assert "shares space with" in wide
+    assert "shares space with" not in run(capsys, *call, "--view", "plan")[1]
+
+
+def test_interrupts_end_commands_without_a_traceback(capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("aclnn.cli.plan._plans", stop)
+    assert cli.main(["plan", *GELU]) == 130
+    assert capsys.readouterr().err.strip() == "aclnn plan: interrupted"
+
+
+def test_an_interrupted_search_keeps_the_best_plan(capsys, tmp_path):
+    rng = random.Random(3)
+    rows = [
+        (i, a := rng.randrange(300), a + rng.randrange(1, 60), rng.randrange(1, 9999))
+        for i in range(300)
+    ]
+    path = tmp_path / "lives.csv"
+    path.write_text("id,lower,upper,size\n" + "\n".join(",".join(map(str, row)) for row in rows))
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    status, text = run(
+        capsys, "plan", "--lifetimes", str(path), "--strategy", "exact", "--timeout", "60"
+    )
+    timer.join()
+    assert status == 0
+    assert "lower bound" in text
+    assert time.monotonic() - begin < 30
