@@ -34,6 +34,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.leaves_idle_out = False  # whether nodes that would change nothing are not made
         self.origin: tuple[str, ...] = ()  # of nodes that are made
+        self.call = ""  # that they are part of
         self._values: list[Value] = []
         self._nodes: list[Node] = []
         self._inputs: list[int] = []
@@ -601,6 +602,8 @@ class GraphBuilder:
     def _attrs(self, attrs: dict[str, Any]) -> Attrs:
         if self.origin:
             attrs["origin"] = self.origin
+        if self.call:
+            attrs["call"] = self.call
         return freeze_attrs(attrs) if attrs else ()
 
     def _value(

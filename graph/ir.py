@@ -141,6 +141,8 @@ class Node:
     loop          the tile loop that the node was fused into
     origin        where the node comes from, such as lines of a program: the outermost first;
                   views show it, and nothing else depends on it
+    call          the operator that a program called for the node, and a number of the call, such
+                  as 'swiglu#12'; for views as well
     ============= =========================================================================
 
     A 'point' node needs elements [i] of its operands for element [i] of its result.  A 'row' node
@@ -750,6 +752,66 @@ class Graph:
         from .views.onnx import graph_to_onnx
 
         return graph_to_onnx(self, plan)
+
+    def to_model_explorer(self, plan: Any = None, heat: Any = None) -> str:
+        """A document that Model Explorer opens.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: nodes then say where their results lie.
+        heat : {None, 'bytes'} or Heat, optional
+            As `to_svg` takes it: nodes then say their amounts.
+
+        Returns
+        -------
+        str
+            JSON of the schema `aclnn.graph.views.model_explorer.MODEL_EXPLORER_SCHEMA`.  Repeated
+            sequences, functions, operators and tile loops are namespaces.
+
+        Examples
+        --------
+        >>> import json
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+        >>> b.view_copy(x, out)
+        >>> ((graph,),) = [c["graphs"] for c in json.loads(b.build().to_model_explorer())]
+        >>> [node["id"] for node in graph["nodes"]]
+        ['x (input)', 'out (output)', 'out_view_copy']
+        """
+        from .views.heat import heats_of, traffic
+        from .views.model_explorer import graph_to_model_explorer
+
+        return graph_to_model_explorer(self, plan, heats_of(heat, lambda: traffic(self)))
+
+    def to_model_explorer_data(self, plan: Any = None, heat: Any = None) -> dict[str, str]:
+        """Numbers of the nodes as documents of node data, which Model Explorer lays over the graph.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: one of the documents then has offsets in the workspace.
+        heat : Heat or sequence of Heat, optional
+            Further quantities, such as the times of a profile.
+
+        Returns
+        -------
+        dict of str to str
+            JSON by the quantity: ``bytes`` that nodes move, ``offset``, and the names of `heat`.
+
+        Examples
+        --------
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> b.view_copy(b.input("x", (4,), f32), b.output("out", (4,), f32))
+        >>> list(b.build().to_model_explorer_data())
+        ['bytes']
+        """
+        from .views.heat import heats_of, traffic
+        from .views.model_explorer import model_explorer_data
+
+        return model_explorer_data(self, plan, heats_of(heat, lambda: traffic(self)))
 
     @staticmethod
     def from_json(text: str) -> Graph:

@@ -46,6 +46,7 @@ VIEWS: dict[str, View] = {
     "timeline": View(lambda ex: ex.profile(repeat=1).timeline()),
     "dot": View(lambda ex: ex.graph.to_dot(ex.plan)),
     "svg": View(lambda ex: ex.graph.to_svg(ex.plan)),
+    "model-explorer": View(lambda ex: ex.graph.to_model_explorer(ex.plan)),
     "profile-svg": View(lambda ex: ex.profile(repeat=REPEAT).to_svg()),
     "plan-svg": View(lambda ex: ex.plan.to_svg()),
     "passes-svg": View(lambda ex: ex.passes.to_svg()),

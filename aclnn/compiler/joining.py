@@ -639,12 +639,13 @@ class _Called:
             {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
         )
         first, builder.leaves_idle_out = builder.n_nodes, True
+        builder.call = f"{self.operator.name}#{first}"
         for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
             if role not in full:
                 continue
             id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
             ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
-        builder.leaves_idle_out = False
+        builder.leaves_idle_out, builder.call = False, ""
         builder.mark(first, f"call {first}")
 
 

@@ -69,5 +69,5 @@ def _identity(draft: Rewriter, graph: Graph, node: Node) -> tuple | None:
         [(v.alias_of, v.shape, v.strides, v.offset) if v.is_view else (v.id,) for v in read]
     )
     results = tuple([(value.shape, value.dtype) for value in made])
-    attrs = tuple([pair for pair in node.attrs if pair[0] != "origin"])
+    attrs = tuple([pair for pair in node.attrs if pair[0] not in ("origin", "call")])
     return node.kind, places, attrs, results

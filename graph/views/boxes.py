@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .dot import gathered
-from .repeats import Folded
+from .repeats import Folded, is_large
 from .svg import CHAR, LINE
 from .text import (
     Places,
@@ -26,12 +26,38 @@ if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
 
 MOST_DETAILS = 3  # results, and views that are read, in the lines of a node
+GAP_Y = 28  # pixels between rows of boxes
 MOST_CHARS = 44  # of a line in a box
+WEIGHT = "▪"  # before arguments that are lines in boxes
+
+
+@dataclass(eq=False)
+class Group:
+    """Boxes that belong together: a repeated sequence, a function's call, a tile loop, an operator.
+
+    `x` is the middle in the group around it, the other places are those in the picture.
+    """
+
+    kind: str
+    words: str
+    key: Hashable = None
+    x: float = 0
+    left: float = 0
+    y: float = 0
+    width: float = 0
+    height: float = 0
+
+    @property
+    def least_width(self) -> float:
+        return len(self.words) * CHAR + 24 if self.words else 0
 
 
 @dataclass(eq=False)
 class Box:
-    """Something to place: nodes, arguments, or (without lines) the bend of an arrow."""
+    """Something to place: nodes, or arguments.
+
+    `x` is its middle in the group around it, `left` and `y` are its corner in the picture.
+    """
 
     lines: list[str] = field(default_factory=list)
     style: str = "box"
@@ -45,10 +71,12 @@ class Box:
     like: Hashable = None  # neighbours that are alike have it in common
     count: int = 1
     sources: list[tuple[Box, tuple[str, ...]]] = field(default_factory=list)  # and what they bring
-    rank: int = -1
+    path: tuple[Group, ...] = ()  # the groups that it is in, the outermost first
+    category: str = ""  # what its colour says
+    call: str = ""  # of which operator it is a part, and of which call of it
     x: float = 0
+    left: float = 0
     y: float = 0
-    bend: float = 0  # height of the row that a bend passes
 
     @property
     def width(self) -> float:
@@ -60,7 +88,7 @@ class Box:
 
     @property
     def middle(self) -> float:
-        return self.x + self.width / 2
+        return self.left + self.width / 2
 
     @property
     def is_node(self) -> bool:
@@ -70,17 +98,20 @@ class Box:
 def boxes_of(small: Folded, where: Places) -> list[Box]:
     """A box per argument and node, and one for each value that several nodes write.
 
-    In an order in which everything is behind what it reads; only what is written further after
-    it was read is behind none of its later writers.
+    Weights and constants are lines in the boxes of the nodes that read them.  In an order in which
+    everything is behind what it reads; only what is written further after it was read is behind
+    none of its later writers.
     """
     graph = small.graph
-    made = {value.id: _argument(small, value, "arg") for value in arguments(graph)}
+    beside = _read_beside(small)
+    made = {v.id: _argument(small, v, "arg") for v in arguments(graph) if v.id not in beside}
     boxes = list(made.values())
     writers = graph.writers()
     hubs = {value.id: _argument(small, value, "out") for value in gathered(graph)}
     waiting = dict(hubs)
     for node in graph.nodes:
-        box = _node_box(small, node, where)
+        weights = [root for root in _roots(graph, node) if root in beside]
+        box = _node_box(small, node, where, weights)
         for id in node.inputs:
             root = graph.root(id)
             if root.id in waiting and len(writers[root.id]) > 1:
@@ -95,6 +126,41 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
                 hubs[root.id].sources.append((box, both(root.name, graph.value(id).name)))
             made.setdefault(root.id, box)
     return [*boxes, *waiting.values()]
+
+
+def _roots(graph: Graph, node: Node) -> list[int]:
+    """The values that own what a node reads."""
+    return list(dict.fromkeys(graph.root(id).id for id in node.inputs))
+
+
+def _read_beside(small: Folded) -> set[int]:
+    """Arguments that nodes read beside what flows through the graph: weights, tables, constants.
+
+    Those are constants, what each repetition has its own of, and inputs of which every reader reads
+    something that is computed too.  In a large graph also all but the first of what a node reads
+    that reads inputs alone.
+    """
+    graph, writers = small.graph, small.graph.writers()
+    large = is_large(graph) or bool(small.repeats)
+    constants = {value.id for value in graph.values if value.storage == "constant"}
+    readers: dict[int, int] = {}
+    flowing: set[int] = set()  # read by a node that reads nothing else
+    for node in graph.nodes:
+        roots = _roots(graph, node)
+        given = [root for root in roots if root not in writers and root not in constants]
+        for root in roots:
+            readers[root] = readers.get(root, 0) + 1
+        if len(given) < len([root for root in roots if root not in constants]):
+            continue
+        own = [root for root in given if len(small.names(graph.value(root).name)) == 1]
+        flowing |= set((own or given)[:1] if large else given)
+    return {
+        value.id
+        for value in arguments(graph)
+        if value.id in readers
+        and (value.id in constants or value.id not in flowing)
+        and value.id not in writers
+    }
 
 
 def both(*names: str) -> tuple[str, ...]:
@@ -113,33 +179,71 @@ def _argument(small: Folded, value: Value, style: str) -> Box:
     return Box([*map(clipped, lines)], style, title, names=names, like=like)
 
 
-def _node_box(small: Folded, node: Node, where: Places) -> Box:
+def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) -> Box:
     graph, nodes = small.graph, small.names(node.name)
     outs = [graph.value(id) for id in node.outputs]
-    lines = [written_words(graph, node), kind_words(node)]
-    for out in outs[:MOST_DETAILS]:
-        lines += _result_lines(graph, out, where)
-    lines += _more(outs, "results")
-    views = [value for value in map(graph.value, node.inputs) if value.is_view]
-    lines += [
-        f"reads {graph.root(v.id).name} by {dims(v.strides)}{f' at {v.offset}' * bool(v.offset)}"
-        for v in views[:MOST_DETAILS]
+    call = node.attr("call", "")
+    operator, named = call.partition("#")[0], written_words(graph, node)
+    head = [named] if operator in ("", named) else [operator, named]
+    beside = [graph.value(id) for id in weights]
+    if call and (small.repeats or is_large(graph)):
+        lines = [*head, *_short_lines(graph, outs, where)]
+    else:
+        lines = [*head, kind_words(node)]
+        for out in outs[:MOST_DETAILS]:
+            lines += _result_lines(graph, out, where)
+        lines += _more(outs, "results")
+    lines += [_weight_line(small, value) for value in beside[:MOST_DETAILS]]
+    lines += _more(beside, "weights")
+    views = [
+        v for v in map(graph.value, node.inputs) if v.is_view and graph.root(v.id).id not in weights
     ]
-    lines += _more(views, "views")
+    reads = [
+        f"reads {graph.root(v.id).name} by {dims(v.strides)}{f' at {v.offset}' * bool(v.offset)}"
+        for v in views
+    ]
+    lines += [*reads[:MOST_DETAILS], *_more(views, "views")] if not call else []
     style = "copy" if node.is_forced_copy else "box"
-    title = _node_title(graph, node)
+    title = "\n".join([_node_title(graph, node), *(reads if call else [])])
+    title += "".join(f"\n{v.name}: {v}, {storage_words(graph, v)}" for v in beside)
     title += f"\nand {some(nodes[1:])}" if len(nodes) > 1 else ""
+    read = [name for value in beside for name in small.names(value.name)]
     return Box(
         [*map(clipped, lines)],
         style,
         title,
         node.attr("loop"),
         small.member.get(node.name),
-        both(*nodes, *(name for out in outs for name in small.names(out.name))),
+        both(*nodes, *(name for out in outs for name in small.names(out.name)), *read),
         nodes,
         node.origin,
         like=(node.kind, node.attr("kernel"), node.domain, tuple((v.shape, v.dtype) for v in outs)),
+        call=call,
+        category=_category(node),
     )
+
+
+def _short_lines(graph: Graph, outs: Sequence[Value], where: Places) -> list[str]:
+    """What results are and where they lie, a line for each."""
+    lines = []
+    for out in outs[:MOST_DETAILS]:
+        offset = where.of(graph, out)
+        place = f" at {offset}" if offset and out.storage != "tile" else ""
+        lines.append(f"{out.dtype.name}{dims(out.shape)}{place}")
+    return lines + _more(outs, "results")
+
+
+def _category(node: Node) -> str:
+    """What a node does, as boxes are coloured: move elements, or compute them one by one, row by
+    row, or all at once."""
+    return "move" if node.kind != "Compute" else node.domain
+
+
+def _weight_line(small: Folded, value: Value) -> str:
+    """An argument that is a line in the box of the node which reads it."""
+    names = small.names(value.name)
+    several = f", … ({len(names)})" if len(names) > 1 else ""
+    return f"{WEIGHT} {value.name}{several} {value.dtype.name}{dims(value.shape)}"
 
 
 def _result_lines(graph: Graph, out: Value, where: Places) -> list[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import groupby
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import groupby, product, zip_longest
+from typing import Any
 
-from .boxes import Box, both, clipped
+from .boxes import GAP_Y, Box, Group, both, clipped
+from .groups import CALL, FUNCTION, LINE, LOOP, REPEAT
 from .text import some
 
 MOST_TOGETHER = 8  # boxes of a loop, a chain or alike neighbours that are drawn one by one
-MOST_READ = 60  # boxes of nodes; beyond, those of one line of the program are one
-MOST_BOXES = 400  # beyond, a box stands for several nodes, whatever they are
+MOST_READ = 40  # boxes of nodes; beyond, those of a line or call of the program are one
+TALL = 2700  # pixels, without frames: three screens with them
+MOST_BOXES = 60  # beyond, a box stands for several nodes, whatever they are
+ANY = (CALL, FUNCTION, LINE, LOOP)  # groups that may be one box
 MOST_LISTED = 5  # names in the lines of a box that stands for several
 
 
@@ -18,10 +23,13 @@ def collapsed(boxes: list[Box]) -> list[Box]:
     """The boxes, several of them in one where there are many of a kind."""
     for groups in (_loops, _chains, _alike):
         boxes = _merged(boxes, [group for group in groups(boxes) if len(group) > MOST_TOGETHER])
-    if sum(box.is_node for box in boxes) > MOST_READ:
-        boxes = _merged(boxes, _lines(boxes))
+    boxes = _merged(boxes, *_odd_ones(boxes))
+    if not _readable(boxes):
+        boxes = _by_groups(boxes)
     if sum(box.is_node for box in boxes) <= MOST_BOXES:
         return boxes
+    for box in boxes:
+        box.path = tuple(group for group in box.path if group.kind == REPEAT)
     boxes = _merged(boxes, _stretches(boxes))
     return _merged(boxes, [group for group in _alike(boxes) if len(group) > 1])
 
@@ -39,7 +47,7 @@ def _chains(boxes: list[Box]) -> Iterator[list[Box]]:
         read = {source for source, _ in box.sources if source.is_node}
         if len(read) == 1 and box.is_node and box.loop is None:
             (source,) = read
-            if source.loop is None and len(targets[source]) == 1 and source.repeat == box.repeat:
+            if source.loop is None and len(targets[source]) == 1 and source.path == box.path:
                 follows[source] = box
     heads = follows.keys() - set(follows.values())
     for head in (box for box in boxes if box in heads):
@@ -57,7 +65,7 @@ def _alike(boxes: list[Box]) -> Iterator[list[Box]]:
         lambda box: (
             (
                 box.like,
-                box.repeat,
+                box.path,
                 frozenset(source for source, _ in box.sources),
                 frozenset(targets[box]),
             )
@@ -67,30 +75,52 @@ def _alike(boxes: list[Box]) -> Iterator[list[Box]]:
     )
 
 
-def _lines(boxes: list[Box]) -> list[list[Box]]:
-    """Nodes that run after each other and come from one line: of the innermost function of which
-    so few lines are left, else of the outermost."""
-    nodes = [box for box in boxes if box.is_node and box.origin]
-    deepest = max((len(box.origin) for box in nodes), default=0)
-    groups: list[list[Box]] = []
-    for depth in range(deepest, 0, -1):
-        groups = [
-            list(group)
-            for _, group in groupby(
-                nodes,
-                lambda box: (box.origin[:depth], box.repeat),  # noqa: B023  # used at once
+def _odd_ones(boxes: list[Box]) -> tuple[list[list[Box]], list[Group]]:
+    """Long calls of functions outside of what repeats, such as a last layer that ends otherwise."""
+    if all(box.repeat is None for box in boxes):
+        return [], []
+    outside = [box for box in boxes if box.path and box.path[0].kind == FUNCTION]
+    found = _grouped(outside, lambda box: box.path[0])
+    held = [inside for inside in found if len(inside) > MOST_TOGETHER]
+    return held, [inside[0].path[0] for inside in held]
+
+
+def _by_groups(boxes: list[Box]) -> list[Box]:
+    """The boxes with groups as one each until the picture is readable: calls of operators, then
+    lines, then everything from the innermost out."""
+    deepest = max((len(box.path) for box in boxes), default=0)
+    order = product(((CALL,), (LINE,), ANY), range(deepest, 0, -1))
+    for kinds, depth in order:
+        held = [
+            inside
+            for inside in _grouped(
+                [box for box in boxes if len(box.path) >= depth],
+                lambda box: box.path[depth - 1],  # noqa: B023  # used at once
             )
+            if len(inside) > 1 and inside[0].path[depth - 1].kind in kinds
         ]
-        if len(groups) <= MOST_READ:
+        boxes = _merged(boxes, held, [inside[0].path[depth - 1] for inside in held])
+        if (kinds is ANY or depth == 1) and _readable(boxes):
             break
-    return [group for group in groups if len(group) > 1]
+    return boxes
+
+
+def _readable(boxes: Sequence[Box]) -> bool:
+    """Whether a picture of the boxes is neither too full nor too tall."""
+    ends: dict[Box, float] = {}
+    for box in boxes:
+        above = [ends.get(source, 0.0) for source, _ in box.sources]
+        ends[box] = max(above, default=0.0) + box.height + GAP_Y
+    return sum(box.is_node for box in boxes) <= MOST_READ and max(ends.values(), default=0) < TALL
 
 
 def _stretches(boxes: list[Box]) -> Iterator[list[Box]]:
     """Nodes that run after each other, so many at a time that not too many boxes remain."""
     nodes = [box for box in boxes if box.is_node]
     each = -(-len(nodes) // MOST_BOXES)
-    return (nodes[start : start + each] for start in range(0, len(nodes), each))
+    for _, same in groupby(nodes, lambda box: box.path):
+        found = list(same)
+        yield from (found[start : start + each] for start in range(0, len(found), each))
 
 
 def _grouped(boxes: Iterable[Box], key: Callable[[Box], Hashable | None]) -> Iterator[list[Box]]:
@@ -110,11 +140,13 @@ def targets_of(boxes: list[Box]) -> dict[Box, set[Box]]:
     return found
 
 
-def _merged(boxes: list[Box], groups: Iterable[list[Box]]) -> list[Box]:
+def _merged(
+    boxes: list[Box], groups: Iterable[list[Box]], known: Iterable[Group] = ()
+) -> list[Box]:
     """The boxes with each group as one, in place of its first; arrows lead where they led."""
     now: dict[Box, Box] = {}
-    for group in groups:
-        together = _together(group)
+    for group, called in zip_longest(groups, known):
+        together = _together(group, called)
         now |= dict.fromkeys(group, together)
     result = list(dict.fromkeys(now.get(box, box) for box in boxes))
     if not now:
@@ -131,38 +163,63 @@ def _merged(boxes: list[Box], groups: Iterable[list[Box]]) -> list[Box]:
     return result
 
 
-def _together(group: list[Box]) -> Box:
+def _together(inside: list[Box], group: Group | None = None) -> Box:
     """One box for several, which lists the first and says how many there are."""
-    if len(group) == 1:
-        return group[0]
-    first, count = group[0], sum(box.count for box in group)
-    style = first.style if first.is_node is group[-1].is_node else "box"
-    loops = {box.loop for box in group}
+    if len(inside) == 1:
+        return inside[0]
+    everything, nodes = inside, [box for box in inside if box.is_node]
+    inside = nodes or inside  # of a group that also holds what its nodes write
+    first, count = inside[0], sum(box.count for box in inside)
+    style = first.style if first.is_node is inside[-1].is_node else "box"
+    loops = {box.loop for box in inside}
     loop = first.loop if len(loops) == 1 else None
     what = "nodes" if first.is_node else "constants" if "constant" in str(first.like) else "values"
     head = f"{count} {what}" if loop is None else f"{count} nodes of tile loop {loop}"
-    names = [box.lines[0] if box.count == 1 else f"{box.names[0]}, …" for box in group]
-    origin = tuple(_common([box.origin for box in group]))
-    lines = [head, *origin[-1:], *names[:MOST_LISTED]]
-    lines += [f"+{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
-    title = "\n".join([f"{head}: {some([box.names[0] for box in group], 40)}", *origin])
+    names = [box.lines[0] if box.count == 1 else f"{box.names[0]}, …" for box in inside]
+    origin = tuple(_common([box.origin for box in inside]))
+    if group is None:
+        lines = [head, *origin[-1:], *names[:MOST_LISTED]]
+        lines += [f"+{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
+    else:
+        last = inside[-1].lines[-1] if group.kind == CALL else _kinds(inside)
+        lines = [group.words, f"{count} nodes", last]
+    title = "\n".join([f"{head}: {some([box.names[0] for box in inside], 40)}", *origin])
+    path = tuple(_common([box.path for box in inside]))
+    if group in path:
+        path = path[: path.index(group)]
+    elif loop is not None and path and path[-1].kind == LOOP:
+        path = path[:-1]
+    categories = {box.category for box in inside}
     return Box(
         [*map(clipped, lines)],
         style,
         title,
         loop,
         first.repeat,
-        both(*(name for box in group for name in box.names)),
-        both(*(name for box in group for name in box.nodes)),
+        both(*(name for box in everything for name in box.names)),
+        both(*(name for box in inside for name in box.nodes)),
         origin,
         like=("several", first.like, style),
         count=count,
+        path=path,
+        category=next(
+            (one for one in ("opaque", "row", "point") if one in categories), first.category
+        ),
     )
 
 
-def _common(origins: list[tuple[str, ...]]) -> Iterator[str]:
-    """The lines that all have, from the outermost on."""
-    for lines in zip(*origins, strict=False):
-        if len(set(lines)) > 1:
+def _kinds(inside: Sequence[Box]) -> str:
+    """What boxes do, the most frequent first: ``matmul x3, softmax``."""
+    found = Counter({box.lines[0]: 0 for box in inside})
+    for box in inside:
+        found[box.call.partition("#")[0] or box.lines[0]] += box.count
+    words = [f"{name} x{n}" if n > 1 else name for name, n in found.most_common() if n]
+    return some(words, MOST_LISTED)
+
+
+def _common(paths: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """What all begin with."""
+    for items in zip(*paths, strict=False):
+        if any(item != items[0] for item in items):
             return
-        yield lines[0]
+        yield items[0]

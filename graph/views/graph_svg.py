@@ -1,4 +1,4 @@
-"""Pictures of graphs: boxes by their distance from the inputs, arrows from who makes to who reads.
+"""Pictures of graphs: boxes in rows, edges from what makes values to what reads them.
 
 What is long or wide is drawn as one box that lists what is in it: tile loops, chains, neighbours
 that read and are read alike, and stretches of graphs that are larger than anybody reads. Sequences
@@ -7,16 +7,17 @@ that come again, such as the layers of a network, are drawn once, in a frame tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .boxes import Box, boxes_of
+from .boxes import Box, Group, boxes_of
 from .collapse import collapsed
+from .groups import CALL, FUNCTION, LOOP, REPEAT, framed, give_groups, place_the_rest
 from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Heat, Scale
-from .placing import place, ranked, rows_of
+from .layered import Layout
 from .repeats import folded
-from .svg import CHAR, LINE, MARGIN, document, hover, mark, rect, words_at
+from .svg import LINE, MARGIN, document, hover, mark, rect, words_at
 from .text import places
 
 if TYPE_CHECKING:
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
     from ..planner.plan import WorkspacePlan
 
 
-ROOM = 16  # between the line around a repeated sequence and those around its loops
+STRAIGHT = 0.05  # pixels that an edge leads to a side, and is a line
+# The classes of the line around a group, and of its title.
+FRAMES = {
+    REPEAT: ("again", "t b againt"),
+    FUNCTION: ("func", "s"),
+    CALL: ("func", "t b"),
+    LOOP: ("loop", "s lt"),
+}
 
 
 def graph_to_svg(
@@ -35,24 +43,22 @@ def graph_to_svg(
 ) -> str:
     small = folded(graph, whole)
     boxes = boxes_of(small, places(plan))
+    give_groups(boxes, small)
     if not whole:
         boxes = collapsed(boxes)
+        place_the_rest(boxes)
+    framed(boxes, (REPEAT, FUNCTION, CALL, LOOP))
     coloured = [box for box in boxes if box.nodes] if heats else []
     scale = Scale(heats, [box.nodes for box in coloured])
     for box in coloured:
         box.told = scale.told(box.nodes)
-    rows = rows_of(ranked(boxes))
-    repeats = _grouped(boxes, lambda box: box.repeat)
-    left = MARGIN + (ROOM if repeats else 0)
-    width = place(rows, left, MARGIN + (LEGEND_HEIGHT + 8 if heats else 0)) + left
-    height = max((box.y + box.height for row in rows for box in row), default=0) + MARGIN
-    frames = [_repeat(inside, small.words(number)) for number, inside in repeats]
-    width = max([width, *(right + left for right, _ in frames)])
-    body = [frame for _, frame in frames]
-    loops = _grouped(boxes, lambda box: box.loop)
-    body += [_frame(inside, f"tile loop {loop}") for loop, inside in loops]
-    body += [_arrow(box, at) for box in boxes for at in range(len(box.sources))]
+    top = MARGIN + (LEGEND_HEIGHT + 8 if heats else 0)
+    layout = Layout(boxes, MARGIN, top)
+    body = [_frame(group) for group in layout.groups]
+    body += [_arrow(layout, box, at) for box, at in layout.edges]
+    body += map(_title, layout.groups)
     body += [_draw(box, scale) for box in boxes]
+    width, height = layout.width + 2 * MARGIN, layout.height + top + MARGIN
     if heats:
         body.append(scale.legend(MARGIN, MARGIN))
         width = max(width, LEGEND_WIDTH + 2 * MARGIN)
@@ -62,26 +68,24 @@ def graph_to_svg(
 # --- Drawing ----------------------------------------------------------------------------------
 
 
-def _arrow(box: Box, place: int) -> str:
-    """A curve from a source of `box`, straight through the bends, to a place on its top."""
-    source, names = box.sources[place]
-    end = (box.x + box.width * (place + 1) / (len(box.sources) + 1), box.y)
-    stretches = [end]
-    while not source.lines:
-        stretches += [(source.middle, source.y + source.bend), (source.middle, source.y)]
-        ((source, _),) = source.sources
-    stretches.append((source.middle, source.y + source.height))
-    stretches.reverse()
-    path = f"M{stretches[0][0]:.1f},{stretches[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in pairwise(stretches):
+def _arrow(layout: Layout, box: Box, place: int) -> str:
+    """An edge to a box, which bends only between rows."""
+    points = layout.route(box, place)
+    path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(points):
         half = (y0 + y1) / 2
-        path += f" C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{y1:.1f}"
-    head = f'<path class="head" d="M{end[0] - 4:.1f},{end[1] - 7:.1f}h8l-4,7z"/>'
-    return f'<g{mark(names)}><path class="edge" d="{path}"/>{head}</g>'
+        if abs(x1 - x0) < STRAIGHT:
+            path += f" L{x1:.1f},{y1:.1f}"
+        else:
+            path += f" C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{y1:.1f}"
+    (x, y), down = points[-1], 1 if points[-1][1] >= points[-2][1] else -1
+    head = f'<path class="head" d="M{x - 4:.1f},{y - 7 * down:.1f}h8l-4,{7 * down}z"/>'
+    return f'<g{mark(box.sources[place][1])}><path class="edge" d="{path}"/>{head}</g>'
 
 
 def _draw(box: Box, scale: Scale) -> str:
-    parts = [rect(box.x, box.y, box.width, box.height, box.style, 4 if box.is_node else 14)]
+    style = f"{box.style} {box.category}" if box.style == "box" else box.style
+    parts = [rect(box.left, box.y, box.width, box.height, style, 4 if box.is_node else 14)]
     for number, line in enumerate(box.lines):
         style = "t b" if number == 0 else "s"
         parts.append(words_at(box.middle, box.y + 18 + number * LINE, line, style, "middle"))
@@ -93,34 +97,13 @@ def _draw(box: Box, scale: Scale) -> str:
     return hover("\n".join([box.title, *box.told]), "".join(parts), *box.names, style=heat)
 
 
-def _grouped(boxes: list[Box], key: Callable[[Box], int | None]) -> list[tuple[int, list[Box]]]:
-    """Boxes by a number that some of them have."""
-    found: dict[int, list[Box]] = {}
-    for box in boxes:
-        if (number := key(box)) is not None:
-            found.setdefault(number, []).append(box)
-    return sorted(found.items())
+def _frame(group: Group) -> str:
+    """The line around a group."""
+    style, _ = FRAMES[group.kind]
+    return rect(group.left, group.y, group.width, group.height, style, 8)
 
 
-def _frame(inside: list[Box], words: str) -> str:
-    """The dashed line around the nodes of a tile loop."""
-    left, top, right, bottom = _around(inside, 0)
-    named = words_at(left + 8, bottom - 7, words, "s lt")
-    return rect(left, top, right - left, bottom - top, "loop", 8) + named
-
-
-def _repeat(inside: list[Box], words: str) -> tuple[float, str]:
-    """The line around the nodes of a repeated sequence, which says at its top how often; its right
-    end, then what is drawn."""
-    left, top, right, bottom = _around(inside, ROOM)
-    right = max(right, left + len(words) * CHAR + 16)
-    named = words_at(left + 8, top + 14, words, "t b againt")
-    return right, rect(left, top, right - left, bottom - top, "again", 8) + named
-
-
-def _around(inside: list[Box], room: float) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a line around boxes."""
-    left = min(box.x for box in inside) - 12 - room
-    top = min(box.y for box in inside) - 14 - room
-    right = max(box.x + box.width for box in inside) + 12 + room
-    return left, top, right, max(box.y + box.height for box in inside) + 22 + room
+def _title(group: Group) -> str:
+    """What a group is, at the top of its frame, over the edges that lead through it."""
+    _, style = FRAMES[group.kind]
+    return words_at(group.left + 8, group.y + 16, group.words, f"{style} over")

@@ -44,12 +44,12 @@ def load_schema(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-_FOLDER = Path(__file__).parent / "schemas"
-GRAPH_SCHEMA = load_schema(_FOLDER, "graph")
-PASSES_SCHEMA = load_schema(_FOLDER, "passes")
-PLAN_SCHEMA = load_schema(_FOLDER, "plan")
-PLAN_DIFF_SCHEMA = load_schema(_FOLDER, "plan_diff")
-SCHEDULE_SCHEMA = load_schema(_FOLDER, "schedule")
+SCHEMAS = Path(__file__).parent / "schemas"
+GRAPH_SCHEMA = load_schema(SCHEMAS, "graph")
+PASSES_SCHEMA = load_schema(SCHEMAS, "passes")
+PLAN_SCHEMA = load_schema(SCHEMAS, "plan")
+PLAN_DIFF_SCHEMA = load_schema(SCHEMAS, "plan_diff")
+SCHEDULE_SCHEMA = load_schema(SCHEMAS, "schedule")
 # Documents that lie in others: their schemas, and what else must hold.  Classes go by their names:
 # each hands itself over to be read, and this module needs none of them.
 _DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {

@@ -234,7 +234,7 @@ def _kind(graph: Graph, node: Node, begins: bool) -> Any:
     """What nodes have in common that may stand for each other."""
     read, made = (map(graph.value, ids) for ids in (node.inputs, node.outputs))
     operands = tuple([(v.shape, v.strides, v.dtype) for v in read])
-    results = tuple([(v.shape, v.strides, v.dtype, v.storage) for v in made])
+    results = tuple([(v.shape, v.strides, v.dtype, v.storage, v.is_view) for v in made])
     loop = node.attr("loop") is not None
     return node.kind, node.attr("kernel"), node.domain, loop, begins, operands, results
 

@@ -16,7 +16,9 @@ from .text import xml_words
 _RULES = """
 .bg{fill:#fff|#0d1117}.t{fill:#1f2328|#f0f6fc;font:12px ui-monospace,monospace}.b{font-weight:700}
 .s{fill:#59636e|#9198a1;font:11px ui-monospace,monospace}
-.box{fill:#f6f8fa|#151b23;stroke:#59636e|#9198a1}.arg{fill:#ddf4ff|#121d2f;stroke:#0969da|#4493f8}
+.box{fill:#f6f8fa|#151b23;stroke:#59636e|#9198a1}
+.point{fill:#eef6ff|#13233a}.row{fill:#f3effc|#221a38}.opaque{fill:#fff4e0|#33270f}.move{fill:#f6f8fa|#1b2028}
+.arg{fill:#ddf4ff|#121d2f;stroke:#0969da|#4493f8}
 .out{fill:#dafbe1|#12261e;stroke:#1a7f37|#3fb950}.copy{fill:#fff1e5|#2e1b0e;stroke:#bc4c00|#db6d28}
 .edge{fill:none;stroke:#59636e|#9198a1}.head{fill:#59636e|#9198a1}
 .loop{fill:none;stroke:#8250df|#ab7df8;stroke-dasharray:6 4}.lt{fill:#8250df|#ab7df8}
@@ -25,6 +27,7 @@ _RULES = """
 .c0{fill:#b6d7ff|#1f4f8f}.c1{fill:#c8eecf|#1d5a2c}.c2{fill:#ffe0b3|#6b4a12}.c3{fill:#e3d1ff|#4c3486}
 .c4{fill:#ffd0dd|#73304a}.c5{fill:#c2ecec|#1c5656}.buf{stroke:#59636e|#9198a1}
 .hit{fill:transparent}.again{fill:none;stroke:#0969da|#4493f8;stroke-width:2}
+.func{fill:none;stroke:#afb8c1|#4d5561}.over{paint-order:stroke;stroke:#fff|#0d1117;stroke-width:4px}
 .againt{fill:#0969da|#4493f8}.gap{fill:#eaeef2|#212830}
 """
 PICTURE = "aclnn-svg"  # the class of all pictures, which their rules are for

@@ -100,8 +100,8 @@ def written_words(graph: Graph, node: Node) -> str:
 
 
 def attr_words(node: Node) -> str:
-    """Attributes in one line, but for those that `kind_words` tells, the loop and the origin."""
-    told = {"loop", "domain", "origin"} | ({"axis"} if node.domain == "row" else set())
+    """Attributes in one line, but for those that `kind_words` tells, the loop, the origin and the call."""
+    told = {"loop", "domain", "origin", "call"} | ({"axis"} if node.domain == "row" else set())
     return ", ".join(f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in told)
 
 

@@ -582,6 +582,10 @@ def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
         picture = one(wide_browser, "[data-way=fused] .stage:not([hidden]) > .pair svg")
         return {part.text.split()[0].rstrip(",") for part in picture.find_elements("css selector", "[class*=only-]") if part.is_displayed() and part.text}  # fmt: skip
 
+    def fill(kind):
+        script = "const r = document.createElementNS('http://www.w3.org/2000/svg', 'rect'); r.setAttribute('class', 'box ' + arguments[0]); document.querySelector('.stage:not([hidden]) svg').append(r); const f = getComputedStyle(r).fill; r.remove(); return f"
+        return wide_browser.execute_script(script, kind)
+
     by_time = fills()
     assert len({*by_time}) > 1
     assert words() == {"time"}
@@ -589,7 +593,8 @@ def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
     assert words() == {"bytes"}
     assert fills() != by_time
     find(wide_browser, '[data-heat=""]')[0].click()
-    assert len({*fills()}) == 1
+    assert {*fills()} <= {fill(kind) for kind in ("point", "row", "opaque", "move")}
+    assert len({*fills()}) > 1
     assert words() == set()
 
 
