@@ -484,6 +484,66 @@ class Profile:
         return plan.graph.to_svg(plan.workspace, times(one))
 
     @boundary
+    def to_model_explorer(self, executor: int = 0) -> str:
+        """The graph of an executor for Model Explorer, whose nodes say what they took.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        str
+            JSON that Model Explorer opens; `to_model_explorer_data` has the colours for it.
+
+        Raises
+        ------
+        AclnnError
+            As `to_svg`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=5)
+        >>> '"label": "gelu"' in seen.to_model_explorer()
+        True
+        """
+        plan, one = self._graphed(executor)
+        return plan.graph.to_model_explorer(plan.workspace, times(one))
+
+    @boundary
+    def to_model_explorer_data(self, executor: int = 0) -> dict[str, str]:
+        """Node data for the graph of `to_model_explorer`, which colour it.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        dict of str to str
+            JSON documents: ``bytes``, ``time`` in nanoseconds, and ``offset`` in the workspace.
+
+        Raises
+        ------
+        AclnnError
+            As `to_svg`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=5)
+        >>> list(seen.to_model_explorer_data())
+        ['bytes', 'time', 'offset']
+        """
+        plan, one = self._graphed(executor)
+        return plan.graph.to_model_explorer_data(plan.workspace, times(one))
+
+    @boundary
     def lines(self, executor: int = 0) -> str:
         """A table of the time that the source lines of a compiled function took.
 
@@ -537,30 +597,27 @@ class Profile:
         Returns
         -------
         str
-            JSON: a slice for each step and thread, one on a track of its own for each wait in a
-            stream's queue, and a counter of live workspace bytes over all concurrent runs. Times
-            are in microseconds from the first submission or the beginning of the first run.
+            JSON: a slice for each run, with one for each of its steps on each thread inside, which
+            has the source lines of its nodes; arrows from the caller to the threads that took part
+            in a step; a slice on a track of its own for each wait in a stream's queue; and a
+            counter of live workspace bytes over all concurrent runs. Times are in microseconds
+            from the first submission or the beginning of the first run.
         """
         process, runs = os.getpid(), list(self.runs)
         callers = {run.caller for run in runs}
         numbers = {caller: place for place, caller in enumerate(sorted(callers))}
         origin = min((run.submitted or run.begin for run in runs), default=0)
         tracks = {(numbers[run.caller], thread) for run in runs for _, thread, _, _ in run.events}
-        named = [_name(process, 0, "process_name", "aclnn")]
-        named += [
-            _name(process, _track(*track), "thread_name", "caller {}, thread {}".format(*track))
-            for track in sorted(tracks)
-        ]
-        slices = [
-            _slice(
-                run, step, process, _track(numbers[run.caller], thread), begin - origin, end - begin
-            )
-            for run in runs
-            for step, thread, begin, end in run.events
-        ]
+        tracks |= {(numbers[run.caller], 0) for run in runs}
+        trace = Trace(process, origin)
+        for track in sorted(tracks):
+            trace.name(_track(*track), "thread_name", "caller {}, thread {}".format(*track))
+        lines = {id(run.plan): _lines_of_steps(run.plan) for run in runs}
+        for run in runs:
+            trace.add_run(run, numbers[run.caller], lines[id(run.plan)])
         waits = _waits(runs, process, origin)
         counters = _counters(runs, process, origin)
-        events = [*named, *slices, *waits, *counters]
+        events = [*trace.events, *waits, *counters]
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:
@@ -885,31 +942,74 @@ def _track(caller: int, thread: int) -> int:
     return MAX_THREADS * caller + thread + 1
 
 
-def _name(process: int, track: int, what: str, words: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": process, "tid": track, "name": what, "args": {"name": words}}
+class Trace:
+    """Events of runs as they are collected; `origin` is the time that counts as zero."""
+
+    def __init__(self, process: int, origin: int):
+        self.process, self.origin = process, origin
+        self.events: list[dict[str, Any]] = []
+        self.arrows = 0
+        self.name(0, "process_name", "aclnn")
+
+    def name(self, track: int, what: str, words: str) -> None:
+        self._event("M", track, name=what, args={"name": words})
+
+    def add_run(self, run: Run, caller: int, lines: Sequence[str]) -> None:
+        """A slice for a run on the track of its caller, slices of its steps, and arrows to them."""
+        main = _track(caller, 0)
+        facts = {"workspace bytes": run.plan.workspace.size, "steps": len(run.plan.schedule.steps)}
+        self._slice(main, run.name, "run", run.begin, run.end, facts)
+        begins = {step: begin for step, (begin, _, _) in run.step_spans.items()}
+        for step, thread, begin, end in run.events:
+            track, planned = _track(caller, thread), run.plan.schedule.steps[step]
+            facts = _step_facts(run, step) | ({"source": lines[step]} if lines[step] else {})
+            self._slice(track, planned.name, run.name, begin, end, facts)
+            if track != main:
+                self._arrow(planned.name, main, begins[step], track, begin)
+
+    def _slice(
+        self, track: int, name: str, category: str, begin: int, end: int, facts: dict[str, Any]
+    ) -> None:
+        at = self._time(begin)
+        self._event(
+            "X", track, name=name, cat=category, ts=at, dur=self._time(end) - at, args=facts
+        )
+
+    def _arrow(self, name: str, source: int, begin: int, target: int, end: int) -> None:
+        """An arrow from the slice that is open on one track to the one that begins on another."""
+        self.arrows += 1
+        common: dict[str, Any] = {"id": self.arrows, "name": name, "cat": "step"}
+        self._event("s", source, ts=self._time(min(begin, end)), **common)
+        self._event("f", target, ts=self._time(end), bp="e", **common)
+
+    def _time(self, at: int) -> float:
+        return (at - self.origin) / 1000
+
+    def _event(self, phase: str, track: int, **fields: Any) -> None:
+        self.events.append({"ph": phase, "pid": self.process, "tid": track, **fields})
 
 
-def _slice(run: Run, step: int, process: int, track: int, begin: int, took: int) -> dict[str, Any]:
+def _lines_of_steps(plan: Any) -> list[str]:
+    """The source lines of the nodes of each step, where they are known."""
+    graph = getattr(plan, "graph", None)
+    origins = {} if graph is None else {node.name: node.origin for node in graph.nodes}
+    return [
+        "\n".join(dict.fromkeys(" > ".join(origins.get(op.node, ())) for op in step.ops)).strip()
+        for step in plan.schedule.steps
+    ]
+
+
+def _step_facts(run: Run, step: int) -> dict[str, Any]:
     planned = run.plan.schedule.steps[step]
     return {
-        "ph": "X",
-        "pid": process,
-        "tid": track,
-        "name": planned.name,
-        "cat": run.name,
-        "ts": begin / 1000,
-        "dur": took / 1000,
-        "args": {
-            "operator": run.name,
-            "step": step,
-            "shape": dims(planned.shape),
-            "elements": planned.elements,
-            "bytes read": planned.bytes_read,
-            "bytes written": planned.bytes_written,
-            "kernels": ", ".join(f"{op.node}: {op.kernel}" for op in planned.ops),
-        }
-        | _operand_words(run, planned),
-    }
+        "operator": run.name,
+        "step": step,
+        "shape": dims(planned.shape),
+        "elements": planned.elements,
+        "bytes read": planned.bytes_read,
+        "bytes written": planned.bytes_written,
+        "kernels": ", ".join(f"{op.node}: {op.kernel}" for op in planned.ops),
+    } | _operand_words(run, planned)
 
 
 def _operand_words(run: Run, step: Step) -> dict[str, str]:

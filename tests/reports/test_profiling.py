@@ -51,7 +51,7 @@ def test_profiles_record_every_thread_in_a_block():
     assert "leaky_relu" in seen.to_text()
     assert json.loads(seen.to_json())["runs"] == 2
     trace = json.loads(seen.to_chrome_trace())["traceEvents"]
-    slices = [event for event in trace if event["ph"] == "X"]
+    slices = [event for event in trace if event["ph"] == "X" and event["cat"] != "run"]
     assert [event["cat"] for event in slices] == ["gelu", "leaky_relu"]
     assert len({event["tid"] for event in slices}) == 2
     assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in slices)
@@ -134,12 +134,12 @@ def test_profiles_without_a_schedule_are_refused():
 def test_traces_are_what_perfetto_reads():
     ex, seen = recorded()
     events = json.loads(seen.to_chrome_trace())["traceEvents"]
-    assert {event["ph"] for event in events} == {"M", "X", "C"}
+    assert {"M", "X", "C"} <= {event["ph"] for event in events} <= {"M", "X", "C", "s", "f"}
     assert {event["pid"] for event in events} == {os.getpid()}
-    slices = [event for event in events if event["ph"] == "X"]
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] != "run"]
     assert len(slices) == sum(len(run.events) for run in seen.runs)
     named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert {event["tid"] for event in slices} == set(named)
+    assert {event["tid"] for event in slices} <= set(named)
     assert len(set(named.values())) == len(named)
     for event in slices:
         assert event["ts"] >= 0
@@ -160,9 +160,60 @@ def test_every_thread_of_every_caller_has_a_track_of_its_own():
     for caller, thread in ((7, 1000), (8, 0)):
         seen.runs.append(profiling.Run(ex.planned, 0, 9, ((0, thread, 0, 9),), caller))
     events = json.loads(seen.to_chrome_trace())["traceEvents"]
-    assert len({event["tid"] for event in events if event["ph"] == "X"}) == 2
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] != "run"]
+    assert len({event["tid"] for event in slices}) == 2
     named = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
-    assert named == ["caller 0, thread 1000", "caller 1, thread 0"]
+    assert named == ["caller 0, thread 0", "caller 0, thread 1000", "caller 1, thread 0"]
+
+
+def test_runs_in_traces_hold_their_steps_and_lead_to_their_threads():
+    """As Perfetto nests them: on one track a slice lies in another, or they are apart."""
+    ex, seen = small_executor(materialize=True), aclnn.Profile()
+    steps = [(0, 0, 12, 20), (0, 1, 13, 19), (1, 1, 22, 28), (2, 0, 30, 38), (2, 2, 31, 39)]
+    for shift in (0, 100):
+        moved = [(step, thread, b + shift, e + shift) for step, thread, b, e in steps]
+        seen.runs.append(profiling.Run(ex.planned, 10 + shift, 40 + shift, tuple(moved), 7))
+    events = json.loads(seen.to_chrome_trace())["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert [event["name"] for event in slices if event["cat"] == "run"] == [ex.operator.name] * 2
+    for one, other in itertools.combinations(slices, 2):
+        if one["tid"] == other["tid"]:
+            (b, e), (c, f) = ((s["ts"], s["ts"] + s["dur"]) for s in (one, other))
+            assert e <= c or f <= b or b <= c <= f <= e + 1e-9 or c <= b <= e <= f + 1e-9
+    begins, ends = (
+        {event["id"]: event for event in events if event["ph"] == phase} for phase in "sf"
+    )
+    assert len(begins) == len(ends) == 6  # of both runs, to the other threads
+    assert begins.keys() == ends.keys()
+    for id, begin in begins.items():
+        end = ends[id]
+        assert begin["name"] == end["name"]
+        assert begin["ts"] <= end["ts"]
+        assert begin["tid"] != end["tid"]
+        assert any(s["tid"] == end["tid"] and s["ts"] == end["ts"] for s in slices)
+        assert any(
+            s["tid"] == begin["tid"] and s["ts"] <= begin["ts"] <= s["ts"] + s["dur"]
+            for s in slices
+        )
+
+
+def test_steps_in_traces_have_their_source_lines():
+    @aclnn.compile
+    def gated(x, y):
+        return aclnn.silu(x) * y
+
+    x = np.ones((4, 8), np.float32)
+    seen = gated.executor(x, x).profile(repeat=1)
+    steps = [
+        event["args"] for event in json.loads(seen.to_chrome_trace())["traceEvents"]
+        if event["ph"] == "X" and event["cat"] != "run"
+    ]  # fmt: skip
+    line = gated.__wrapped__.__code__.co_firstlineno + 2
+    assert steps
+    for facts in steps:
+        assert facts["source"].startswith(f"test_profiling.py:{line}: return aclnn.silu(x) * y")
+    again = json.loads(aclnn.Profile.from_json(seen.to_json()).to_chrome_trace())["traceEvents"]
+    assert not any("source" in event.get("args", {}) for event in again)  # graphs stay behind
 
 
 @pytest.mark.usefixtures("threads_as_before")
@@ -180,7 +231,7 @@ def test_counters_in_traces_are_the_plans_live_bytes():
     assert [event["args"]["bytes"] for event in counters] == [*expected, 0]
     assert [e["ts"] for e in counters] == sorted(e["ts"] for e in counters)
     begins = {}
-    for event in (event for event in events if event["ph"] == "X"):
+    for event in (e for e in events if e["ph"] == "X" and e["cat"] != "run"):
         begins[event["args"]["step"]] = min(event["ts"], begins.get(event["args"]["step"], 1e9))
     assert [event["ts"] for event in counters[:-1]] == [begins[step] for step in sorted(begins)]
 
