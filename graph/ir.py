@@ -776,7 +776,7 @@ class Graph:
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
         >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
         >>> b.view_copy(x, out)
-        >>> ((graph,),) = [c["graphs"] for c in json.loads(b.build().to_model_explorer())]
+        >>> (graph,) = json.loads(b.build().to_model_explorer())["graphs"]
         >>> [node["id"] for node in graph["nodes"]]
         ['x (input)', 'out (output)', 'out_view_copy']
         """

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, product, zip_longest
-from typing import Any
 
 from .boxes import GAP_Y, Box, Group, both, clipped
-from .groups import CALL, FUNCTION, LINE, LOOP, REPEAT
+from .groups import CALL, FUNCTION, LINE, LOOP, REPEAT, common_start
 from .text import some
 
 MOST_TOGETHER = 8  # boxes of a loop, a chain or alike neighbours that are drawn one by one
@@ -176,7 +175,7 @@ def _together(inside: list[Box], group: Group | None = None) -> Box:
     what = "nodes" if first.is_node else "constants" if "constant" in str(first.like) else "values"
     head = f"{count} {what}" if loop is None else f"{count} nodes of tile loop {loop}"
     names = [box.lines[0] if box.count == 1 else f"{box.names[0]}, …" for box in inside]
-    origin = tuple(_common([box.origin for box in inside]))
+    origin = common_start([box.origin for box in inside])
     if group is None:
         lines = [head, *origin[-1:], *names[:MOST_LISTED]]
         lines += [f"+{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
@@ -184,7 +183,7 @@ def _together(inside: list[Box], group: Group | None = None) -> Box:
         last = inside[-1].lines[-1] if group.kind == CALL else _kinds(inside)
         lines = [group.words, f"{count} nodes", last]
     title = "\n".join([f"{head}: {some([box.names[0] for box in inside], 40)}", *origin])
-    path = tuple(_common([box.path for box in inside]))
+    path = common_start([box.path for box in inside])
     if group in path:
         path = path[: path.index(group)]
     elif loop is not None and path and path[-1].kind == LOOP:
@@ -215,11 +214,3 @@ def _kinds(inside: Sequence[Box]) -> str:
         found[box.call.partition("#")[0] or box.lines[0]] += box.count
     words = [f"{name} x{n}" if n > 1 else name for name, n in found.most_common() if n]
     return some(words, MOST_LISTED)
-
-
-def _common(paths: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """What all begin with."""
-    for items in zip(*paths, strict=False):
-        if any(item != items[0] for item in items):
-            return
-        yield items[0]

@@ -48,13 +48,13 @@ def place_the_rest(boxes: Sequence[Box]) -> None:
         near = [*readers[box], *[source for source, _ in box.sources]]
         inner = bool(readers[box]) and (bool(box.sources) or len(box.names) > 1)
         if not box.is_node:
-            box.path = _common([one.path for one in near if one.is_node]) if inner else ()
+            box.path = common_start([one.path for one in near if one.is_node]) if inner else ()
 
 
 def _keys(step: Sequence[Box]) -> list[list[Key]]:
     """The groups of the nodes of a step by what they are known by, the outermost first."""
     loop = step[0].loop
-    shared = _common([box.origin for box in step])
+    shared = common_start([box.origin for box in step])
     one_call = len({box.call for box in step}) == 1 and bool(step[0].call)
     found = []
     for box in step:
@@ -110,7 +110,7 @@ def _spare(group: Group, inside: Sequence[Box | Group]) -> Group | None:
     return group
 
 
-def _common(paths: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+def common_start(paths: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
     """What all begin with."""
     found = []
     for items in zip(*paths, strict=False):

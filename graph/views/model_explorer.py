@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .dot import gathered
+from .groups import common_start
 from .heat import Heat, traffic
 from .json import SCHEMAS, load_schema
 from .onnx import buffers_by_name
@@ -42,7 +43,9 @@ def graph_to_model_explorer(
     own = [*arguments(graph), *gathered(graph)]
     names = {value.id: f"{value.name} ({value.storage})" for value in own}
     spaces, steps = _namespaces(graph), step_numbers(graph)
-    nodes = [_value_node(graph, value, names, plan) for value in own]
+    readers = graph.readers()
+    inside = {value.id: _around(graph, value, spaces, readers.get(value.id, ())) for value in own}
+    nodes = [_value_node(graph, value, (names[value.id], inside[value.id]), plan) for value in own]
     nodes += [
         _node(graph, node, names, (spaces[node.name], steps[node.name]), plan, heats)
         for node in graph.nodes
@@ -51,7 +54,7 @@ def graph_to_model_explorer(
     if plan is not None:
         facts |= {"workspace": f"{plan.size} bytes", "strategy": plan.strategy, "proof": plan.proof}
     made = {"id": GRAPH_ID, "nodes": nodes, "groupNodeAttributes": {"": facts}}
-    return json.dumps([{"label": "aclnn", "graphs": [made]}])
+    return json.dumps({"label": "aclnn", "graphs": [made]})
 
 
 def model_explorer_data(
@@ -96,6 +99,15 @@ def _namespaces(graph: Graph) -> dict[str, str]:
         parts.append("" if loop is None else f"tile loop {loop}")
         found[node.name] = "/".join(part.replace("/", "\u2215") for part in parts if part)
     return found
+
+
+def _around(graph: Graph, value: Value, spaces: Mapping[str, str], readers: Sequence[Node]) -> str:
+    """The innermost group of all that read and write a value, but for what a run gives back."""
+    if value.storage == "output":
+        return ""
+    near = [*readers, *graph.writers().get(value.id, ())]
+    paths = [spaces[node.name].split("/") for node in near]
+    return "/".join(common_start(paths))
 
 
 def _node(
@@ -152,7 +164,7 @@ def _source(graph: Graph, root: int, names: Mapping[int, str]) -> tuple[str, int
 
 
 def _value_node(
-    graph: Graph, value: Value, names: Mapping[int, str], plan: WorkspacePlan | None
+    graph: Graph, value: Value, called: tuple[str, str], plan: WorkspacePlan | None
 ) -> dict[str, Any]:
     """An argument, or what one or several nodes write in parts."""
     edges = [
@@ -162,9 +174,9 @@ def _value_node(
         if graph.root(id).id == value.id
     ]
     return {
-        "id": names[value.id],
+        "id": called[0],
         "label": value.name,
-        "namespace": "",
+        "namespace": called[1],
         "attrs": _pairs({"storage": storage_words(graph, value)}),
         "incomingEdges": edges,
         "outputsMetadata": [{"id": "0", "attrs": _pairs(_value_facts(graph, value, plan))}],
