@@ -64,6 +64,10 @@ class _Arguments:
         call, printed = operator.example
         self.defaults = {a.role: repr(a.default) for a in operator.attributes}
         self.given = self.defaults | examples.arguments(call, operator.positional)
+        first = operator.inputs[0]
+        self.of_integers = first not in operator.lists and "int" in examples.dtype_of(
+            self.given.get(first, "")
+        )
         self.choices = {a.role: a.choices for a in operator.attributes}
         results = examples.results(printed, operator.n_results)
         self.pieces = results if operator.makes is not None else []
@@ -151,7 +155,10 @@ class _Arguments:
         return f"aclnn.aclCreateBoolArray({values})"
 
     def _scalar(self, parameter: Parameter) -> str:
-        return f"aclnn.aclCreateScalar({self.given[parameter.role]}, aclnn.ACL_FLOAT)"
+        """A whole number beside integers is one, too."""
+        given = self.given[parameter.role]
+        whole = self.of_integers and given.lstrip("-").isdigit()
+        return f"aclnn.aclCreateScalar({given}, aclnn.{'ACL_INT64' if whole else 'ACL_FLOAT'})"
 
     def _input(self, parameter: Parameter) -> str:
         return self.given[parameter.role]

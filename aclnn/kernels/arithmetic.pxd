@@ -13,6 +13,7 @@ from aclnn.kernels.simd.vector cimport mask_t, vecf, veci, vf_add, vf_select, vi
 cdef extern from "simd.h" nogil:
     vecf vf_abs(vecf) noexcept
     vecf vf_floor(vecf) noexcept
+    vecf vf_sub(vecf, vecf) noexcept
     vecf vf_truth(mask_t) noexcept
     vecf vf_untruth(mask_t) noexcept
     mask_t vf_is_above(vecf, vecf) noexcept
@@ -27,6 +28,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_set(float) noexcept
     vecf vf_fma(vecf, vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
+    vecf vf_neg(vecf) noexcept
     vecf vf_div(vecf, vecf) noexcept
     vecf vf_sqrt(vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
@@ -68,6 +70,31 @@ cdef inline vecf divs(vecf a, const double *p) noexcept nogil:
 
 cdef inline vecf floor(vecf a, const double *p) noexcept nogil:
     return vf_floor(a)
+
+
+cdef inline vecf ceil(vecf a, const double *p) noexcept nogil:
+    return vf_neg(vf_floor(vf_neg(a)))
+
+
+cdef inline vecf trunc(vecf a, const double *p) noexcept nogil:
+    return vf_where_above(vf_set(0), a, vf_neg(vf_floor(vf_neg(a))), vf_floor(a))
+
+
+cdef inline vecf frac(vecf a, const double *p) noexcept nogil:
+    return vf_sub(a, trunc(a, p))
+
+
+cdef inline vecf round(vecf a, const double *p) noexcept nogil:
+    """Adding 2^23 rounds what is less, and has digits behind the point; others are whole, or no number."""
+    cdef vecf size = vf_abs(a)
+    cdef vecf whole = vf_sub(vf_add(size, vf_set(8388608)), vf_set(8388608))
+    whole = vf_where_above(vf_set(0), a, vf_neg(whole), whole)
+    whole = vf_where_above(size, vf_set(0.5), whole, vf_mul(a, vf_set(0)))
+    return vf_where_above(vf_set(8388608), size, whole, vf_floor(a))
+
+
+cdef inline vecf sign(vecf a, const double *p) noexcept nogil:
+    return vf_where_above(a, vf_set(0), vf_set(1), vf_where_above(vf_set(0), a, vf_set(-1), vf_set(0)))
 
 
 cdef inline vecf muls(vecf a, const double *p) noexcept nogil:

@@ -43,6 +43,11 @@ cdef extern from "<math.h>" nogil:
     double floor_f64 "floor"(double) noexcept
     float ceil_f32 "ceilf"(float) noexcept
     double ceil_f64 "ceil"(double) noexcept
+    float trunc_f32 "truncf"(float) noexcept
+    double trunc_f64 "trunc"(double) noexcept
+    float rint_f32 "rintf"(float) noexcept
+    double rint_f64 "rint"(double) noexcept
+    double fmod_f64 "fmod"(double, double) noexcept
     float sqrt_f32 "sqrtf"(float) noexcept
     double sqrt_f64 "sqrt"(double) noexcept
     float abs_f32 "fabsf"(float) noexcept
@@ -660,6 +665,43 @@ cdef inline number ceil(number x, const kernel_number *p) noexcept nogil:
         return x
 
 
+cdef inline number trunc(number x, const kernel_number *p) noexcept nogil:
+    """Towards zero; -0 stays."""
+    if number is float:
+        return trunc_f32(x)
+    elif number is double:
+        return trunc_f64(x)
+    else:
+        return x
+
+
+cdef inline real frac(real x, const double *p) noexcept nogil:
+    """NaN of an infinity."""
+    if real is float:
+        return canonical(x - trunc_f32(x))
+    else:
+        return canonical(x - trunc_f64(x))
+
+
+cdef inline int64_t frac_whole(int64_t x, const kernel_number *p) noexcept nogil:
+    return 0
+
+
+cdef inline number round(number x, const kernel_number *p) noexcept nogil:
+    """To the nearest whole number, ties to even ones; -0 stays."""
+    if number is float:
+        return rint_f32(x)
+    elif number is double:
+        return rint_f64(x)
+    else:
+        return x
+
+
+cdef inline number sign(number x, const kernel_number *p) noexcept nogil:
+    """0 for a NaN, as for either zero."""
+    return <number>((x > 0) - (x < 0))
+
+
 cdef inline number maximum(number a, number b, const kernel_number *p) noexcept nogil:
     """A NaN in either wins."""
     return a if (a > b) | (a != a) else b
@@ -1261,6 +1303,13 @@ cdef inline complex_t abs_complex(complex_t x, const double *p) noexcept nogil:
     return complex_of(canonical(full_hypot(x.real, x.imag)), 0)
 
 
+cdef inline complex_t sign_complex(complex_t x, const double *p) noexcept nogil:
+    """x / |x|; 0 stays."""
+    cdef double size = full_hypot(x.real, x.imag)
+    cdef double divisor = 1 if size == 0 else size
+    return complex_of(canonical(x.real / divisor), canonical(x.imag / divisor))
+
+
 cdef inline complex_t fill_complex(const double *p) noexcept nogil:
     return complex_of(p[0], p[1])
 
@@ -1287,6 +1336,111 @@ cdef inline int64_t div_floor_whole(int64_t a, int64_t b, const kernel_number *p
     cdef int64_t q = quotient(a, b)
     cdef bint below = (b != 0) & (q * b != a) & ((a < 0) != (b < 0))
     return q - 1 if below else q
+
+
+cdef inline double floor_divide(double a, double b, const double *p) noexcept nogil:
+    """As PyTorch has it: by 0 it is a / b, of an infinity none, by one 0 or -1."""
+    cdef double q = a / b, whole = floor_f64(q), rest = fma_f64(-whole, b, a)
+    cdef bint above = (rest < 0 if b > 0 else rest > 0) & (fabs(q) < 9007199254740992.0)
+    cdef double found = whole - 1 if above else whole
+    found = (-1 if (a < 0) != (b < 0) and a != 0 else q) if fabs(b) == INFINITY else found
+    found = found if fabs(a) < INFINITY else NAN
+    return canonical(q if b == 0 else found if b == b else NAN)
+
+
+cdef inline int64_t floor_divide_whole(int64_t a, int64_t b,
+                                       const kernel_number *p) noexcept nogil:
+    return div_floor_whole(a, b, p)
+
+
+cdef inline double fmod(double a, double b, const double *p) noexcept nogil:
+    """What is left of a, with its sign: exact. The quotient may be any."""
+    cdef double q = trunc_f64(a / b), rest = fma_f64(-q, b, a)
+    if not (fabs(q) < 4503599627370496.0) & (fabs(b) < INFINITY):
+        return canonical(fmod_f64(a, b))
+    rest += copysign(b, a) if (rest < 0 if a > 0 else rest > 0) else 0
+    return copysign(rest, a)
+
+
+cdef inline double fmod_of_floats(double a, double b) noexcept nogil:
+    """The same where a float holds the quotient, whose product with b is exact; else a NaN."""
+    cdef double q = trunc_f64(a / b), rest = a - q * b
+    rest += copysign(b, a) if (rest < 0 if a > 0 else rest > 0) else 0
+    return copysign(rest, a) if (fabs(q) < 16777216.0) & (fabs(b) < INFINITY) else NAN
+
+
+cdef inline float fmod_f32(float a, float b, const double *p) noexcept nogil:
+    cdef double found = fmod_of_floats(a, b)
+    return <float>found if found == found else in_doubt()
+
+
+cdef inline float fmod_half(float a, float b, const double *p) noexcept nogil:
+    """Exact."""
+    return fmod_f32(a, b, p)
+
+
+cdef inline int64_t fmod_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    """The number itself where the divisor is 0."""
+    return a - quotient(a, b) * b
+
+
+cdef inline double with_sign_of(double rest, double b) noexcept nogil:
+    """What is left of a number, with the sign of the divisor; an exact 0 stays."""
+    return rest + b if (rest != 0) & ((rest < 0) != (b < 0)) else rest
+
+
+cdef inline double remainder(double a, double b, const double *p) noexcept nogil:
+    return canonical(with_sign_of(fmod(a, b, p), b))
+
+
+cdef inline float remainder_f32(float a, float b, const double *p) noexcept nogil:
+    cdef double found = fmod_of_floats(a, b)
+    return <float>with_sign_of(found, b) if found == found else in_doubt()
+
+
+cdef inline float remainder_half(float a, float b, const double *p) noexcept nogil:
+    """A sum of two halves, one of them rounded away at most: no second rounding shows."""
+    return remainder_f32(a, b, p)
+
+
+cdef inline int64_t remainder_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    """The number itself where the divisor is 0."""
+    cdef int64_t rest = a - quotient(a, b) * b
+    return rest + b if (b != 0) & (rest != 0) & ((rest < 0) != (b < 0)) else rest
+
+
+# --- Bits of whole numbers, which float64 holds below 2^53 ----------------------------------------
+
+cdef inline double bitwise_and(double a, double b, const double *p) noexcept nogil:
+    return <double>(<int64_t>a & <int64_t>b)
+
+
+cdef inline int64_t bitwise_and_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a & b
+
+
+cdef inline double bitwise_or(double a, double b, const double *p) noexcept nogil:
+    return <double>(<int64_t>a | <int64_t>b)
+
+
+cdef inline int64_t bitwise_or_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a | b
+
+
+cdef inline double bitwise_xor(double a, double b, const double *p) noexcept nogil:
+    return <double>(<int64_t>a ^ <int64_t>b)
+
+
+cdef inline int64_t bitwise_xor_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a ^ b
+
+
+cdef inline double bitwise_not(double a, const double *p) noexcept nogil:
+    return <double>(~<int64_t>a)
+
+
+cdef inline int64_t bitwise_not_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return ~a
 
 
 cdef inline double sum_with_product(double x, double a, double b, double low,

@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl import dtypes
-from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER_TILING_ERROR,
+    ACLNN_ERR_PARAM_NULLPTR,
+    aclDataType,
+)
 from aclnn.operators.checks import (
+    FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
     NUMERIC,
@@ -22,6 +27,7 @@ from aclnn.operators.checks import (
     dtype_among,
     ends_if_empty,
     in_place,
+    of_cann,
     promoted,
     promoted_with_number,
     promotes,
@@ -505,3 +511,148 @@ where = Operator(
     ),
     gradient={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
 )
+
+
+# --- One bound --------------------------------------------------------------------------------------
+
+_CLAMPED = (*FLOATING_AND_DOUBLE, *INTEGERS)
+
+
+def _bounded_dtype(bound: str) -> Callable[[Call], aclDataType | None]:
+    """CANN's function computes in the dtype of the output before Ascend950."""
+
+    def result(call: Call) -> aclDataType | None:
+        if call.c_shaped and call.soc != "Ascend950" and "out" in call.tensors:
+            return call.dtype("out")
+        return promoted_with_number(call, "input", bound)
+
+    return result
+
+
+def _bounded(bound: str, formula: str, words: str, example: str, *items: str) -> Operator:
+    name, cann = f"clamp_{bound}", f"clipValue{bound.capitalize()}={bound}:scalar"
+    result = _bounded_dtype(bound)
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        operands = lowering.pair(("input", bound), dtype, shape)
+        return {"out": lowering.point(formula, operands, dtype, shape)}
+
+    return Operator(
+        name=name,
+        in_place=f"{name}_" if len(items) > 1 else None,
+        summary=f"Elements that are {words}.",
+        expression=f"{'max' if bound == 'min' else 'min'}(input, {bound})",
+        notes="NaN stays NaN; a bound that is NaN makes every result NaN.",
+        infer=lambda call: {"out": (result(call), call.shape("input"))},
+        lower=lower,
+        inputs=("input",),
+        attributes=(
+            Attribute(
+                bound, REQUIRED, keyword_only=False, doc="The bound, a number.", facts=("dtype",)
+            ),
+        ),
+        entries=tuple(
+            [
+                entry(
+                    item,
+                    f"selfRef=input:inout {cann}"
+                    if "Inplace" in item
+                    else f"self=input {cann} out:out",
+                )
+                for item in items
+            ]
+        ),
+        rules=(
+            dtype_among("input", _CLAMPED),
+            dtype_among("out", _CLAMPED),
+            convertible_scalars(bound),
+            promotes_with_number("input", bound),
+            result_castable(lambda call: call.dtype("input")),
+            result_castable(result),
+            same_shape("out", "input"),
+            at_most_8_dims("input", "out"),
+        ),
+        example=(f"{name}(np.float32([1, 4]), 2)", f"array([{example}], dtype=float32)"),
+        seealso=("clamp",),
+        gradient={"input": f"where({'ge' if bound == 'min' else 'le'}(input, {bound}), grad, 0)"},
+        elementwise=True,
+    )
+
+
+clamp_min = _bounded("min", "maximum", "at least a number", "2., 4.", "aclnnClampMin")
+clamp_max = _bounded(
+    "max", "minimum", "at most a number", "1., 2.", "aclnnClampMax", "aclnnInplaceClampMax"
+)
+
+
+# --- Numbers that are finite, infinite or none ------------------------------------------------------
+
+
+def _classified(
+    name: str,
+    words: str,
+    expression: str,
+    found: str,
+    parts: tuple[str, ...],
+    cann: str,
+    **more: Any,
+) -> Operator:
+    """`parts`: formulas of what is compared with infinity, the last one comparing."""
+    *first, last, bound = parts
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        result, shape = lowering.results["out"]
+        own = lowering.call.dtype("input")
+        if own not in FLOATING_AND_DOUBLE:
+            return {"out": lowering.filled(float(name == "isfinite"), result, shape)}
+        value = lowering.dense("input", None, shape)
+        for formula in first:
+            value = lowering.point(formula, [value], own, shape)
+        limit = lowering.filled(float(bound), own, shape)
+        made = lowering.point(last, [value, limit], result, shape, reads=reads_of(own))
+        return {"out": made}
+
+    return Operator(
+        name=name,
+        summary=f"Whether elements are {words}.",
+        expression=expression,
+        infer=lambda call: {"out": (aclDataType.ACL_BOOL, call.shape("input"))},
+        lower=lower,
+        inputs=("input",),
+        example=(f"{name}(np.float32([1, -np.inf, np.nan]))", f"array([{found}])"),
+        entries=(entry(f"aclnn{cann}", f"{'x' if cann == 'IsInf' else 'self'}=input out:out"),),
+        elementwise=True,
+        unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
+        **more,
+    )
+
+
+_TRUTH_OUT = of_cann(dtype_among("out", (aclDataType.ACL_BOOL,)))
+_SIDE = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
+_TESTED = (dtype_among("input", REAL), _TRUTH_OUT, result_castable(_truth))
+_SHAPES = (same_shape("out", "input"), at_most_8_dims("input", "out"))
+_ONE_SIDE = (
+    *_SHAPES,
+    dtype_among("input", REAL),
+    of_cann(dtype_among("input", _SIDE)),
+    _TRUTH_OUT,
+    result_castable(_truth),
+)
+
+isfinite = _classified(
+    "isfinite", "finite", "|input| < Inf", " True, False, False", ("abs", "lt", "inf"), "IsFinite",
+    rules=(*_TESTED, *_SHAPES),
+)  # fmt: skip
+isinf = _classified(
+    "isinf", "infinite", "|input| = Inf", "False,  True, False", ("abs", "eq", "inf"), "IsInf",
+    rules=(*answering(ACLNN_ERR_INNER_TILING_ERROR, at_most_8_dims("input", "out")), *_TESTED, same_shape("out", "input")),
+)  # fmt: skip
+isposinf = _classified(
+    "isposinf", "infinite and positive", "input = Inf", "False, False, False", ("eq", "inf"), "IsPosInf",
+    rules=_ONE_SIDE,
+)  # fmt: skip
+isneginf = _classified(
+    "isneginf", "infinite and negative", "input = -Inf", "False,  True, False", ("eq", "-inf"), "IsNegInf",
+    rules=_ONE_SIDE,
+)  # fmt: skip

@@ -216,8 +216,8 @@ class Operator:
         Where generated inputs lie, in demonstrations and benchmarks.
     unlike : mapping of str to mapping or object
         Rules are asked about tensors that are all alike when dtypes are listed. For those that
-        cannot be, by role, what is different: parts of a `TensorSpec`; for options that have to
-        suit the tensors, their values. Optional inputs take part where they are named.
+        cannot be, by role, what is different: parts of a `TensorSpec`; of numbers parts of a `ScalarSpec`; for options that
+        have to suit the tensors, their values. Optional inputs take part where they are named.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     product : str
@@ -466,7 +466,7 @@ class Operator:
         roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
         return Call(
             tensors={role: spec for role, spec in tensors.items() if role not in self.lists},
-            scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
+            scalars={a.role: ScalarSpec(**self.unlike.get(a.role, {})) for a in self.scalars},
             switches={role: self.unlike.get(role, value) for role, value in options.items()},
             names={role: role for role in roles},
             soc=soc,

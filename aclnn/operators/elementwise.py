@@ -1,14 +1,18 @@
 """Functions of one number: negation, roots, exponentials, logarithms, trigonometry."""
 
+import builtins
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
+from aclnn.acl.rounding import nearest_float32 as as_float32
 from aclnn.operators.checks import (
     COMPLEX,
     FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
+    NUMERIC,
     REAL,
     Call,
     Rule,
@@ -24,8 +28,9 @@ from aclnn.operators.checks import (
     same_format,
     same_shape,
 )
-from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.lowering import Lowering, reads_of
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
+from aclnn.operators.pointwise import only_on, unless_on
 
 _NOT_FLOATING = (*INTEGERS, aclDataType.ACL_BOOL)
 
@@ -69,6 +74,31 @@ def _lower_abs(lowering: Lowering) -> Mapping[str, int]:
     operands = [lowering.dense("input", own, shape)]
     made = lowering.point("abs", operands, dtype, shape, reads=reads_of(own), expression="|input|")
     return {"out": made}
+
+
+def _lower_round(lowering: Lowering) -> Mapping[str, int]:
+    """Products and quotients of half precision are rounded as float32 ones."""
+    dtype, shape = lowering.results["out"]
+    decimals, value = lowering.call.switches["decimals"], lowering.value("input")
+    assert isinstance(decimals, int)
+    if not decimals or dtype in INTEGERS:
+        return {"out": lowering.point("round", [lowering.dense(value, dtype)], dtype, shape)}
+    double = dtype == aclDataType.ACL_DOUBLE
+    within = dtype if double else aclDataType.ACL_FLOAT
+    power = _power_of_ten(builtins.abs(decimals), double)
+    forth, back = ("muls", "divs") if decimals > 0 else ("divs", "muls")
+    value = lowering.dense(value, within)
+    scaled = lowering.point(forth, [value], within, shape, params=(power,))
+    whole = lowering.point("round", [scaled], within, shape)
+    made = lowering.point(back, [whole], within, shape, params=(power,))
+    return {"out": lowering.builder.cast(made, graph_dtype(dtype))}
+
+
+def _power_of_ten(exponent: int, double: bool) -> float:
+    """Rounded once, or infinite."""
+    if exponent > (308 if double else 38):
+        return math.inf
+    return float(10**exponent) if double else as_float32(10**exponent)
 
 
 def _function(
@@ -139,6 +169,9 @@ _LARGE_UNSIGNED = (aclDataType.ACL_UINT16, aclDataType.ACL_UINT32, aclDataType.A
 _ERF = (*FLOATING_AND_DOUBLE, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
 _WHOLE = (aclDataType.ACL_INT8, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _UP = (0.0, 4.0)
+_TRUNCATED = (aclDataType.ACL_INT8, aclDataType.ACL_UINT8, aclDataType.ACL_INT32)
+_ROUNDED = (*FLOATING_AND_DOUBLE, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
+_SIGNED = (*_ROUNDED, *COMPLEX, aclDataType.ACL_BOOL)
 
 _PLAIN_ALIKE = (no_private_format("input", "out"), same_format("input", "out"))
 
@@ -173,6 +206,96 @@ floor = _function(
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *_LARGE_UNSIGNED)),
     of_cann(same_dtype("out", "input")),
     formats=(no_private_format("input", "out"),),
+    gradient={"input": "aten.zeros_like(grad)"},
+)
+ceil = _function(
+    "ceil",
+    "The smallest integer that is not less than the element.",
+    "⌈input⌉",
+    ("[1.5, -1.5]", "[ 2., -1.]"),
+    of_cann(same_dtype("out", "input")),
+    of_cann(dtype_among("input", FLOATING_AND_DOUBLE)),
+    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+    gradient={"input": "aten.zeros_like(grad)"},
+)
+trunc = _function(
+    "trunc",
+    "The whole part of the element.",
+    "⌊|input|⌋ with the sign of input",
+    ("[1.5, -1.5]", "[ 1., -1.]"),
+    unless_on("Ascend950", of_cann(dtype_among("input", FLOATING))),
+    only_on("Ascend950", of_cann(dtype_among("input", (*FLOATING, *_TRUNCATED)))),
+    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+    of_cann(same_dtype("out", "input")),
+    notes="-0 stays.",
+    gradient={"input": "aten.zeros_like(grad)"},
+)
+frac = _function(
+    "frac",
+    "What the whole part leaves of the element.",
+    "input - trunc(input)",
+    ("[1.5, -1.5]", "[ 0.5, -0.5]"),
+    of_cann(same_dtype("out", "input")),
+    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+    of_cann(dtype_among("input", (*FLOATING, *INTEGERS))),
+    notes="NaN of an infinity. Integers give 0.",
+    gradient={"input": "grad"},
+)
+round = Operator(
+    name="round",
+    in_place="round_",
+    summary="The nearest integer, or number of so many decimals; ties go to even ones.",
+    expression="round(input·10^decimals)/10^decimals",
+    notes=(
+        "-0 stays. 10^decimals is a float32, a float64 for float64: where it is infinite results are NaN. "
+        "Each product and each quotient is rounded. Integers stay as they are, whatever `decimals` says."
+    ),
+    elementwise=True,
+    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
+    lower=_lower_round,
+    inputs=("input",),
+    attributes=(
+        Attribute(
+            "decimals", 0, "int", doc="How many decimals remain; before the point if negative."
+        ),
+    ),
+    entries=(
+        entry("aclnnRound", "self=input out:out"),
+        entry("aclnnInplaceRound", "selfRef=input:inout"),
+        entry("aclnnRoundDecimals", "self=input decimals:int out:out"),
+        entry("aclnnInplaceRoundDecimals", "selfRef=input:inout decimals:int"),
+    ),
+    rules=(
+        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+        of_cann(dtype_among("input", _ROUNDED)),
+        of_cann(dtype_among("out", _ROUNDED)),
+        of_cann(same_dtype("out", "input")),
+        result_castable(own),
+        same_shape("out", "input"),
+        at_most_8_dims("input", "out"),
+        same_format("out", "input"),
+    ),
+    example=("round(np.float32([1.5, 2.5]))", "array([2., 2.], dtype=float32)"),
+    seealso=("trunc", "floor"),
+    gradient={"input": "aten.zeros_like(grad)"},
+)
+sign = Operator(
+    name="sign",
+    summary="The sign of the element: 1, -1 or 0.",
+    expression="input > 0: 1; input < 0: -1; else 0",
+    notes="0 for a NaN and for -0. Of complex numbers it is input/|input|.",
+    formula="sign",
+    inputs=("input",),
+    any_rank=True,
+    entries=(entry("aclnnSign", "self=input result=out:out"),),
+    rules=(
+        dtype_among("input", NUMERIC),
+        of_cann(dtype_among("input", _SIGNED)),
+        of_cann(same_dtype("out", "input")),
+        result_castable(own),
+        same_shape("out", "input"),
+    ),
+    example=("sign(np.float32([2, -3, 0]))", "array([ 1., -1.,  0.], dtype=float32)"),
     gradient={"input": "aten.zeros_like(grad)"},
 )
 square = _function(

@@ -324,7 +324,7 @@ _PLAIN = (
         "square",
         "div",
     ),
-    *("sin", "cos", "erf", "exp2", "floor"),
+    *("sin", "cos", "erf", "exp2", "floor", "ceil", "trunc", "frac", "round", "sign"),
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
     *("squared_relu", "prelu", "hardsigmoid_backward", "lerp"),
     *("eq", "ne", "lt", "le", "gt", "ge"),

@@ -40,23 +40,38 @@ NULLABLE = ("input", "output", "inout", "inputs", "single", "scalar", "ints", "b
 # What shapes that do not fit get, where that is found when the work is divided.
 TILING = 561002
 FAILED_PLAN = 561103
-SHAPES = dict.fromkeys(
-    (
-        *("aclnnSwiGlu", "aclnnSwiGluGrad", "aclnnRmsNorm", "aclnnRmsNormGrad", "aclnnSquaredRelu"),
-        *("aclnnGeluMul", "aclnnFatreluMul", "aclnnClippedSwiglu", "aclnnClippedSwigluGrad"),
-        *("aclnnAddRmsNorm", "aclnnInplaceAddRmsNorm", "aclnnAddRmsNormCast", "aclnnGemmaRmsNorm"),
-        *("aclnnAddLayerNorm", "aclnnRotaryPositionEmbedding"),
-        *("aclnnApplyRotaryPosEmb", "aclnnApplyRotaryPosEmbV2"),
-        *("aclnnInterleaveRope", "aclnnKvRmsNormRopeCache", "aclnnMoeGatingTopK"),
-        *("aclnnScatterPaKvCache", "aclnnGatherPaKvCache", "aclnnMoeGatingTopKSoftmax"),
-        *("aclnnMoeGatingTopKSoftmaxV2", "aclnnMoeTokenPermute", "aclnnMoeTokenUnpermute"),
-        *("aclnnAddRmsNormQuant", "aclnnAddRmsNormQuantV2"),
-        *("aclnnAddRmsNormDynamicQuant", "aclnnAddRmsNormDynamicQuantV2"),
-    ),
-    TILING,
-) | dict.fromkeys(("aclnnMoeInitRoutingV2", "aclnnMoeFinalizeRoutingV2"), FAILED_PLAN)
+SHAPES = (
+    dict.fromkeys(
+        (
+            *(
+                "aclnnSwiGlu",
+                "aclnnSwiGluGrad",
+                "aclnnRmsNorm",
+                "aclnnRmsNormGrad",
+                "aclnnSquaredRelu",
+            ),
+            *("aclnnGeluMul", "aclnnFatreluMul", "aclnnClippedSwiglu", "aclnnClippedSwigluGrad"),
+            *(
+                "aclnnAddRmsNorm",
+                "aclnnInplaceAddRmsNorm",
+                "aclnnAddRmsNormCast",
+                "aclnnGemmaRmsNorm",
+            ),
+            *("aclnnAddLayerNorm", "aclnnRotaryPositionEmbedding"),
+            *("aclnnApplyRotaryPosEmb", "aclnnApplyRotaryPosEmbV2"),
+            *("aclnnInterleaveRope", "aclnnKvRmsNormRopeCache", "aclnnMoeGatingTopK"),
+            *("aclnnScatterPaKvCache", "aclnnGatherPaKvCache", "aclnnMoeGatingTopKSoftmax"),
+            *("aclnnMoeGatingTopKSoftmaxV2", "aclnnMoeTokenPermute", "aclnnMoeTokenUnpermute"),
+            *("aclnnAddRmsNormQuant", "aclnnAddRmsNormQuantV2"),
+            *("aclnnAddRmsNormDynamicQuant", "aclnnAddRmsNormDynamicQuantV2"),
+        ),
+        TILING,
+    )
+    | {"aclnnIsInf": TILING}
+    | dict.fromkeys(("aclnnMoeInitRoutingV2", "aclnnMoeFinalizeRoutingV2"), FAILED_PLAN)
+)
 # Whose entry function counts dimensions before the work is divided.
-COUNT_FIRST = ("aclnnScatterPaKvCache", "aclnnGatherPaKvCache")
+COUNT_FIRST = ("aclnnScatterPaKvCache", "aclnnGatherPaKvCache", "aclnnIsInf")
 COUNT_FIRST += tuple(
     name for name in SHAPES if name.startswith("aclnnAddRmsNorm") and "Quant" in name
 )

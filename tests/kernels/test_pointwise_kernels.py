@@ -176,9 +176,14 @@ UNARY = {
     "abs": (np.abs, abs),
     "floor": (np.floor, mpmath.floor),
     "ceil": (np.ceil, mpmath.ceil),
+    "trunc": (np.trunc, lambda x: mpmath.sign(x) * mpmath.floor(abs(x))),
+    "round": (np.rint, mpmath.nint),
+    "frac": (lambda x: x - np.trunc(x), lambda x: x - mpmath.sign(x) * mpmath.floor(abs(x))),
+    "sign": (lambda x: np.where(x != x, 0, np.sign(x)), mpmath.sign),
     "relu": (lambda x: np.where(x <= 0, 0, x), lambda x: max(x, 0)),
 }
-ROUNDED_ONCE = {"sqrt", "reciprocal", "square", "neg", "abs", "floor", "ceil", "relu"}
+WITH_NANS = {"neg", "abs", "floor", "ceil", "trunc", "round", "sign", "relu"}
+ROUNDED_ONCE = {"sqrt", "reciprocal", "square", "frac", *WITH_NANS}
 
 
 def same_numbers(found, wanted):
@@ -269,7 +274,7 @@ def test_functions_of_no_number_are_one_nan(kernels):
     nans = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFFFFFFFF] * 9, np.uint32).view(
         np.float32
     )
-    for formula in UNARY.keys() - {"neg", "abs", "floor", "ceil", "relu"}:
+    for formula in UNARY.keys() - WITH_NANS:
         assert {*apply(kernels, formula, [nans], FLOAT32).view(np.uint32)} == {0x7FC00000}, formula
 
 

@@ -28,10 +28,11 @@ PROMOTE = (
     *("rsub", "div_mod", "logical_and", "logical_or", "logical_xor", "pow", "addcmul", "stack"),
     *("cat", *PRODUCTS, "gelu_backward", "hardshrink_backward", "leaky_relu_backward"),
     *("sigmoid_backward", "mish_backward", "hardsigmoid_backward", "softshrink_backward"),
-    *("softplus_backward", "heaviside", "prelu", "add_relu"),
+    *("softplus_backward", "heaviside", "prelu", "add_relu", "floor_divide", "remainder", "fmod"),
     *("log_sigmoid_forward", "log_sigmoid_backward"),  # which do not read their last input
 )  # fmt: skip
 BROADCAST = (
+    *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *(
         "add",
         "sub",
@@ -509,10 +510,11 @@ def test_other_numbers_have_the_same_plan(name):
     if REGISTRY[name].number_form is not None:
         numbers.append(REGISTRY[name].number_form[0])
     given = samples.inputs(name)
+    first, second = (2, 3) if name in samples.INTEGERS_ONLY else (0.625, 0.75)
     for role in numbers:
-        samples.run(name, copy.deepcopy(given), **{role: 0.625})
+        samples.run(name, copy.deepcopy(given), **{role: first})
         before = aclnn.cache_info()["misses"]
-        samples.run(name, copy.deepcopy(given), **{role: 0.75})
+        samples.run(name, copy.deepcopy(given), **{role: second})
         assert aclnn.cache_info()["misses"] == before
 
 

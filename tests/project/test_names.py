@@ -183,6 +183,7 @@ ELSEWHERE = {
     "copy",
     "fill",
     "place",
+    "round",
     "where",
     "exp",
     "erf",

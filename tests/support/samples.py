@@ -184,6 +184,16 @@ UNLIKE = {
     "cumsum": Unlike(options={"dim": 1}),
     "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
     "fill": Unlike(options={"value": 0.5}),
+    "clamp_min": Unlike(options={"min": 0.25}),
+    "clamp_max": Unlike(options={"max": 0.5}),
+    **{
+        f"bitwise_{name}": Unlike(dtypes=dict.fromkeys(("input", "other"), np.int32))
+        for name in ("and", "or", "xor", "not")
+    },
+    **{
+        f"bitwise_{name}_scalar": Unlike(dtypes={"input": np.int32}, options={"other": 3})
+        for name in ("and", "or", "xor")
+    },
     "clamp": Unlike(options={"min": 0.25, "max": 0.5}),
     "embedding": Unlike({"indices": (2,)}, {"indices": np.int64}),
     "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
@@ -282,6 +292,9 @@ UNLIKE = {
     "scaled_masked_softmax": Unlike({"x": (1, 2, 2, 3), "mask": (1, 1, 2, 3)}, {"mask": np.bool_}),
 }  # fmt: skip
 NOTHING = Unlike()
+# Operators without floating dtypes.
+INTEGERS_ONLY = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
+INTEGERS_ONLY += tuple(f"{name}_scalar" for name in INTEGERS_ONLY[:3])
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
 
 
@@ -360,7 +373,7 @@ def _described(name, dtype):
 
 def floats_of(name):
     """The floating dtypes of an operator."""
-    if name in ("trans_quant_param", "quant_matmul", "quant_matmul_v5"):
+    if name in ("trans_quant_param", "quant_matmul", "quant_matmul_v5", *INTEGERS_ONLY):
         return FLOATS[:1]  # the dtypes of their samples are fixed
     return FLOATS[:2] if name == "shrink" else FLOATS
 
@@ -435,7 +448,9 @@ def _option(operator, parameter, dtype):
     if value is None or not isinstance(value, bool | int | float | str | tuple):
         value = dtype if parameter.kind == "dtype" else _PLAIN[parameter.kind]
     make = {
-        "scalar": lambda: aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT),
+        "scalar": lambda: aclnn.aclCreateScalar(
+            value, aclnn.ACL_INT64 if operator.name in INTEGERS_ONLY else aclnn.ACL_FLOAT
+        ),
         "ints": lambda: aclnn.aclCreateIntArray(value),
         "bools": lambda: aclnn.aclCreateBoolArray(value),
         "dtype": lambda: dtypes.of_name(value),

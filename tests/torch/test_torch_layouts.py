@@ -128,7 +128,8 @@ CALLS = {
         (
             alone,
             same(
-                "neg", "abs", "floor", "square", "exp", "sqrt", "rsqrt", "reciprocal", "exp2", "expm1",
+                "neg", "abs", "floor", "ceil", "trunc", "frac", "round", "sign", "square", "exp", "isfinite",
+                "isinf", "isposinf", "isneginf", "sqrt", "rsqrt", "reciprocal", "exp2", "expm1",
                 "log", "log2", "log10", "log1p", "sin", "cos", "erf", "erfinv", "relu", "sigmoid",
                 "tanh", "logical_not", "logit", "tril", "triu", "max",
             )
@@ -146,6 +147,7 @@ CALLS = {
             same(
                 "add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum",
                 "logical_and", "logical_or", "logical_xor", "pow", "rsub", "heaviside",
+                "floor_divide", "remainder", "fmod",
             ),
         ),
         (

@@ -199,10 +199,6 @@ cdef inline vecf abs(vecf x, const double *p) noexcept nogil:
     return vf_abs(x)
 
 
-cdef inline vecf ceil(vecf x, const double *p) noexcept nogil:
-    return vf_neg(vf_floor(vf_neg(x)))
-
-
 cdef inline vecf scaled_where_not_positive(vecf g, vecf x, const double *p) noexcept nogil:
     return vf_where_above(x, vf_set(0), g, vf_mul(g, vf_set(<float>p[0])))
 

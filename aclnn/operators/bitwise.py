@@ -1,0 +1,189 @@
+"""Logic on the bits of integers: of two tensors, of a tensor and a number, of one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    INTEGERS,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcast_shapes,
+    broadcasts,
+    dtype_among,
+    in_place,
+    no_private_format,
+    promoted,
+    promotes,
+    result_castable,
+    same_dtype,
+    same_format,
+    same_shape,
+    scalar_dtype_among,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
+
+_BOTH = ("input", "other")
+_BITS = (*INTEGERS, aclDataType.ACL_BOOL)
+_NOTES = "Of truth values it is the logical function."
+
+
+def _of_both(call: Call) -> aclDataType | None:
+    """A number keeps an integer tensor's dtype, as in PyTorch, but in C-shaped calls both promote."""
+    if "other" not in call.scalars:
+        return promoted(call, _BOTH)
+    own, other = call.dtype("input"), call.scalars["other"].dtype
+    keeps = not call.c_shaped or call.soc == "Ascend950"
+    return own if keeps and own != aclDataType.ACL_BOOL else dtypes.promote(own, other)
+
+
+def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    shape = broadcast_shapes(*[call.shape(role) for role in call.given(_BOTH)])
+    assert shape is not None, "a rule sees to it that the inputs broadcast"
+    return {"out": (_of_both(call), shape)}
+
+
+def _lower(name: str) -> Any:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        operands = lowering.pair(_BOTH, dtype, shape)
+        return {"out": lowering.point(name, operands, dtype, shape)}
+
+    return lower
+
+
+def _bitwise(
+    name: str, sign: str, word: str, found: str, gives: tuple[aclDataType, ...]
+) -> tuple[Operator, Operator]:
+    """The function of two tensors and that of a tensor and a number; `found` is of 6 and 3 beside 5."""
+    cann = "".join(part.capitalize() for part in name.split("_"))
+    private = (no_private_format(*_BOTH, "out"),) if name == "bitwise_and" else ()
+    whole = ("Out", "InplaceOut") if name == "bitwise_and" else ()
+    of_tensors = Operator(
+        name=name,
+        in_place=f"{name}_",
+        summary=f"Bits that are set in {word}.",
+        expression=f"input {sign} other",
+        notes=_NOTES,
+        elementwise=True,
+        infer=_infer,
+        lower=_lower(name),
+        inputs=_BOTH,
+        number_form=("other", f"{name}_scalar"),
+        unlike={role: {"dtype": aclDataType.ACL_INT32} for role in _BOTH},
+        entries=(
+            entry(f"aclnn{cann}Tensor", "self=input other out:out"),
+            entry(f"aclnnInplace{cann}Tensor", "selfRef=input:inout other"),
+            *([entry(f"aclnn{cann}TensorOut", "self=input other out:out")] if whole else []),
+            *(
+                [entry(f"aclnnInplace{cann}TensorOut", "selfRef=input:inout other")]
+                if whole
+                else []
+            ),
+        ),
+        rules=(
+            in_place(broadcasts(*_BOTH)),
+            in_place(broadcast_shape("out", _BOTH)),
+            dtype_among("input", gives),
+            dtype_among("other", gives),
+            promotes(_BOTH, gives),
+            result_castable(_of_both),
+            *private,
+            at_most_8_dims(*_BOTH),
+            broadcasts(*_BOTH),
+            broadcast_shape("out", _BOTH),
+        ),
+        example=(
+            f"{name}(np.int32([6, 3]), np.int32([5, 5]))",
+            f"array([{found}], dtype=int32)",
+        ),
+    )
+    of_number = Operator(
+        name=f"{name}_scalar",
+        functional=False,
+        summary=f"Bits that are set in {word}, of a tensor and a number.",
+        expression=f"input {sign} other",
+        notes=_NOTES,
+        elementwise=True,
+        infer=_infer,
+        lower=_lower(name),
+        inputs=("input",),
+        attributes=(
+            Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
+        ),
+        unlike={
+            "input": {"dtype": aclDataType.ACL_INT32},
+            "other": {"dtype": aclDataType.ACL_INT64},
+        },
+        entries=(
+            entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),
+            entry(f"aclnnInplace{cann}Scalar", "selfRef=input:inout other:scalar"),
+        ),
+        rules=(
+            dtype_among("input", gives),
+            scalar_dtype_among("other", gives),
+            _number_promotes(),
+            result_castable(_of_both),
+            at_most_8_dims("input"),
+            same_shape("out", "input"),
+        ),
+        example=(f"{name}_scalar(np.int32([6, 3]), 5)", f"array([{found}], dtype=int32)"),
+        seealso=(name,),
+    )
+    return of_tensors, of_number
+
+
+def _number_promotes() -> Rule:
+    def test(call: Call) -> str | None:
+        if _of_both(call) is not None:
+            return None
+        pair = call.word(call.dtype("input")), call.word(call.scalars["other"].dtype)
+        return f"dtypes do not promote: {call.names['input']} {pair[0]}, {call.names['other']} {pair[1]}"
+
+    return Rule("the dtypes of `input` and `other` promote", test, _BOTH)
+
+
+_WITH_UNSIGNED = (*_BITS, aclDataType.ACL_UINT16)
+
+bitwise_and, bitwise_and_scalar = _bitwise(
+    "bitwise_and", "&", "both numbers", "4, 1", _WITH_UNSIGNED
+)
+bitwise_or, bitwise_or_scalar = _bitwise(
+    "bitwise_or", "|", "either of two numbers", "7, 7", _WITH_UNSIGNED
+)
+bitwise_xor, bitwise_xor_scalar = _bitwise(
+    "bitwise_xor", "^", "one of two numbers only", "3, 6", _BITS
+)
+
+
+def _lower_not(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    name = "logical_not" if dtype == aclDataType.ACL_BOOL else "bitwise_not"
+    return {"out": lowering.point(name, [lowering.dense("input", dtype)], dtype, shape)}
+
+
+bitwise_not = Operator(
+    name="bitwise_not",
+    in_place="bitwise_not_",
+    summary="The bits that are not set.",
+    expression="-1 - input",
+    notes=_NOTES,
+    elementwise=True,
+    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
+    lower=_lower_not,
+    inputs=("input",),
+    unlike={role: {"dtype": aclDataType.ACL_INT32} for role in ("input", "out")},
+    entries=(entry("aclnnBitwiseNot", "self=input out:out"),),
+    rules=(
+        dtype_among("input", _BITS),
+        same_dtype("out", "input"),
+        same_format("out", "input"),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+    ),
+    example=("bitwise_not(np.int32([0, 5]))", "array([-1, -6], dtype=int32)"),
+)
