@@ -85,7 +85,7 @@ cdef inline vecf frac(vecf a, const double *p) noexcept nogil:
 
 
 cdef inline vecf round(vecf a, const double *p) noexcept nogil:
-    """Adding 2^23 rounds what is less, and has digits behind the point; others are whole, or no number."""
+    """Adding 2^23 rounds what is less; what is not has no digits behind the point."""
     cdef vecf size = vf_abs(a)
     cdef vecf whole = vf_sub(vf_add(size, vf_set(8388608)), vf_set(8388608))
     whole = vf_where_above(vf_set(0), a, vf_neg(whole), whole)
@@ -94,7 +94,8 @@ cdef inline vecf round(vecf a, const double *p) noexcept nogil:
 
 
 cdef inline vecf sign(vecf a, const double *p) noexcept nogil:
-    return vf_where_above(a, vf_set(0), vf_set(1), vf_where_above(vf_set(0), a, vf_set(-1), vf_set(0)))
+    cdef vecf below = vf_where_above(vf_set(0), a, vf_set(-1), vf_set(0))
+    return vf_where_above(a, vf_set(0), vf_set(1), below)
 
 
 cdef inline vecf muls(vecf a, const double *p) noexcept nogil:

@@ -221,6 +221,16 @@ CALLS |= ROUNDED | {
     "prelu": (lambda x: [(x, tensor(1)), (x, tensor(x.shape[1]))], functional.prelu),
     "fill": (lambda x: [(x, 1.0)], torch.fill),
     "clamp": (lambda x: [(x, 0.2, 0.4)], torch.clamp),
+    "clamp_min": (lambda x: [(x, 0.4)], torch.clamp_min),
+    "clamp_max": (lambda x: [(x, 0.4)], torch.clamp_max),
+    "bitwise_not": (lambda x: [(x > 0.5,)], torch.bitwise_not),
+    **{
+        name: (
+            lambda x: [(a > 0.5, b > 0.4) for a, b in pairs(x)],
+            getattr(torch, name),
+        )
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+    },
     "threshold": (lambda x: [(x, 0.2, 0.4)], functional.threshold),
     "where": (lambda x: [(a > 0.5, b, a) for a, b in pairs(x)[:3]], torch.where),
     "masked_fill": (lambda x: [(a, b > 0.5, 1.0) for a, b in pairs(x)[:3]], torch.masked_fill),
