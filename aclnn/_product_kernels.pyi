@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 class ProductKernelRef:
@@ -24,6 +24,8 @@ def product_kernel(
     strides: Any = None,
     scaled: bool = False,
     round_inputs_to_half: bool = False,
+    steps: Callable[[bool], tuple[tuple[Any, ...], ...]] | None = None,
+    extras: int = 0,
 ) -> ProductKernelRef: ...
 def run(
     ref: ProductKernelRef,

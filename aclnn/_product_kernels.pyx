@@ -22,6 +22,8 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.number cimport real
+from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
+from aclnn.kernels.tile cimport tile_kernel
 from aclnn.kernels.products.blocks cimport multiply_parts, scratch_of
 from aclnn.kernels.products.microkernel cimport (
     IN_PANEL,
@@ -36,17 +38,24 @@ from aclnn.kernels.products.product cimport (
     B,
     MOST_DIMS,
     OUT,
+    EXTRA,
+    MOST_EXTRAS,
+    MOST_PARTS,
+    MOST_READS,
+    OPERANDS,
     array_view,
     call_context,
     call_kernel,
     describe,
     kernel_number,
     most_chunks,
+    part_t,
+    prepare_kernel,
     product_state,
     product_t,
 )
 cdef enum:
-    MOST_OPERANDS = 4
+    MOST_OPERANDS = 12
     LINE = 64
     GUARD = 64             # bytes after the scratch that `run` watches
 
@@ -57,10 +66,11 @@ cdef dict KINDS = {"float32": OF_F32, "float64": OF_F64, "float16": OF_F16, "bfl
 # --- The kernel -----------------------------------------------------------------------------------
 
 cdef inline int multiply(const array_view *views, const product_state *state,
-                         const kernel_number *numbers, char *scratch, ptrdiff_t chunk,
+                         const char *params, char *scratch, ptrdiff_t chunk,
                          ptrdiff_t chunks, const call_context *context,
                          real like) noexcept nogil:
     cdef product_t p
+    cdef const kernel_number *numbers = <const kernel_number *>params
     cdef real alpha = <real>(numbers[0].real if state.scaled else 1)
     cdef real beta = <real>(numbers[1].real if state.scaled else 1)
     if describe(views, state, &p) != 0:
@@ -69,7 +79,7 @@ cdef inline int multiply(const array_view *views, const product_state *state,
         beta = 0
     if not as_planned(&p, state):
         return 1
-    multiply_parts(&p, state, alpha, beta, scratch, chunk, chunks)
+    multiply_parts(&p, state, alpha, beta, params, scratch, chunk, chunks)
     return 0
 
 
@@ -82,15 +92,51 @@ cdef inline bint as_planned(const product_t *p, const product_state *state) noex
 cdef int multiply_floats(const array_view *views, const void *state, const void *params,
                          void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                          call_context *context) noexcept nogil:
-    return multiply(views, <const product_state *>state, <const kernel_number *>params,
+    return multiply(views, <const product_state *>state, <const char *>params,
                     <char *>scratch, chunk, chunks, context, <float>0)
 
 
 cdef int multiply_doubles(const array_view *views, const void *state, const void *params,
                           void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                           call_context *context) noexcept nogil:
-    return multiply(views, <const product_state *>state, <const kernel_number *>params,
+    return multiply(views, <const product_state *>state, <const char *>params,
                     <char *>scratch, chunk, chunks, context, <double>0)
+
+
+cdef struct prepared_t:
+    # Steps' numbers, and what a kernel makes of them.
+    prepare_kernel prepare
+    const void *state
+    int n_numbers
+    ptrdiff_t params
+
+
+cdef struct steps_state:
+    # A state whose parameters are prepared: alpha and beta come first.
+    product_state product
+    prepared_t prepared[MOST_PARTS]
+    int n_prepared
+
+
+cdef void prepare_steps(void *params, const void *told, const kernel_number *numbers,
+                        int n_numbers) noexcept nogil:
+    cdef const steps_state *state = <const steps_state *>told
+    cdef const prepared_t *one
+    cdef char *block = <char *>params
+    cdef kernel_number *own = <kernel_number *>params
+    cdef int n, k
+    if state.product.scaled:
+        own[0], own[1] = numbers[0], numbers[1]
+        numbers += 2
+    for n in range(state.n_prepared):
+        one = &state.prepared[n]
+        if one.prepare != NULL:
+            one.prepare(block + one.params, one.state, numbers, one.n_numbers)
+        else:
+            own = <kernel_number *>(block + one.params)
+            for k in range(one.n_numbers):
+                own[k] = numbers[k]
+        numbers += one.n_numbers
 
 
 # --- Loads and stores -----------------------------------------------------------------------------
@@ -165,12 +211,13 @@ cdef class ProductKernelRef:
     cdef readonly tuple itemsizes
     cdef readonly size_t fn, prepare, params_size
     cdef readonly double cost
-    cdef product_state kept
+    cdef steps_state stepped  # begins with what the kernel is called with
+    cdef readonly tuple steps
     cdef product_t product
 
     @property
     def state(self):
-        return <size_t>&self.kept
+        return <size_t>&self.stepped
 
     @property
     def scratch(self):
@@ -190,9 +237,9 @@ cdef class ProductKernelRef:
         return self.room_for(self.chunks(threads))
 
     cdef ptrdiff_t room_for(self, ptrdiff_t chunks) noexcept:
-        if self.kept.itemsize == sizeof(double):
-            return scratch_of(&self.product, &self.kept, chunks, <double>0)
-        return scratch_of(&self.product, &self.kept, chunks, <float>0)
+        if self.stepped.product.itemsize == sizeof(double):
+            return scratch_of(&self.product, &self.stepped.product, chunks, <double>0)
+        return scratch_of(&self.product, &self.stepped.product, chunks, <float>0)
 
     def chunks(self, threads):
         """Into how many calls the work is cut, for so many threads.
@@ -205,7 +252,7 @@ cdef class ProductKernelRef:
         -------
         int
         """
-        return most_chunks(&self.product, self.kept.itemsize, threads)
+        return most_chunks(&self.product, self.stepped.product.itemsize, threads)
 
     @property
     def extent(self):
@@ -250,7 +297,8 @@ cdef tuple row_major(tuple shape, ptrdiff_t itemsize):
 
 def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
                    tuple batch_shape not None=(), m, n, k, strides=None,
-                   bint scaled=False, bint round_inputs_to_half=False):
+                   bint scaled=False, bint round_inputs_to_half=False, steps=None,
+                   int extras=0):
     """The kernel of out = beta*c + alpha*(a@b) for these dtypes, shapes and strides.
 
     It computes in double where a dtype is float64, else in float.
@@ -274,6 +322,14 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         it does not look at c, with an alpha of 0 neither at a nor b.
     round_inputs_to_half : bool, optional
         Round a and b to float16 first.
+    steps : callable, optional
+        Makes the kernels of pointwise steps on float32 results, the last of which writes the
+        output; its argument is whether results are made as their transpose. It returns one program
+        as ``((kernel, reads, numbers),)``, or kernels in order, ``(kernel, reads, numbers,
+        itemsize)`` each. A read is -1 for the product's results, n from 0 on for the extra operand
+        n, and ``extras + n`` for the result of step n; numbers is how many the kernel takes.
+    extras : int, optional
+        How many operands [..., m, n] before the output steps read.
 
     Returns
     -------
@@ -286,25 +342,31 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
     """
     cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
     cdef bint wide = "float64" in (*in_dtypes, out_dtype)
+    cdef product_state *state = &ref.stepped.product
     cdef Views views = Views()
     operands = (*in_dtypes, out_dtype)
-    if len(in_dtypes) not in (2, 3):
+    if not 0 <= extras <= MOST_EXTRAS:
+        raise ValueError(f"steps on a product read at most {MOST_EXTRAS} operands, not {extras}")
+    if len(in_dtypes) - extras not in (2, 3):
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
     if unknown := tuple(dtype for dtype in operands if dtype not in SIZES):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
     ref.itemsizes = tuple(SIZES[dtype] for dtype in operands)
     ref.name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
+    state.extras = extras
     set_state(ref, in_dtypes, out_dtype, wide, round_inputs_to_half)
-    ref.kept.scaled = scaled
+    state.scaled = scaled
     shapes = [(*batch_shape, m, k), (*batch_shape, k, n), (*batch_shape, m, n)]
     for which, size in enumerate(ref.itemsizes):
         shape = shapes[min(which, 2)]
         given = None if strides is None else strides[which]
         views.set(which, 0, shape, row_major(shape, size) if given is None else tuple(given))
-    if describe(views.views, &ref.kept, &ref.product) != 0:
+    if describe(views.views, state, &ref.product) != 0:
         raise ValueError(f"no product has the shapes {shapes}")
-    ref.kept.m, ref.kept.n, ref.kept.k = ref.product.m, ref.product.n, ref.product.k
-    ref.kept.batch, ref.kept.direct = ref.product.batch, ref.product.direct
+    if steps is not None:
+        set_steps(ref, steps(bool(ref.product.turned)), extras, scaled)
+    state.m, state.n, state.k = ref.product.m, ref.product.n, ref.product.k
+    state.batch, state.direct = ref.product.batch, ref.product.direct
     ref.cost = 2.0 * ref.product.batch * m * n * k / 50
     ref.fn = <size_t>(multiply_doubles if wide else multiply_floats)
     return ref
@@ -312,13 +374,13 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
 
 cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wide,
                    bint by_half) except -1:
-    cdef product_state *state = &ref.kept
+    cdef product_state *state = &ref.stepped.product
     cdef bint rounded
     cdef int which
     computed = "float64" if wide else "float32"
     state.itemsize = SIZES[computed]
     state.n_operands = <int>len(in_dtypes) + 1
-    for which in range(<int>len(in_dtypes)):
+    for which in range(<int>len(in_dtypes) - state.extras):
         rounded = by_half and which < 2
         set_kind(state, which, in_dtypes[which], wide, rounded)
         state.load[which] = (loader(in_dtypes[which], rounded, <double>0) if wide
@@ -328,6 +390,52 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
     state.halves = state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16
     state.pairs = state.halves and pairs
     return 0
+
+
+cdef int set_steps(ProductKernelRef ref, tuple steps, int extras, bint scaled) except -1:
+    cdef product_state *state = &ref.stepped.product
+    cdef part_t *part
+    cdef prepared_t *prepared
+    cdef ptrdiff_t room = LINE if scaled else 0
+    cdef int n, k
+    cdef bint whole = len(steps[0]) == 3
+    if not 0 < len(steps) <= MOST_PARTS:
+        raise ValueError(f"a product takes 1 to {MOST_PARTS} steps, not {len(steps)}")
+    state.finishes = True
+    ref.stepped.n_prepared = <int>len(steps)
+    names = []
+    for n, (kernel, reads, numbers, *itemsize) in enumerate(steps):
+        if len(reads) > (PROGRAM_OPERANDS - 1 if whole else MOST_READS):
+            raise ValueError(f"{kernel.name}: steps on products read at most {MOST_READS} operands")
+        names.append(kernel.name)
+        prepared = &ref.stepped.prepared[n]
+        prepared.prepare = <prepare_kernel><size_t>getattr(kernel, "prepare", 0)
+        prepared.state = <const void *><size_t>kernel.state
+        prepared.n_numbers, prepared.params = numbers, room
+        size = getattr(kernel, "params_size", 0) if prepared.prepare != NULL else 8 * numbers
+        room += (size + LINE - 1) // LINE * LINE
+        if whole:
+            state.finish.program = <const program_t *><size_t>kernel.state
+            state.finish.n_reads, state.finish.params = <int>len(reads), prepared.params
+            for k in range(<int>len(reads)):
+                state.finish.reads[k] = place_of(reads[k], extras)
+            continue
+        part = &state.finish.parts[n]
+        state.finish.n_parts += 1
+        part.run, part.state = <tile_kernel><size_t>kernel.fn, <const void *><size_t>kernel.state
+        part.n_reads, part.params, part.size = <int>len(reads), prepared.params, itemsize[0]
+        for k in range(<int>len(reads)):
+            part.reads[k] = place_of(reads[k], extras)
+    ref.name = " ".join((ref.name, *names))
+    ref.prepare, ref.params_size = <size_t>prepare_steps, max(room, 1)
+    ref.steps = steps
+    return 0
+
+
+cdef int place_of(int read, int extras) except -1:
+    if read < 0:
+        return 0
+    return EXTRA + read if read < extras else OPERANDS + read - extras
 
 
 cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:
@@ -378,7 +486,8 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     cdef int status = 0
     cdef bint intact
     cdef call_context context
-    if len(operands) != len(ref.itemsizes) or len(numbers) != (2 if ref.kept.scaled else 0):
+    cdef int wanted = 2 if ref.stepped.product.scaled else 0
+    if len(operands) != len(ref.itemsizes) or len(numbers) != wanted:
         raise ValueError("takes what the kernel was made for")
     for which, (address, shape, strides) in enumerate(operands):
         views.set(which, address, tuple(shape), tuple(strides))
@@ -393,7 +502,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     with nogil:
         memset(scratch, 0xA5, room + GUARD)
         while begin < end and status == 0:
-            status = (<call_kernel>ref.fn)(views.views, &ref.kept, values,
+            status = (<call_kernel>ref.fn)(views.views, &ref.stepped.product, values,
                                            scratch, begin, chunks,
                                            &context)
             begin += 1

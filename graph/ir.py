@@ -136,6 +136,9 @@ class Node:
     params        (Compute) numbers that the kernel takes: constants, or `Argument`
     of            a mark that the nodes of one call share: what an opaque node reads and writes is
                   changed only by folding nodes that have its mark
+    finishes      (opaque) names of the dtypes that pointwise steps on its results may have, where its
+                  kernel runs such while the caches hold results; see `passes/results.py`
+    then          (opaque) the steps on its results that it took in; see `result_steps.py`
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into

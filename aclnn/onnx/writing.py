@@ -16,6 +16,7 @@ import numpy as np
 
 from aclnn.graph import Argument, Graph, Node, Value, WorkspacePlan
 from aclnn.graph.names import Names
+from aclnn.graph.passes.results import unfold_results
 from aclnn.graph.views import onnx as views
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import arguments
@@ -60,14 +61,14 @@ class _Writer:
 
     def __init__(self, onnx: Any, graph: Graph, plan: WorkspacePlan | None, numbers: Sequence[Any]):
         self.onnx, self.helper = onnx, onnx.helper
-        self.graph, self.plan = graph, plan
+        self.graph, self.plan = unfold_results(graph), plan
         self.numbers = numbers
         self.buffers = views.buffers_by_name(plan)
         self.nodes: list[Any] = []
         self.functions: dict[str, Any] = {}
         self.constants: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
-        self.names = Names([value.name for value in graph.values])
-        self.latest = {value.id: value.name for value in arguments(graph)}
+        self.names = Names([value.name for value in self.graph.values])
+        self.latest = {value.id: value.name for value in arguments(self.graph)}
         self.parts: dict[int, list[tuple[Value, str]]] = {}
         self.seen: dict[tuple[int, str], str] = {}
         self.facts: dict[str, str] = {}

@@ -30,6 +30,8 @@ Shape = tuple[int, ...]
 MOST_DIMS = 6
 # What cubeMathType numbers.
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
+# What pointwise steps on results may read and write while these are in the caches.
+_FINISHED = ("float32", "float16", "bfloat16")
 # Of float32 these products multiply only what is rounded to float16.
 _HALF_ONLY = ("Ascend910", "Ascend310P")
 # These take matrices, addends and outputs of any floating dtypes.
@@ -360,6 +362,7 @@ def _multiply(
         domain="opaque",
         reads_strided=True,
         writes_strided=True,
+        finishes=() if dtype == aclDataType.ACL_DOUBLE else _FINISHED,
         converts=True,
         loads=loads,
         stores=FLOATING_NAMES if single else (),

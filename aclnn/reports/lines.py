@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aclnn.graph import Graph, Node
+from aclnn.graph.result_steps import steps_of
 from aclnn.graph.views.heat import Heat, traffic
 from aclnn.graph.views.tables import Sheet, make
 
@@ -79,9 +80,14 @@ def lines_sheet(lines: Sequence[Line]) -> Sheet:
     return (make(headers, rows, "nodes,bytes,≈ µs,share", "line"),)
 
 
+def _kernels_of(node: Node) -> list[str]:
+    steps = [step.kernel or step.kind for step in steps_of(node)]
+    return [node.attr("kernel") or node.kind, *steps]
+
+
 def _kernels(nodes: Sequence[Node]) -> str:
     """What nodes compute, the most frequent first: ``matmul x3, softmax``."""
-    counted = Counter(node.attr("kernel") or node.kind for node in nodes).most_common()
+    counted = Counter([kernel for node in nodes for kernel in _kernels_of(node)]).most_common()
     words = [name if count == 1 else f"{name} x{count}" for name, count in counted[:MOST_KERNELS]]
     left = len(counted) - MOST_KERNELS
     return ", ".join([*words, *([f"+{left} more"] if left > 0 else [])])

@@ -18,20 +18,25 @@ from ..rewriter import Rewriter
 from ..strides import same_layout
 from .notes import Note, Notes
 from .order import ordered_for_peak
+from .results import fold_results
 
 MOST_OPERANDS = 64  # of a loop, in memory: beyond, tiles evict each other from the nearest cache
 NEIGHBOURS = 64  # readers of one input that are looked at for a loop that reads it too
 
 
 def fuse(graph: Graph) -> tuple[Graph, Notes]:
-    """Group pointwise and row-wise nodes into tile loops with tile-sized intermediates."""
+    """Group pointwise and row-wise nodes into tile loops with tile-sized intermediates.
+
+    What alone reads the result of an opaque node that takes steps on its results becomes part of that.
+    """
+    graph, folded = fold_results(graph)
     fusion = _Fusion(graph)
     found = fusion.groups()
     order, before, peak = ordered_for_peak(graph, found, fusion.after)
     groups = [[graph.nodes[at] for at in group] for group in order]
     readers = graph.readers()
     nodes: list[Node] = []
-    notes: list[Note] = []
+    notes: list[Note] = [*folded]
     draft = Rewriter(graph)
     if peak < before:
         moved = next(after for at, after in zip(found, order, strict=True) if at != after)

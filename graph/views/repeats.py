@@ -236,7 +236,8 @@ def _kind(graph: Graph, node: Node, begins: bool) -> Any:
     operands = tuple([(v.shape, v.strides, v.dtype) for v in read])
     results = tuple([(v.shape, v.strides, v.dtype, v.storage, v.is_view) for v in made])
     loop = node.attr("loop") is not None
-    return node.kind, node.attr("kernel"), node.domain, loop, begins, operands, results
+    steps = tuple([step[1:] for step in node.attr("then", ())])
+    return node.kind, node.attr("kernel"), node.domain, loop, begins, operands, results, steps
 
 
 def _begins(graph: Graph) -> Iterator[bool]:

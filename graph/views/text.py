@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..attrs import Argument
+from ..result_steps import steps_of
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .repeats import folded, is_large
 from .tables import Part, Sheet, make, to_text
@@ -86,11 +87,12 @@ def view_words(graph: Graph, value: Value) -> str:
 
 
 def kind_words(node: Node) -> str:
-    """The kind of a node, and what it needs of the loop around it."""
+    """The kind of a node, what it needs of the loop around it, and its steps on results."""
     if node.domain == "point":
         return node.kind
     along = f"row-wise along axis {node.attr('axis', -1)}" if node.domain == "row" else node.domain
-    return f"{node.kind}, {along}"
+    steps = [step.kernel or step.kind.lower() for step in steps_of(node)]
+    return f"{node.kind}, {along}" + (f", then {', '.join(steps)}" if steps else "")
 
 
 def written_words(graph: Graph, node: Node) -> str:

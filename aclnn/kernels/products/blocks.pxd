@@ -51,16 +51,25 @@ from aclnn.kernels.products.product cimport (
     A,
     B,
     C,
+    EXTRA,
+    MOST_EXTRAS,
+    MOST_PARTS,
+    MOST_READS,
+    OPERANDS,
     OUT,
     entry,
     grid_of,
     grid_t,
     matrix_t,
+    part_t,
     parts_of,
     product_state,
     product_t,
     round_up,
 )
+
+from aclnn.kernels.programs cimport PROGRAM_OPERANDS, run_program
+from aclnn.kernels.tile cimport tile_view
 
 cdef enum:
     BLOCK_ROWS = 252   # of a that are packed at a time: a multiple of every tile's rows
@@ -68,6 +77,9 @@ cdef enum:
     PAIRS_FROM = 5     # rows from which dot products are worth packing for
     SLACK = 64         # bytes that packing may write beyond a panel
     LINE = 64
+    GROUP = 512        # bytes of a row of results that steps finish at a time, at least
+    MOST_GROUP = 8192  # at most: long rows are fast
+    GROUP_BYTES = 393216  # of all rows, as the second-level cache holds them
     # What is reserved does not depend on the instruction set: of the widest panels and the largest
     # tiles.
     WIDEST = 128       # bytes of a row of a panel
@@ -83,8 +95,12 @@ cdef struct block_t:
     char *left                     # a, as floats or doubles
     uint32_t *left_pairs           # or as pairs of bfloat16
     char *right                    # a panel of b
-    char *sums                     # tiles
-    ptrdiff_t sums_rows            # of a column of tiles; 0: of one tile only
+    char *sums                     # groups of columns of tiles
+    ptrdiff_t group                # bytes of a row of such
+    ptrdiff_t sums_step            # from one to the next
+    bint waits                     # there is room for all groups, as sums are not complete yet
+    matrix_t extras[MOST_EXTRAS]
+    const char *params
     bint has_left, has_pairs       # what a is packed as
     int least_left                 # the exponent that makes pairs exact
 
@@ -99,25 +115,40 @@ cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
     return F32_LANES if real is float else F64_LANES
 
 
-cdef inline ptrdiff_t divide_scratch(const product_t *p, bint halves, ptrdiff_t rows,
-                                     ptrdiff_t cols,
-                                     char *memory, block_t *block, real like) noexcept nogil:
+cdef inline ptrdiff_t divide_scratch(const product_t *p, const product_state *state, ptrdiff_t rows,
+                                     ptrdiff_t cols, char *memory, block_t *block,
+                                     real like) noexcept nogil:
     """Where a part of so many rows and columns is packed; gives the bytes that it takes."""
     cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0
     cdef ptrdiff_t high = min(rows, <ptrdiff_t>BLOCK_ROWS)
     block.left = memory
     used += round_up(high * depth * sizeof(real) + SLACK, LINE)
     block.left_pairs = <uint32_t *>(memory + used)
-    if halves:
+    if state.halves:
         used += round_up(high * ((depth + 1) // 2) * sizeof(uint32_t) + SLACK, LINE)
     block.right = memory + used
     used += round_up(max(<ptrdiff_t>WIDEST * depth + SLACK, few_bytes(rows, cols)), LINE)
     block.sums = memory + used
-    block.sums_rows = 0
-    if p.direct or p.k <= PIECE:
+    block.waits = not p.direct and p.k > PIECE
+    block.group = group_bytes(state, high, round_up(cols * sizeof(real), WIDEST))
+    # Rows that are a multiple of a page apart would take each other's place in the nearest cache.
+    block.sums_step = block.group + (WIDEST if block.group > GROUP else 0)
+    if p.direct:
         return used + min(rows, <ptrdiff_t>HIGHEST) * WIDEST
-    block.sums_rows = high
-    return used + high * round_up(min(cols, <ptrdiff_t>BLOCK_COLS) * sizeof(real), WIDEST)
+    if block.waits:
+        cols = min(cols, <ptrdiff_t>BLOCK_COLS)
+        return used + high * block.sums_step * (
+            round_up(cols * sizeof(real), block.group) // block.group)
+    return used + high * block.sums_step
+
+
+cdef inline ptrdiff_t group_bytes(const product_state *state, ptrdiff_t rows,
+                                  ptrdiff_t row) noexcept nogil:
+    """How much of each row is finished at a time: a panel's width, or what steps are fast with."""
+    cdef ptrdiff_t most = GROUP_BYTES // max(rows, <ptrdiff_t>1) // GROUP * GROUP
+    if not state.finishes:
+        return WIDEST
+    return min(row, max(<ptrdiff_t>GROUP, min(<ptrdiff_t>MOST_GROUP, most)))
 
 
 cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
@@ -132,21 +163,22 @@ cdef inline ptrdiff_t scratch_of(const product_t *p, const product_state *state,
     """Bytes that a chunk packs in, where there are so many."""
     cdef grid_t grid = grid_of(p, state.itemsize, chunks)
     cdef block_t block
-    return divide_scratch(p, state.halves, grid.rows, grid.cols, NULL, &block, like)
+    return divide_scratch(p, state, grid.rows, grid.cols, NULL, &block, like)
 
 
 # --- Blocks -------------------------------------------------------------------------------------
 
 cdef inline void multiply_parts(const product_t *p, const product_state *state, real alpha,
-                                real beta, char *memory, ptrdiff_t chunk,
+                                real beta, const char *params, char *memory, ptrdiff_t chunk,
                                 ptrdiff_t chunks) noexcept nogil:
     """This chunk's parts of all matrices of the batch."""
     cdef grid_t grid = grid_of(p, state.itemsize, chunks)
     cdef ptrdiff_t parts = parts_of(p, &grid), each = grid.down * grid.across
     cdef ptrdiff_t index, inside, row, col
     cdef block_t part
-    part.product = p
-    divide_scratch(p, state.halves, grid.rows, grid.cols, memory, &part, alpha)
+    cdef int which
+    part.product, part.params = p, params
+    divide_scratch(p, state, grid.rows, grid.cols, memory, &part, alpha)
     for index in range(chunk * parts // chunks, (chunk + 1) * parts // chunks):
         inside = index % each
         row, col = inside // grid.across * grid.rows, inside % grid.across * grid.cols
@@ -155,6 +187,9 @@ cdef inline void multiply_parts(const product_t *p, const product_state *state, 
         part.out = narrow(entry(p, OUT, index // each), row, grid.rows, col, grid.cols)
         if beta != 0:
             part.c = narrow(entry(p, C, index // each), row, grid.rows, col, grid.cols)
+        for which in range(p.extras):
+            part.extras[which] = narrow(entry(p, EXTRA + which, index // each), row, grid.rows, col,
+                                        grid.cols)
         multiply_blocks(state, &part, alpha, beta)
 
 
@@ -170,8 +205,9 @@ cdef inline void multiply_blocks(const product_state *state, const block_t *part
                                  real beta) noexcept nogil:
     cdef ptrdiff_t rows = part.out.rows, cols = part.out.cols
     cdef ptrdiff_t blocks = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-    cdef ptrdiff_t wide = BLOCK_COLS if part.sums_rows else cols
+    cdef ptrdiff_t wide = BLOCK_COLS if part.waits else cols
     cdef ptrdiff_t index, begin, end, col
+    cdef int which
     cdef block_t block = part[0]
     for index in range(blocks):
         begin, end = rows * index // blocks, rows * (index + 1) // blocks
@@ -184,6 +220,8 @@ cdef inline void multiply_blocks(const product_state *state, const block_t *part
             block.out = narrow(part.out, begin, end - begin, col, wide)
             if beta != 0:
                 block.c = narrow(part.c, begin, end - begin, col, wide)
+            for which in range(part.product.extras):
+                block.extras[which] = narrow(part.extras[which], begin, end - begin, col, wide)
             block.cols = block.out.cols
             multiply_block(state, &block, alpha, beta)
             col += wide
@@ -237,7 +275,6 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
     cdef char *total
     cdef const char *source
     cdef ptrdiff_t col = 0, begin, depth, wide, step, stride
-    cdef tiles_t tiles
     cdef bint across = b.row_stride == p.sizes[B] and (b.col_stride != p.sizes[B] or p.k > 1)
     while col < block.cols:
         wide = min(<ptrdiff_t>(FEW_COLS_ACROSS if across else FEW_COLS), block.cols - col)
@@ -260,9 +297,7 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
                              b.row_stride, wide, sums, step)
             f32_add_sums(sums, step, block.rows, wide, total, stride, begin > 0)
             begin += depth
-        if not p.direct:
-            tiles.cols, tiles.width, tiles.step = wide, step, stride
-            finish_tile(state, block, <float *>total, &tiles, 0, block.rows, col, alpha, beta)
+        finish(state, block, total, stride, p.direct, 0, block.rows, col, wide, alpha, beta)
         col += wide
 
 
@@ -359,29 +394,37 @@ cdef struct tiles_t:
     char *sums
     ptrdiff_t step                 # bytes from a row of results to the next
     bint in_output                 # the sums are the output's
+    bint edge                      # and come there by way of a tile, as the output is not as wide
 
 
 cdef inline tiles_t tiles_of(const block_t *block, ptrdiff_t col, real like) noexcept nogil:
     cdef tiles_t tiles
-    cdef ptrdiff_t wide = wide_of(like), lanes = lanes_of(like)
+    cdef ptrdiff_t wide = wide_of(like), lanes = lanes_of(like), place
     tiles.cols = min(wide, block.cols - col)
     tiles.width = round_up(tiles.cols, lanes)
     tiles.in_output = block.product.direct and tiles.cols == tiles.width
+    tiles.edge = block.product.direct and not tiles.in_output
+    tiles.sums, tiles.step = block.sums, tiles.width * sizeof(real)
     if tiles.in_output:
         tiles.sums = block.out.data + col * <ptrdiff_t>sizeof(real)
         tiles.step = block.out.row_stride
-    else:
-        tiles.sums = block.sums + col * block.sums_rows * <ptrdiff_t>sizeof(real)
-        tiles.step = tiles.width * <ptrdiff_t>sizeof(real)
+    elif not tiles.edge:
+        tiles.sums = group_of(block, col * <ptrdiff_t>sizeof(real), &place)
+        tiles.sums += place
+        tiles.step = block.sums_step
     return tiles
 
 
-cdef inline real *tile_at(const block_t *block, const tiles_t *tiles, ptrdiff_t row,
-                          real like) noexcept nogil:
-    """The sums of the tile whose first row this is; one place for all where they do not wait."""
-    if tiles.in_output or block.sums_rows:
-        return <real *>(tiles.sums + row * tiles.step)
-    return <real *>tiles.sums
+cdef inline char *group_of(const block_t *block, ptrdiff_t begin, ptrdiff_t *place) noexcept nogil:
+    """The sums of the group in whose rows a byte lies, and where it lies."""
+    place[0] = begin % block.group
+    return block.sums + (
+        begin // block.group * block.sums_step * block.rows if block.waits else 0)
+
+
+cdef inline real *tile_at(const tiles_t *tiles, ptrdiff_t row, real like) noexcept nogil:
+    """The sums of the tile whose first row this is."""
+    return <real *>(tiles.sums + (0 if tiles.edge else row * tiles.step))
 
 
 cdef inline void multiply_column(const product_state *state, block_t *block, ptrdiff_t col,
@@ -394,7 +437,6 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
     cdef tiles_t tiles = tiles_of(block, col, alpha)
     cdef int vectors = <int>(tiles.width // lanes_of(alpha))
     cdef bint pairs = False, on_the_way = False, add = begin > 0, last = begin + depth == p.k
-    cdef bint edge = p.direct and not tiles.in_output
     cdef ptrdiff_t panel, row, rows
     cdef int least = 0
     cdef real *sums
@@ -412,14 +454,14 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
     for panel in range(block.panels):
         row = row_of(block, panel)
         rows = row_of(block, panel + 1) - row
-        sums = tile_at(block, &tiles, row, alpha)
+        sums = tile_at(&tiles, row, alpha)
         multiply_tile(block, row, <int>rows, vectors, depth, pairs,
                       source if on_the_way and panel == 0 else NULL, sums,
-                      tiles.step // <ptrdiff_t>sizeof(real), add and not edge)
-        if edge:
+                      tiles.step // <ptrdiff_t>sizeof(real), add and not tiles.edge)
+        if tiles.edge:
             add_to_output(block, sums, &tiles, row, rows, col, add)
-        elif last and not tiles.in_output:
-            finish_tile(state, block, sums, &tiles, row, rows, col, alpha, beta)
+    if last:
+        finish_group(state, block, col + tiles.cols, alpha, beta)
 
 
 cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, int vectors,
@@ -470,63 +512,148 @@ cdef inline void finish_nothing(const product_state *state, block_t *block, ptrd
     for panel in range(block.panels):
         row = row_of(block, panel)
         rows = row_of(block, panel + 1) - row
-        sums = tile_at(block, &tiles, row, alpha)
+        sums = tile_at(&tiles, row, alpha)
         for i in range(rows):
             memset(<char *>sums + i * tiles.step, 0, tiles.width * sizeof(real))
-        if block.product.direct and not tiles.in_output:
+        if tiles.edge:
             add_to_output(block, sums, &tiles, row, rows, col, False)
-        elif not tiles.in_output:
-            finish_tile(state, block, sums, &tiles, row, rows, col, alpha, beta)
+    finish_group(state, block, col + tiles.cols, alpha, beta)
 
 
-cdef inline void finish_tile(const product_state *state, const block_t *block, real *sums,
-                             const tiles_t *tiles, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
-                             real alpha, real beta) noexcept nogil:
+cdef inline void finish_group(const product_state *state, const block_t *block, ptrdiff_t end,
+                              real alpha, real beta) noexcept nogil:
+    """Finish the columns before `end`, once a group of them is complete."""
+    cdef ptrdiff_t bytes = end * sizeof(real), place = 0, begin
+    cdef char *sums
+    if block.product.direct and not state.finishes or bytes % block.group and end != block.cols:
+        return
+    sums = group_of(block, bytes - 1, &place)
+    begin = (bytes - 1 - place) // <ptrdiff_t>sizeof(real)
+    if block.product.direct:
+        finish(state, block, block.out.data + begin * <ptrdiff_t>sizeof(real), block.out.row_stride,
+               True, 0, block.rows, begin, end - begin, alpha, beta)
+    else:
+        finish(state, block, sums, block.sums_step, False, 0, block.rows, begin, end - begin, alpha,
+               beta)
+
+
+cdef inline void finish(const product_state *state, const block_t *block, char *sums,
+                        ptrdiff_t step, bint in_output, ptrdiff_t row, ptrdiff_t rows,
+                        ptrdiff_t col, ptrdiff_t cols, real alpha, real beta) noexcept nogil:
     """What is to be done with sums before they are rounded, which is done once."""
     cdef const product_t *p = block.product
     cdef const matrix_t *out = &block.out
-    cdef ptrdiff_t i, step = tiles.step // <ptrdiff_t>sizeof(real)
+    cdef ptrdiff_t i
     cdef char *place = out.data + row * out.row_stride + col * out.col_stride
-    for i in range(rows):
-        scale_row(block, sums + i * step, tiles, row + i, col, alpha, beta)
+    if not in_output:
+        for i in range(rows):
+            scale_row(block, <real *>(sums + i * step), row + i, col, cols, alpha, beta)
+    if state.finishes:
+        run_steps(state, block, sums, step, row, rows, col, cols)
+        return
+    if in_output:
+        return
     if real is float:
-        if p.kinds[OUT] != IN_PANEL and (tiles.cols == 1 or out.col_stride == p.sizes[OUT]):
-            f32_store_tile(p.kinds[OUT], sums, step, rows, tiles.cols, place, out.row_stride)
+        if p.kinds[OUT] != IN_PANEL and (cols == 1 or out.col_stride == p.sizes[OUT]):
+            f32_store_tile(p.kinds[OUT], <float *>sums, step // <ptrdiff_t>sizeof(float), rows,
+                           cols, place, out.row_stride)
             return
     for i in range(rows):
-        state.store(<const char *>(sums + i * step), place + i * out.row_stride, out.col_stride,
-                    tiles.cols)
+        state.store(sums + i * step, place + i * out.row_stride, out.col_stride, cols)
 
 
-cdef inline void scale_row(const block_t *block, real *sums, const tiles_t *tiles, ptrdiff_t row,
-                           ptrdiff_t col, real alpha, real beta) noexcept nogil:
+cdef inline tile_view view_of_matrix(const matrix_t *matrix, ptrdiff_t row,
+                                     ptrdiff_t col) noexcept nogil:
+    cdef tile_view view
+    view.data = matrix.data + row * matrix.row_stride + col * matrix.col_stride
+    view.row_stride, view.col_stride = matrix.row_stride, matrix.col_stride
+    return view
+
+
+cdef inline tile_view view_of_rows(char *data, ptrdiff_t step, ptrdiff_t size) noexcept nogil:
+    cdef tile_view view
+    view.data, view.row_stride, view.col_stride = data, step, size
+    return view
+
+
+cdef inline void run_steps(const product_state *state, const block_t *block, char *sums,
+                           ptrdiff_t step, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
+                           ptrdiff_t cols) noexcept nogil:
+    """Pointwise steps on float32 results, the last of which writes the output."""
+    cdef tile_view views[PROGRAM_OPERANDS]
+    cdef int k, which
+    cdef ptrdiff_t i, begin
+    if state.finish.program == NULL:
+        for i in range(rows):
+            begin = 0
+            while begin < cols:
+                run_parts(state, block, sums + i * step + begin * <ptrdiff_t>sizeof(float), row + i,
+                          col + begin, min(<ptrdiff_t>FEW_COLS, cols - begin))
+                begin += FEW_COLS
+        return
+    for k in range(state.finish.n_reads):
+        which = state.finish.reads[k]
+        if which < EXTRA:
+            views[k] = view_of_rows(sums, step, sizeof(float))
+        else:
+            views[k] = view_of_matrix(&block.extras[which - EXTRA], row, col)
+    views[state.finish.n_reads] = view_of_matrix(&block.out, row, col)
+    run_program(state.finish.program, views, rows, cols, block.params + state.finish.params, 0)
+
+
+cdef inline void run_parts(const product_state *state, const block_t *block, char *sums,
+                           ptrdiff_t row, ptrdiff_t col, ptrdiff_t cols) noexcept nogil:
+    """The same, kernel after kernel, of a part of a row."""
+    cdef float[MOST_PARTS][FEW_COLS] made
+    cdef tile_view views[MOST_READS + 1]
+    cdef const part_t *part
+    cdef int n, k, which
+    for n in range(state.finish.n_parts):
+        part = &state.finish.parts[n]
+        for k in range(part.n_reads):
+            which = part.reads[k]
+            if which >= OPERANDS:
+                views[k] = view_of_rows(<char *>made[which - OPERANDS], 0,
+                                        state.finish.parts[which - OPERANDS].size)
+            elif which >= EXTRA:
+                views[k] = view_of_matrix(&block.extras[which - EXTRA], row, col)
+            else:
+                views[k] = view_of_rows(sums, 0, sizeof(float))
+        views[part.n_reads] = view_of_rows(<char *>made[n], 0, part.size)
+        if n + 1 == state.finish.n_parts:
+            views[part.n_reads] = view_of_matrix(&block.out, row, col)
+        part.run(views, 1, cols, part.state, block.params + part.params, NULL, 0)
+
+
+cdef inline void scale_row(const block_t *block, real *sums, ptrdiff_t row, ptrdiff_t col,
+                           ptrdiff_t cols, real alpha, real beta) noexcept nogil:
     """beta*c + alpha*sums."""
     cdef real[FEW_COLS] addends
     cdef ptrdiff_t i
     if beta != 0:
-        load_addends(block, addends, tiles, row, col)
+        load_addends(block, addends, row, col, cols)
         if alpha == 0:  # the product is not computed: a sum with 0 would lose the sign of -0
-            for i in range(tiles.width):
+            for i in range(cols):
                 sums[i] = beta * addends[i]
         else:
-            for i in range(tiles.width):
+            for i in range(cols):
                 sums[i] = beta * addends[i] + alpha * sums[i]
     elif alpha != 1 and alpha != 0:
-        for i in range(tiles.width):
+        for i in range(cols):
             sums[i] *= alpha
     else:
         return
-    for i in range(tiles.width):
+    for i in range(cols):
         sums[i] = sums[i] if sums[i] == sums[i] else <real>NAN
 
 
-cdef inline void load_addends(const block_t *block, real *addends, const tiles_t *tiles,
-                              ptrdiff_t row, ptrdiff_t col) noexcept nogil:
+cdef inline void load_addends(const block_t *block, real *addends, ptrdiff_t row, ptrdiff_t col,
+                              ptrdiff_t cols) noexcept nogil:
     cdef const product_t *p = block.product
     cdef const matrix_t *c = &block.c
     cdef const char *source = c.data + row * c.row_stride + col * c.col_stride
     if real is float:
-        if p.kinds[C] != IN_PANEL and (tiles.cols == 1 or c.col_stride == p.sizes[C]):
-            f32_load_tile(p.kinds[C], source, 0, 1, tiles.cols, addends, 0)
+        if p.kinds[C] != IN_PANEL and (cols == 1 or c.col_stride == p.sizes[C]):
+            f32_load_tile(p.kinds[C], source, 0, 1, cols, addends, 0)
             return
-    p.load[C](source, c.col_stride, <char *>addends, tiles.cols)
+    p.load[C](source, c.col_stride, <char *>addends, cols)

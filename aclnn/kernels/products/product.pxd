@@ -11,6 +11,8 @@ from aclnn.kernels.products.microkernel cimport (
     MOST_TILE_ROWS,
     OF_F32,
 )
+from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
+from aclnn.kernels.tile cimport tile_kernel, tile_view
 
 cdef extern from "kernel_abi.h":
     ctypedef struct array_view:
@@ -20,6 +22,8 @@ cdef extern from "kernel_abi.h":
         const ptrdiff_t *strides
     ctypedef union kernel_number:
         double real
+    ctypedef void (*prepare_kernel)(void *params, const void *state,
+                                    const kernel_number *numbers, int n_numbers) noexcept nogil
     ctypedef struct call_context:
         int threads
         int64_t detail
@@ -33,7 +37,11 @@ cdef enum:
     B = 1
     C = 2
     OUT = 3
-    OPERANDS = 4
+    EXTRA = 4         # what steps on results read besides
+    MOST_EXTRAS = 8
+    OPERANDS = 12
+    MOST_PARTS = 9    # steps on results: a rounding, and pointwise nodes
+    MOST_READS = 4
     CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread: 20 microseconds
     READ_COST = 5          # what reading an element takes, in multiplications
     PACK_COST = 24         # what packing an element takes, in multiplications
@@ -47,14 +55,38 @@ cdef struct matrix_t:
     ptrdiff_t row_stride, col_stride     # bytes
 
 
+cdef struct part_t:
+    # A kernel of a step on results: it reads operands, from EXTRA on, or results of steps, from
+    # OPERANDS on; those before the first one are the sums.
+    tile_kernel run
+    const void *state
+    int reads[MOST_READS]
+    int n_reads
+    int size                 # bytes of an element of its result
+    ptrdiff_t params         # bytes from the beginning of the parameters
+
+
+cdef struct finish_t:
+    # What is done with results while the caches hold them: one program, or kernel after kernel.
+    const program_t *program
+    int reads[PROGRAM_OPERANDS]
+    int n_reads
+    ptrdiff_t params
+    part_t parts[MOST_PARTS]
+    int n_parts
+
+
 cdef struct product_state:
-    int n_operands           # 3, or 4 with c
+    int n_operands           # a, b, maybe c, extras, and the output
+    int extras
+    bint finishes
+    finish_t finish
     bint scaled              # takes alpha and beta
     bint halves              # a and b are bfloat16
     bint pairs               # which the CPU has dot products for
     int itemsize             # of the type that is computed in
-    int kinds[4]             # of elements that are widened while they are packed, else IN_PANEL
-    int sizes[4]             # bytes of an element
+    int kinds[OPERANDS]      # of elements that are widened while they are packed, else IN_PANEL
+    int sizes[OPERANDS]      # bytes of an element
     load_fn load[3]          # of a, b and c, to the type that is computed in
     store_fn store
     # What the kernel was made for, as scratch is reserved by it.
@@ -71,12 +103,14 @@ cdef struct product_t:
     int ndim                       # of the batch
     ptrdiff_t batch                # how many matrices
     ptrdiff_t shape[MOST_DIMS]
-    ptrdiff_t steps[4][MOST_DIMS]  # bytes from one matrix of an operand to the next
-    matrix_t matrices[4]           # the first of each operand
+    ptrdiff_t steps[OPERANDS][MOST_DIMS]  # bytes from one matrix of an operand to the next
+    matrix_t matrices[OPERANDS]    # the first of each operand
     load_fn load[3]
-    int kinds[4]
-    int sizes[4]
+    int kinds[OPERANDS]
+    int sizes[OPERANDS]
+    int extras
     bint has_c
+    bint turned                    # b'@a' is computed
     bint direct                    # sums are those of the output, where they lie
 
 
@@ -88,7 +122,8 @@ cdef inline int describe(const array_view *views, const product_state *state,
     """
     cdef const array_view *out = &views[state.n_operands - 1]
     cdef int which
-    p.has_c = state.n_operands == 4
+    p.extras = state.extras
+    p.has_c = state.n_operands - state.extras == 4
     p.ndim = 0
     p.batch = 1
     for which in range(OUT):
@@ -105,7 +140,8 @@ cdef inline int describe(const array_view *views, const product_state *state,
     if not shapes_agree(p):
         return 1
     set_batch(views, state, out.ndim - 2, out.shape, p)
-    if turns(p, state.itemsize):
+    p.turned = turns(p, state.itemsize)
+    if p.turned:
         transpose(p)
     p.direct = (not p.has_c and not state.scaled and p.kinds[OUT] == OF_F32
                 and has_dense_rows(&p.matrices[OUT]))
@@ -113,11 +149,13 @@ cdef inline int describe(const array_view *views, const product_state *state,
 
 
 cdef inline bint is_there(const product_t *p, int which) noexcept nogil:
-    return which != C or p.has_c
+    return (which != C or p.has_c) and which < EXTRA + p.extras
 
 
 cdef inline const array_view *view_of(const array_view *views, const product_state *state,
                                       int which) noexcept nogil:
+    if which >= EXTRA:
+        return &views[state.n_operands - 1 - state.extras + which - EXTRA]
     return &views[state.n_operands - 1 if which == OUT else which]
 
 
@@ -136,9 +174,13 @@ cdef inline int set_matrix(const array_view *view, const array_view *out,
 
 
 cdef inline bint shapes_agree(const product_t *p) noexcept nogil:
+    cdef int which
     if p.matrices[A].rows != p.m or p.matrices[B].rows != p.k or p.matrices[B].cols != p.n:
         return False
-    return not p.has_c or (p.matrices[C].rows == p.m and p.matrices[C].cols == p.n)
+    for which in range(C, OPERANDS):
+        if is_there(p, which) and (p.matrices[which].rows != p.m or p.matrices[which].cols != p.n):
+            return False
+    return True
 
 
 cdef inline void set_batch(const array_view *views, const product_state *state, int ndim,
