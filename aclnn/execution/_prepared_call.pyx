@@ -10,7 +10,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from aclnn.compiler._compiled_call cimport MANY, operand_t, settings_word
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._operand cimport describe_output, fits
-from aclnn.execution._tensors cimport makes_tensors, new_tensor, read_tensor
+from aclnn.execution._tensors cimport makes_tensors, new_tensor, read_tensor, tell_written
 
 
 cdef class PreparedCall:
@@ -19,7 +19,8 @@ cdef class PreparedCall:
     Parameters
     ----------
     executor : aclOpExecutor
-        Of a compiled function, which returns one array or a flat tuple, and writes no argument.
+        Of a compiled function, which returns one array or a flat tuple; arguments that it writes
+        are not among them.
     n_inputs : int
         How many tensors a call gets; what the function closes over stays bound.
     orders : sequence of tuple of int or None
@@ -45,6 +46,7 @@ cdef class PreparedCall:
         cdef operand_t found
         cdef aclOpExecutor executor = self.executor
         cdef int index, place, n_planned = executor.request.n_inputs
+        cdef tuple ties = executor.arrays.ties
         cdef list results
         if settings_word() != self.settings or PyTuple_GET_SIZE(tensors) != self.n_inputs:
             return NotImplemented
@@ -56,15 +58,22 @@ cdef class PreparedCall:
             addresses[index] = found.data
         for index in range(self.n_inputs, n_planned):
             addresses[index] = executor.request.operands[index].data
-        if self.is_one:
+        if self.is_one and ties is None:
             made = self.new_result(0, &addresses[n_planned])
             executor.execute(addresses, NULL)
             return made
         results = []
         for place in range(executor.request.n_outputs):
-            results.append(self.new_result(place, &addresses[n_planned + place]))
+            if ties is not None and ties[place] >= 0:
+                addresses[n_planned + place] = addresses[<int>ties[place]]
+            else:
+                results.append(self.new_result(place, &addresses[n_planned + place]))
         executor.execute(addresses, NULL)
-        return tuple(results)
+        if ties is not None:
+            for place in range(executor.request.n_outputs):
+                if ties[place] >= 0:
+                    tell_written(<object>PyTuple_GET_ITEM(tensors, <int>ties[place]))
+        return results[0] if self.is_one else tuple(results)
 
     cdef object new_result(self, int place, char **address):
         """A tensor for a result, whose address `address` gets."""

@@ -128,6 +128,15 @@ def _split(x: Any, size: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     return tuple([_slice(x, dim, start, min(end, whole)) for start, end in pairs])
 
 
+def _unbind(x: Any, dim: int = 0) -> tuple[Any, ...]:
+    return tuple([_select(x, dim, index) for index in range(x.shape[dim])])
+
+
+def _squeeze(x: Any, dims: int | Sequence[int]) -> Any:
+    axes = {dim % max(x.ndim, 1) for dim in ([dims] if isinstance(dims, int) else dims)}
+    return x.reshape(tuple([n for axis, n in enumerate(x.shape) if axis not in axes or n != 1]))
+
+
 def _stack(tensors: Any, dim: int = 0) -> Any:
     return _form("stack")(list(tensors), dim)
 
@@ -135,6 +144,11 @@ def _stack(tensors: Any, dim: int = 0) -> Any:
 def _copied(target: Any, source: Any, non_blocking: bool = False) -> Any:
     made = source if source.dtype == target.dtype else source.astype(target.dtype)
     return made if made.shape == target.shape else made.broadcast_to(target.shape)
+
+
+def _written(target: Any, source: Any, non_blocking: bool = False) -> Any:
+    target[...] = _copied(target, source)
+    return target
 
 
 def _slice_scattered(
@@ -187,6 +201,10 @@ VIEWS: dict[Any, Form] = {
     aten.select.int: _select,
     aten.split.Tensor: _split,
     aten.split_with_sizes.default: _split,
+    aten.unbind.int: _unbind,
+    aten.squeeze.default: lambda x: _squeeze(x, range(x.ndim)),
+    aten.squeeze.dim: _squeeze,
+    aten.squeeze.dims: _squeeze,
     aten.alias.default: lambda x: x,
     aten.detach.default: lambda x: x,
 }
@@ -225,6 +243,7 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     ),
     aten.stack.default: ("stack", _stack),
     aten.copy.default: ("copy", _copied),
+    aten.copy_.default: ("copy", _written),
     aten.fill.Tensor: ("copy", _copied),
     aten.slice_scatter.default: ("slice_scatter", _slice_scattered),
     aten.select_scatter.default: ("select_scatter", _select_scattered),

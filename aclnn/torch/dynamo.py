@@ -24,6 +24,7 @@ from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.speed import Speed
 from aclnn.torch.support import Support, partitions_of
+from aclnn.torch.writes import move_to_end
 
 PREFIX = "aclnn_part_"
 TAKE = ("measured", "all")
@@ -105,9 +106,11 @@ def compiled_graph(
 
     if is_functional(graph_module):
         return compile_graph(graph_module)
-    return aot_autograd(fw_compiler=lambda graph, inputs: make_boxed_func(compile_graph(graph)))(
-        graph_module, example_inputs
+    functional = aot_autograd(
+        fw_compiler=lambda graph, inputs: make_boxed_func(compile_graph(graph)),
+        keep_inference_input_mutations=True,
     )
+    return functional(graph_module, example_inputs)
 
 
 def code_of(graph: GraphModule) -> Callable[..., Any]:
@@ -131,6 +134,7 @@ def with_executors(
     if not parts:
         return graph
     fused = fuse_by_partitions(graph, [part.nodes for part in parts], prefix=PREFIX)
+    move_to_end(fused)
     for node in list(fused.graph.nodes):
         if node.op == "call_module" and str(node.target).startswith(PREFIX):
             _replace(fused, node, options, observe)

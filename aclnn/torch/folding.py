@@ -101,7 +101,7 @@ def _constants_of(graph_module: GraphModule) -> set[Node]:
             continue
         if found.issuperset(node.all_input_nodes) or _reads_shapes_alone(node):
             found.add(node)
-    return found - _seen_by_callers(graph_module)
+    return found - seen_by_callers(graph_module)
 
 
 def _reads_shapes_alone(node: Node) -> bool:
@@ -110,7 +110,7 @@ def _reads_shapes_alone(node: Node) -> bool:
     return first in _FILLING and all(one is aten.detach.default for one in others)
 
 
-def _seen_by_callers(graph_module: GraphModule) -> set[Node]:
+def seen_by_callers(graph_module: GraphModule) -> set[Node]:
     """What a graph returns, and the nodes of which it may be views."""
     found: set[Node] = set()
     left = list(graph_module.graph.output_node().all_input_nodes)

@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
 from aclnn.torch.joint import divided, gradient_graph
+from aclnn.torch.writes import is_write
 from aclnn.tracing.compiled import compile as compiled
 
 # Compiles a graph; the flag says whether nothing in it was seen before.
@@ -45,14 +46,25 @@ class Part:
         self._inputs = [node for node in nodes if node.op == "placeholder"]
         self._steps = [node for node in nodes if node.op == "call_function"]
         (output,) = [node.args[0] for node in nodes if node.op == "output"]
+        given = [output] if isinstance(output, Node) else list(output)
         self.is_one = isinstance(output, Node)
-        self._outputs: list[Node] = [output] if self.is_one else list(output)
+        written = self._inputs_written()
+        self._in_place = [written.get(node) for node in given]  # inputs that results are
+        self._outputs = [node for node in given if node not in written]
+        self._made_is_one = self.is_one and bool(self._outputs)
+        self._written = sorted(written.values())
         self._orders = [_order_of(node) for node in self._outputs]
         self._in_order = not any(self._orders)
         self.compiled = compiled(self._function(name), **options)
         self._prepared: PreparedCall | None = None
         self._trained: dict[tuple[bool, ...], Trained] = {}
         self._backwards: dict[Any, Callable[..., Any]] = {}
+
+    def _inputs_written(self) -> dict[Node, int]:
+        """The values that are written into inputs, and into which."""
+        return {
+            node.args[1]: self._inputs.index(node.args[0]) for node in self._steps if is_write(node)
+        }
 
     @property
     def workspace_size(self) -> int:
@@ -63,7 +75,7 @@ class Part:
         if self._prepared is not None:
             made = self._prepared.run(tensors)  # of tensors whose gradients nobody wants
             if made is not NotImplemented:
-                return made
+                return made if not self._written else self._with_inputs(made, tensors)
         if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
             return _Differentiable.apply(self, *tensors)
         return self._run(tensors)
@@ -73,19 +85,29 @@ class Part:
         if self._prepared is not None:
             made = self._prepared.run(tensors)
             if made is not NotImplemented:
-                return made
+                return made if not self._written else self._with_inputs(made, tensors)
         return self._run(tensors)
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         made = self.compiled(*tensors)
+        for place in self._written:
+            torch.autograd.graph.increment_version(tensors[place])
         if prepares(torch):
             executor = self.compiled.executor_of(*tensors)
-            self._prepared = PreparedCall(executor, len(tensors), self._orders, self.is_one)
-        if self._in_order:
+            self._prepared = PreparedCall(executor, len(tensors), self._orders, self._made_is_one)
+        if not self._in_order and self._made_is_one:
+            made = _laid_out(made, self._orders[0])
+        elif not self._in_order:
+            made = tuple([_laid_out(*pair) for pair in zip(made, self._orders, strict=True)])
+        return made if not self._written else self._with_inputs(made, tensors)
+
+    def _with_inputs(self, made: Any, tensors: Sequence[torch.Tensor]) -> Any:
+        """The results with inputs in the place of values that were written into them."""
+        if self._made_is_one:
             return made
-        if self.is_one:
-            return _laid_out(made, self._orders[0])
-        return tuple([_laid_out(*pair) for pair in zip(made, self._orders, strict=True)])
+        own = iter(made or ())
+        results = [next(own) if place is None else tensors[place] for place in self._in_place]
+        return results[0] if self.is_one else tuple(results)
 
     def _function(self, name: str) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:
@@ -93,7 +115,7 @@ class Part:
                 one if order is None else one.transpose(*order)
                 for one, order in zip(self._interpreted(arrays), self._orders, strict=True)
             ]
-            return made[0] if self.is_one else tuple(made)
+            return made[0] if self._made_is_one else tuple(made) or None
 
         run.__name__ = run.__qualname__ = name
         run.__aclnn_constant__ = True  # type: ignore[attr-defined]  # reaches no array but its own

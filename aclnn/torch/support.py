@@ -18,6 +18,7 @@ from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
 from aclnn.torch.expansion import REASON, expansion_of, forget_expansion, value_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.torch.speed import Speed
+from aclnn.torch.writes import COPY, updates_of, writes_in, writes_of
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
@@ -36,6 +37,8 @@ class Support(OperatorSupportBase):
         self.speed = speed
         self.reasons: dict[Node, str] = {}
         self._taken: dict[Node, bool] = {}
+        self.writes = writes_of(graph_module)  # which follow what computes their values
+        self._updates = updates_of(self.writes)
         for node in graph_module.graph.nodes:
             if node.op in ("call_function", "call_method"):
                 self._look_at(node)
@@ -47,7 +50,10 @@ class Support(OperatorSupportBase):
         if _is_one_of_several(node):
             self._taken[node] = self._taken.get(node.args[0], False)
             return
-        reason = reason_against(node, self.speed)
+        if node.target is COPY:
+            self.reasons[node] = "it writes into what others read, or what they give"
+            return
+        reason = reason_against(node, None if node in self._updates else self.speed)
         self._taken[node] = reason is None
         if reason is not None:
             self.reasons[node] = reason
@@ -66,11 +72,13 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         proposed = partitioner.propose_partitions()
     for partition in proposed:
         nodes = _without_border(list(partition.nodes))
-        if not pays(nodes, support.speed):
+        writes = writes_in(nodes, support.writes)
+        nodes += writes
+        if not (writes or pays(nodes, support.speed)):  # PyTorch would copy what it writes
             for node in nodes:
                 support.reasons.setdefault(node, "alone it takes as long as in PyTorch")
             continue
-        partition.nodes = {node: partition.nodes[node] for node in nodes}
+        partition.nodes = {node: partition.nodes.get(node) for node in nodes}
         found.append(partition)
     order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
     for partition in found:

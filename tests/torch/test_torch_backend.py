@@ -642,3 +642,93 @@ def test_numbers_that_vary():
     for n in (2, 3, 5, 0.5, 0.25, 7.0):
         x = tensor(4, 3)
         torch.testing.assert_close(compiled(x, n), gelu(x) * n + 4)
+
+
+# --- Writes into inputs ---------------------------------------------------------------------------
+
+
+def put(cache, rows, at):
+    cache.index_copy_(1, at, rows * 2)
+    return cache.sum(-1)
+
+
+def put_twice(cache, rows, at):
+    cache.index_copy_(1, at, rows)
+    made = cache.exp()
+    cache.mul_(2)
+    return made, cache[:, 1:] + 1
+
+
+def put_slice(cache, rows, at):
+    before = cache.relu()
+    cache[:, 2:4] = rows
+    return before
+
+
+def put_and_hand_out(cache, rows, at):
+    made = cache.index_copy(1, at, rows)
+    cache.copy_(made)
+    return made, made.mT
+
+
+def put_nothing_else(cache, rows, at):
+    cache.index_copy_(1, at, rows)
+
+
+@pytest.mark.parametrize("take", ["all", "measured"])
+@pytest.mark.parametrize(
+    "function", [put, put_twice, put_slice, put_and_hand_out, put_nothing_else],
+    ids=lambda one: one.__name__,
+)  # fmt: skip
+def test_inputs_are_written_in_place(function, take):
+    compiled = torch.compile(function, backend="aclnn", options={"take": take})
+    rows, at = torch.randn(3, 2, 8), torch.tensor([4, 1])
+    with torch.no_grad():
+        for _ in range(3):  # the first plans, later ones are prepared
+            start = torch.randn(3, 6, 8)
+            ours, wanted = start.clone(), start.clone()
+            version = ours._version
+            made, other = compiled(ours, rows, at), function(wanted, rows, at)
+            torch.testing.assert_close(ours, wanted)
+            torch.testing.assert_close(made, other)
+            assert ours._version > version
+            for one in made if isinstance(made, tuple) else (made,):
+                if one is not None:  # what is given is no view of what was written
+                    one += 1
+            torch.testing.assert_close(ours, wanted)
+
+
+def test_a_cache_is_not_copied():
+    cache, rows, at = torch.zeros(4, 512, 16), torch.ones(4, 1, 16), torch.tensor([7])
+    with torch.no_grad():
+        found = aclnn.torch.explain(put, cache, rows, at, options={"take": "all"})
+    assert [name for name, _ in found.left] == []
+    assert max(found.workspaces) < cache.nbytes // 2
+    assert float(cache.sum()) == 2 * 4 * 16
+
+
+def test_an_input_that_shows_another_one_is_read_as_it_is_after_writes():
+    def function(cache, part, rows, at):
+        cache.index_copy_(1, at, rows)
+        return part * 2
+
+    compiled = torch.compile(function, backend="aclnn", options={"take": "all"})
+    rows, at = torch.ones(3, 1, 8), torch.tensor([2])
+    with torch.no_grad():
+        for _ in range(2):
+            cache = torch.randn(3, 6, 8)
+            made = compiled(cache, cache[:, 2], rows, at)
+            torch.testing.assert_close(made, torch.full((3, 8), 2.0))
+
+
+def test_several_views_that_one_node_gives_are_taken():
+    def function(x):
+        q, k, v = x.unbind(0)
+        return (q * k + v).unsqueeze(1).squeeze(1).squeeze()
+
+    x = torch.randn(3, 4, 1, 5)
+    with torch.no_grad():
+        found = aclnn.torch.explain(function, x, options={"take": "all"})
+        assert found.left == []
+        compiled = torch.compile(function, backend="aclnn")
+        torch.testing.assert_close(compiled(x), function(x))
