@@ -78,7 +78,7 @@ cdef enum:
     SLACK = 64         # bytes that packing may write beyond a panel
     LINE = 64
     GROUP = 512        # bytes of a row of results that steps finish at a time, at least
-    MOST_GROUP = 8192  # at most: long rows are fast
+    MOST_GROUP = 4096  # at most: long rows are fast; no more than FEW_COLS floats
     GROUP_BYTES = 393216  # of all rows, as the second-level cache holds them
     # What is reserved does not depend on the instruction set: of the widest panels and the largest
     # tiles.
