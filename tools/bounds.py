@@ -816,7 +816,7 @@ def bound_by_hand(form: HandForm, dtype: str, lanes: int) -> Found:
 NUMBERS: dict[str, list[tuple[float, ...]]] = {
     "swish": [(1.3,), (-0.7,)], "swish_backward": [(1.3,), (-0.7,)],
     "softplus": [(1.3, 20.0), (0.7, 3.0)], "softplus_backward": [(1.3, 20.0), (0.7, 3.0)],
-    "celu": [(1.3,), (0.7,)], "clipped_swiglu": [(1.7, 7.0, 1.0)],
+    "rrelu_with_noise": [(0.125, 1 / 3), (-0.7, 0.1)], "celu": [(1.3,), (0.7,)], "clipped_swiglu": [(1.7, 7.0, 1.0)],
 }  # fmt: skip
 LIMITS: dict[str, Callable[[Any], Any]] = {
     "exp": lambda x: np.abs(x) <= 87, "rsqrt": lambda x: x >= 2.0**-126,

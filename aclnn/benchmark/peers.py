@@ -392,7 +392,11 @@ class Numexpr:
         """None where it lacks a function."""
         numexpr = importlib.import_module("numexpr")
         nodes = importlib.import_module("numexpr.expressions")
-        functions = {**nodes.functions, "power": lambda x, y: x**y}
+        functions = {
+            **nodes.functions,
+            "absolute": nodes.functions["abs"],
+            "power": lambda x, y: x**y,
+        }
         if not standard.can_compute(cell.operator, functions):
             return None
         inputs = CHAINS[cell.operator].inputs

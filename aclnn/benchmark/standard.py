@@ -24,7 +24,7 @@ from aclnn.onnx.formulas import Formula, Number, formulas
 
 # Operators by their operands and attributes, in arithmetic, `where` and the functions of `FUNCTIONS`.
 EXPRESSIONS = {
-    "Abs(x)": "where(x < 0, -x, x)",
+    "Abs(x)": "absolute(x)",
     "Add(x, y)": "x + y",
     "Celu(x, alpha)": "where(x > 0, x, alpha * (exp(where(x > 0, 0, x) / alpha) - 1))",
     "Clip(x, low, high)": "where(x < low, low, where(x > high, high, x))",
@@ -48,7 +48,7 @@ EXPRESSIONS = {
     "Pow(x, y)": "power(x, y)",
     "Relu(x)": "where(x > 0, x, 0)",
     "Selu(x)": "1.0507009873554805 * where(x > 0, x, 1.6732632423543772 * (exp(where(x > 0, 0, x)) - 1))",
-    "Shrink(x, lambd, bias)": "where(x > lambd, x - bias, where(x < -lambd, x + bias, 0))",
+    "Shrink(x, lambd, bias)": "where(absolute(x) > lambd, where(x > 0, x - bias, x + bias), 0)",
     "Sigmoid(x)": "1 / (1 + exp(-x))",
     "Sin(x)": "sin(x)",
     "Softplus(x)": "log1p(exp(x))",
@@ -56,7 +56,7 @@ EXPRESSIONS = {
     "Tanh(x)": "tanh(x)",
     "Where(c, x, y)": "where(c, x, y)",
 }
-FUNCTIONS = ("where", "exp", "log1p", "sin", "cos", "tanh", "erf", "floor", "power")
+FUNCTIONS = ("where", "absolute", "exp", "log1p", "sin", "cos", "tanh", "erf", "floor", "power")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _forms() -> dict[str, _Form]:
 def can_compute(chain: str, functions: Mapping[str, Any]) -> bool:
     """Whether these functions are all that a chain needs.
 
-    >>> can_compute("shrink_chain", {"where": None}), can_compute("silu_gate", {"where": None})
+    >>> can_compute("shrink_chain", C_FUNCTIONS), can_compute("silu_gate", C_FUNCTIONS)
     (True, False)
     """
     forms = [_forms()[step.operator] for step in steps_of(chain)]
@@ -220,9 +220,13 @@ class CText:
         return CText(f"(-{self.text})")
 
     def __add__(self, other: CText) -> CText:
+        if other.text == ZERO:
+            return self  # as by hand
         return CText(f"({self.text} + {other.text})")
 
     def __sub__(self, other: CText) -> CText:
+        if other.text == ZERO:
+            return self
         return CText(f"({self.text} - {other.text})")
 
     def __mul__(self, other: CText) -> CText:
@@ -239,7 +243,12 @@ class CText:
 
     @staticmethod
     def where(condition: CText, yes: CText, no: CText) -> CText:
+        if yes.text == no.text:
+            return yes
         return CText(f"({condition.text} ? {yes.text} : {no.text})")
+
+    def __abs__(self) -> CText:
+        return CText(f"__builtin_fabsf({self.text})")
 
     @staticmethod
     def number(value: float) -> CText:
@@ -250,7 +259,8 @@ class CText:
         return CText(f"{float(np.float32(value)).hex()}f")
 
 
-C_FUNCTIONS = {"where": CText.where}
+ZERO = CText.number(0).text
+C_FUNCTIONS: dict[str, Callable[..., Any]] = {"where": CText.where, "absolute": abs}
 
 
 def c_statements(chain: str, operands: Sequence[str]) -> str:

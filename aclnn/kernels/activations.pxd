@@ -278,6 +278,12 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
         return where_above(y, 0, times(SELU_SCALE, g), below)
 
 
+cdef inline vector_num rrelu_with_noise(vector_num x, const double *p) noexcept nogil:
+    """x, or below 0 x times the middle of p[0] and p[1]; a float would lack digits of a small one."""
+    cdef double slope = 0.5 * p[0] + 0.5 * p[1]
+    return where_above(x, 0, x, times(NAN if -1e-30 < slope < 1e-30 else slope, x))
+
+
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:

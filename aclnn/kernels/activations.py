@@ -149,7 +149,7 @@ RECORDS: tuple[Record, ...] = (
         "low high",
         cost=0.3,
         computed_in="double",
-        halves=HalfForm(inexact="not is_short(0.5 * own.p[0] + 0.5 * own.p[1])", scant=True),
+        vectors=VectorForm(direct=True, direct_f32=True),
         onnx="Where(x > 0, x, x * (0.5 * low + 0.5 * high))",
     ),
     point(

@@ -207,10 +207,6 @@ cdef inline vecf prelu(vecf x, vecf w, const double *p) noexcept nogil:
     return vf_where_above(x, number(0), x, vf_mul(x, w))
 
 
-cdef inline vecf rrelu_with_noise(vecf x, const double *p) noexcept nogil:
-    return vf_where_above(x, number(0), x, vf_mul(x, number(0.5 * p[0] + 0.5 * p[1])))
-
-
 cdef inline vecf hardsigmoid(vecf x, const double *p) noexcept nogil:
     """The sum is exact wherever the quotient is near the middle of two halves, of which it is never
     nearer to one than a float shows."""

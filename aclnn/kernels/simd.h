@@ -459,6 +459,10 @@ INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
 INLINED vecf vf_canonical(vecf r) { return vf_select(vf_is_nan(r), vf_set(__builtin_nanf("")), r); }
 INLINED vecf vf_truth(mask_t c) { return vf_select(c, vf_set(1.0f), vf_set(0.0f)); }
 INLINED vecf vf_untruth(mask_t c) { return vf_select(c, vf_set(0.0f), vf_set(1.0f)); }
+/* Whether all magnitudes are at least that, and none is a NaN. */
+INLINED int vf_both_at_least(vecf x, vecf y, float least) {
+    return mask_bits(mask_and(vf_ge(vf_abs(x), least), vf_ge(vf_abs(y), least))) == (1u << LANES) - 1;
+}
 /* The same through memory: half as many operations as in a register. */
 INLINED vech vf_to_f16_by_memory(vecf x) {
     uint16_t halves[LANES] __attribute__((aligned(LANES * 2)));

@@ -15,6 +15,7 @@ from aclnn.kernels.simd.vector cimport (
     vf_bits,
     vf_from_bf16,
     vf_from_f16,
+    vf_both_at_least,
     vf_load,
     vf_mul,
     vf_set,
@@ -100,16 +101,33 @@ cdef inline vech round_half(elem_type type, vecf x, float rel_error,
     return low
 
 
-cdef inline void store_rounded_f16(char *target, vecf x, float rel_error,
-                                   uint16_t *hard) noexcept nogil:
-    """The same, where results are stored right away."""
-    vf_store_f16(target, vf_mul(x, vf_set(1 - outward(rel_error))))
-    hard[0] = test_rounding(vh_load(target), x, rel_error)
+cdef inline bint all_normal_f16(two_t two) noexcept nogil:
+    """Whether no result is less than the least normal float16, or a NaN."""
+    return vf_both_at_least(two.low, two.high, 6.103515625e-05)
+
+
+cdef inline uint16_t hard_normal_f16(vecf x, float rel_error) noexcept nogil:
+    """Normal results that are hard to round, by their distance, in bits, from the middle of two
+    neighbours: that takes fewer operations than rounding both ends of an interval."""
+    cdef uint32_t reach = reach_of(rel_error)
+    return <uint16_t>vi_misses(vi_add(vf_bits(x), vi_set(0x1000 + reach)),
+                               vi_set(0x2000 - 2 * reach))
+
+
+cdef inline void store_normal_f16(char *target, vecf x, float rel_error,
+                                  uint16_t *hard) noexcept nogil:
+    vf_store_f16(target, x)
+    hard[0] = hard_normal_f16(x, rel_error)
 
 
 cdef inline veci round_two(elem_type type, two_t two, float rel_error,
                            uint16_t *hard) noexcept nogil:
-    cdef vech low = round_half(type, two.low, rel_error, hard)
+    cdef vech low
+    if type == F16 and rel_error != 0 and all_normal_f16(two):
+        hard[0] = hard_normal_f16(two.low, rel_error)
+        hard[1] = hard_normal_f16(two.high, rel_error)
+        return vi_join(vf_to_f16(two.low), vf_to_f16(two.high))
+    low = round_half(type, two.low, rel_error, hard)
     return vi_join(low, round_half(type, two.high, rel_error, hard + 1))
 
 

@@ -6,13 +6,12 @@ conversions, the rounding test, remainders.  Results that no vector form can be 
 marked by lane and computed as doubles.
 """
 
-from libc.stdint cimport uint16_t, uint32_t, uintptr_t
+from libc.stdint cimport uint16_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from aclnn.kernels.simd.convert cimport (
     load_as_f32,
-    reach_of,
-    round_half,
+    round_two,
     size_of,
     store_line,
     two_t,
@@ -36,16 +35,9 @@ from aclnn.kernels.simd.vector cimport (
     LANES,
     mask_t,
     vecf,
-    vech,
     veci,
-    vf_bits,
     vf_load,
     vf_store,
-    vf_to_f16,
-    vi_add,
-    vi_join,
-    vi_misses,
-    vi_set,
 )
 from aclnn.kernels.tile cimport prefetch
 
@@ -55,7 +47,6 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_exactly(vecf) noexcept
     vecf pair_rounded(pair_t, mask_t) noexcept
     mask_t vf_is_nonzero(vecf) noexcept
-    bint vf_any_below(vecf, float) noexcept
     unsigned unusual_lanes(vecf, mask_t) noexcept
     unsigned lanes_within(vecf, float, float) noexcept
     unsigned lanes_beyond(vecf, float) noexcept
@@ -146,18 +137,6 @@ cdef inline int run_form_half(form_loop form, elem_type read, elem_type out, flo
     return found | (STAGED if is_staged(out, domain, args) else 0)
 
 
-cdef inline vech round_form(elem_type out, vecf x, float rel_error, uint16_t *hard) noexcept nogil:
-    """As `round_half` does.  Where all float16 results are normal, by their distance from the
-    middle of two neighbours, in bits, which takes fewer operations than rounding both ends of
-    an interval."""
-    cdef uint32_t reach = reach_of(rel_error)
-    if out == F16 and not vf_any_below(x, 6.103515625e-05):
-        hard[0] = <uint16_t>vi_misses(vi_add(vf_bits(x), vi_set(0x1000 + reach)),
-                                      vi_set(0x2000 - 2 * reach))
-        return vf_to_f16(x)
-    return round_half(out, x, rel_error, hard)
-
-
 cdef inline void round_chunk(elem_type out, domain_t domain, const loop_args *args,
                              ptrdiff_t begin, ptrdiff_t n, const float *results) noexcept nogil:
     cdef bint staged = args.stream and is_staged(out, domain, args)
@@ -169,8 +148,7 @@ cdef inline void round_chunk(elem_type out, domain_t domain, const loop_args *ar
     cdef veci line
     while i < n:
         two.low, two.high = vf_load(results + i), vf_load(results + i + LANES)
-        line = vi_join(round_form(out, two.low, domain.rel_error, hard),
-                       round_form(out, two.high, domain.rel_error, hard + 1))
+        line = round_two(out, two, domain.rel_error, hard)
         args.hard[(begin + i) // LANES] |= hard[0]
         if i + LANES < n:
             args.hard[(begin + i) // LANES + 1] |= hard[1]

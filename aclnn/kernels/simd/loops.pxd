@@ -9,13 +9,14 @@ apart one after the other made logit 1.03 times as slow.
 from libc.stdint cimport uint16_t, uintptr_t
 
 from aclnn.kernels.simd.convert cimport (
+    all_normal_f16,
     round_bf16,
     round_half,
     round_two,
     size_of,
     store_f32,
     store_line,
-    store_rounded_f16,
+    store_normal_f16,
     two_t,
 )
 from aclnn.kernels.simd.loop_args cimport (
@@ -185,9 +186,10 @@ cdef inline void store_two(elem_type out, domain_t domain, const loop_args *args
     if out == F32:
         store_f32(target, two.low, stream)
         store_f32(target + 4 * LANES, two.high, stream)
-    elif out == F16 and domain.rel_error != 0 and not domain.one_nan and not stream:
-        store_rounded_f16(target, two.low, domain.rel_error, hard)
-        store_rounded_f16(target + 2 * LANES, two.high, domain.rel_error, hard + 1)
+    elif out == F16 and domain.rel_error != 0 and not stream and all_normal_f16(two):
+        # None of them is a NaN, which would be tracked.
+        store_normal_f16(target, two.low, domain.rel_error, hard)
+        store_normal_f16(target + 2 * LANES, two.high, domain.rel_error, hard + 1)
     else:
         store_half_line(out, domain, args, i,
                         round_two(out, two, domain.rel_error, hard), stream, track)

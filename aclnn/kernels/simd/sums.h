@@ -44,9 +44,14 @@ INLINED vecf addcmul_scaled(const double *p, vecf x, vecf a, vecf b, int half, u
     *open |= lanes_of(mask_and(some, vf_is_at_most(vf_abs(scaled), vf_set(0x1p-100f))));
     return found;
 }
+/* a + weight (b - a): of halves the difference is nearly always exact, and all is rounded once. */
 INLINED vecf between(vecf a, vecf b, vecf weight, int half, unsigned *open) {
     vecf apart = vf_sub(b, a), taken = vf_sub(apart, b);
     vecf apart_low = vf_sub(vf_sub(b, vf_sub(apart, taken)), vf_add(a, taken));
+    if (half) {
+        *open = lanes_of(vf_is_nonzero(apart_low));
+        return vf_canonical(vf_fma(weight, apart, a));
+    }
     vecf product = vf_mul(weight, apart), low = vf_fma(weight, apart_low, vf_fms(weight, apart, product));
     return sum_with_parts(a, product, low, mask_and(vf_is_nonzero(apart), vf_is_nonzero(weight)), half, open);
 }
