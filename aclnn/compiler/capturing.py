@@ -11,6 +11,7 @@ import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from aclnn import graph
@@ -212,18 +213,28 @@ class Memory:
     def finish(self, is_seen: Any = None) -> list[Layout]:
         """Let runs leave what was written; gives the layouts of the outputs.
 
-        `is_seen` tells of a layout whether anybody can look there; by default of all.
+        `is_seen` tells of a layout whether anybody can look there; by default of all. Outputs are in
+        the order in which they were written first, not in that of addresses, so that their names are
+        the same each time.
         """
+        stores = [(held, layout) for held in self._held for layout in held.stores]
+        order = {address: place for place, address in enumerate(self._labels)}
+        stores.sort(key=lambda store: order.get(store[1].address, len(order)))
         outputs = []
-        for held in self._held:
-            for layout in held.stores:
-                if is_seen is not None and not is_seen(layout):
-                    continue
-                value = self._view(held, layout)
-                name = self._fresh(self._labels.get(layout.address, "out"))
-                self.recording.output(name, value, layout.spec)
-                outputs.append(layout)
+        for held, layout in stores:
+            if is_seen is not None and not is_seen(layout):
+                continue
+            value = self._view(held, layout)
+            name = self._fresh(self._labels.get(layout.address, "out"))
+            self.recording.output(name, value, layout.spec)
+            outputs.append(layout)
         return outputs
+
+    @staticmethod
+    def are_apart(outputs: Sequence[Layout]) -> bool:
+        """Whether no output shares a byte with another."""
+        ends = sorted((layout.low, layout.high) for layout in outputs if not layout.is_empty)
+        return all(one[1] <= two[0] for one, two in pairwise(ends))
 
     def overlaps(self, outputs: Sequence[Layout]) -> list[list[int]]:
         """How each input lies to each output, in a row for each output."""

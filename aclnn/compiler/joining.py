@@ -502,8 +502,12 @@ class Recording:
         overlaps: Sequence[Sequence[int]] | None = None,
         settings: Settings | None = None,
         summary: str = "",
+        outputs_apart: bool = False,
     ) -> CompiledCall:
-        """Plan all calls as one, as phase one does with a single call."""
+        """Plan all calls as one, as phase one does with a single call.
+
+        `outputs_apart` promises that outputs of runs do not overlap each other.
+        """
         settings = current_settings() | dict(settings or {})
         rows = self.overlaps_or_none(overlaps)
         built, kernels = self._joined(rows)
@@ -513,7 +517,7 @@ class Recording:
         # Intermediates of materialized plans are for looking at: they stay in the workspace.
         spare = () if settings["materialize"] else self._apart(rows)
         workspace, schedule = phase_one.scheduled(
-            passes.graph, strategy, settings["threads"], nothing, spare, kernels
+            passes.graph, strategy, settings["threads"], nothing, spare, kernels, outputs_apart
         )
         tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
         names = [*self.input_names, *[output.name for output in self.outputs]]

@@ -205,10 +205,12 @@ def scheduled(
     nothing: bool,
     spare: Sequence[str] = (),
     own: Mapping[str, Any] | None = None,
+    outputs_apart: bool = False,
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
     """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
 
     `own` has the kernels of nodes that are not of this package, by their attribute `own`.
+    `outputs_apart` says that no output overlaps another.
     """
     if nothing:
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
@@ -223,6 +225,7 @@ def scheduled(
             scratch_of=scratch_of(kernels, threads),
             threads_of=threads_of(kernels, threads),
             spare_outputs=spare,
+            outputs_apart=outputs_apart,
         )
     )
     stream_from = cpu_caches.stream_from(threads)

@@ -38,7 +38,7 @@ def model_text(
         ]
         fates = [_fate(layout, later, is_seen) for layout in written]
         rows += [*_rows(task, [*map(_words, read)], [*map(_words, written)], fates)]
-    return to_text((make(TASKS, rows, right="task,stream"),))
+    return to_text((make(TASKS, rows, right="task,stream"),), wide=True)
 
 
 def _rows(

@@ -154,7 +154,11 @@ class Replay:
         outputs = held.finish(is_seen)
         plan = self._plans.get(shape)
         if plan is None:
-            plan = held.recording.plan(held.overlaps(outputs), summary="Captured from streams.")
+            plan = held.recording.plan(
+                held.overlaps(outputs),
+                summary="Captured from streams.",
+                outputs_apart=held.are_apart(outputs),
+            )
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             self._plans[shape] = plan

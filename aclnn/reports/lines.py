@@ -71,7 +71,7 @@ def lines_sheet(lines: Sequence[Line]) -> Sheet:
             line.kernels,
             len(line.nodes),
             f"{line.nbytes:,}",
-            "" if line.nanoseconds is None else f"{line.nanoseconds / 1000:.2f}",
+            "" if line.nanoseconds is None else f"{line.nanoseconds / 1000:9.2f}",
             f"{line.share:.0%}",
         ]
         for line in lines

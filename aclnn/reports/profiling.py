@@ -323,7 +323,9 @@ class Profile:
             "bytes read", "bytes written", "GB/s", "GFLOP/s", "work", "per second", "share",
         )  # fmt: skip
         wide = "elements,runs,least µs,bytes read,bytes written,GB/s,GFLOP/s"
-        return (make(headers, rows, right=",".join(headers[3:]), accent="step", wide=wide),)
+        return (
+            make(headers, rows, right=",".join(("shape", *headers[3:])), accent="step", wide=wide),
+        )
 
     @boundary
     def timeline(self, run: int = -1, width: int = 64) -> str:
@@ -844,10 +846,10 @@ def _dtype_words(names: Sequence[str]) -> str:
 
 
 def _work_words(moved: int, flops: int, took: float) -> tuple[str, str]:
-    """Bytes or operations, and as many in a second."""
+    """Bytes or operations, and as many in a second: of one width, so that tables do not jump."""
     if flops:
-        return f"{flops / 1e6:,.3f} MFLOP", f"{flops / max(took, 1.0):.1f} GFLOP/s"
-    return f"{moved:,} B", f"{moved / max(took, 1.0):.1f} GB/s"
+        return f"{flops / 1e6:,.2f} MFLOP", f"{flops / max(took, 1.0):6.1f} GFLOP/s"
+    return f"{moved:,} B", f"{moved / max(took, 1.0):6.1f} GB/s"
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"

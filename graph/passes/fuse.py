@@ -19,6 +19,7 @@ from ..strides import same_layout
 from .notes import Note, Notes
 from .order import ordered_for_peak
 from .results import fold_results
+from .stores import read_outputs
 
 MOST_OPERANDS = 64  # of a loop, in memory: beyond, tiles evict each other from the nearest cache
 NEIGHBOURS = 64  # readers of one input that are looked at for a loop that reads it too
@@ -34,10 +35,11 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
     found = fusion.groups()
     order, before, peak = ordered_for_peak(graph, found, fusion.after)
     groups = [[graph.nodes[at] for at in group] for group in order]
-    readers = graph.readers()
     nodes: list[Node] = []
     notes: list[Note] = [*folded]
     draft = Rewriter(graph)
+    groups = read_outputs(graph, draft, groups)
+    readers = draft.graph().readers([node for group in groups for node in group])
     if peak < before:
         moved = next(after for at, after in zip(found, order, strict=True) if at != after)
         why = f"intermediates take {peak} bytes at once, {before} in the order of the graph"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir import Graph, Node, Value
@@ -49,6 +49,61 @@ def last_forced_copy(nodes: Iterable[Node]) -> int:
     return max((at for at, node in enumerate(nodes) if node.is_forced_copy), default=-1)
 
 
+def read_outputs(graph: Graph, draft: Rewriter, groups: list[list[Node]]) -> list[list[Node]]:
+    """Let steps read from an output what a loop before them leaves there, so that it needs no other place.
+
+    Parameters
+    ----------
+    graph : Graph
+        That has the values.
+    draft : Rewriter
+        Of it, which takes the views that are read instead.
+    groups : list of list of Node
+        The nodes of each step.
+
+    Returns
+    -------
+    list of list of Node
+        The same nodes, with other operands.
+    """
+    writers = graph.writers()
+    place_of = {node.name: at for at, group in enumerate(groups) for node in group}
+    moved: dict[int, tuple[int, Value]] = {}  # by what owns the bytes: the step that makes them
+    for node in (node for group in groups for node in group if node.kind == "ViewCopy"):
+        source, out = graph.value(node.inputs[0]), graph.value(node.output)
+        made = [place_of[one.name] for one in writers.get(source.id, ())]
+        if made == [place_of[node.name]] and _is_copy_of(graph, source, out, writers):
+            moved.setdefault(source.id, (made[0], out))
+    if not moved:
+        return groups
+
+    def elsewhere(id: int, at: int) -> int:
+        step, out = moved.get(graph.root(id).id, (at, None))
+        if step == at or out is None or not draft.can_load(out, id):
+            return id
+        return draft.load_of(out, id)
+
+    return [
+        [_with_inputs(node, tuple([elsewhere(id, at) for id in node.inputs])) for node in group]
+        for at, group in enumerate(groups)
+    ]
+
+
+def _is_copy_of(
+    graph: Graph, source: Value, out: Value, writers: Mapping[int, Sequence[Node]]
+) -> bool:
+    """Whether an output that overlaps no input has nothing but the elements of a value, as they lie."""
+    if source.storage != "workspace" or source.is_view or source.dtype != out.dtype:
+        return False
+    if out.storage != "output" or out.is_view or out.alias_of is not None:
+        return False
+    return same_layout(source, out) and len(writers[out.id]) == 1
+
+
+def _with_inputs(node: Node, inputs: tuple[int, ...]) -> Node:
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+
 class _Stores:
     """Copies on their way out, and what looking at each of them needs."""
 
@@ -68,13 +123,18 @@ class _Stores:
 
     def drop(self, copy: Node) -> None:
         """Drop a copy, if those that make what it copies can write its output."""
+        copy = self.kept[self.place_of[copy.name]]  # another one's output may be what it reads now
         source, out = self.graph.value(copy.inputs[0]), self.graph.value(copy.output)
         root = self.graph.root(source.id)
         places = self.writers.get(root.id, [])
         if root.storage != "workspace" or not places or root.dtype != out.dtype:
             return
         writers = [self.kept[at] for at in places]
-        others = [one for one in self.readers.get(root.id, ()) if one.name != copy.name]
+        others = [
+            one
+            for one in self.readers.get(root.id, ())
+            if one.name != copy.name and self.place_of[one.name] in self.kept
+        ]
         if others and not self.reads_follow(root, source, out, writers):
             return
         early = self.graph.root(out.id).storage == "output" and min(places) <= self.forced
@@ -96,12 +156,16 @@ class _Stores:
 
     def reads_follow(self, root: Value, source: Value, out: Value, writers: Sequence[Node]) -> bool:
         """Whether nodes may read a result from where it is copied to: of a node that writes over the bytes
-        there, which would be copied twice else."""
-        if out.alias_of is None or out.is_view or len(writers) > 1:
+        there, which would be copied twice else, and of an opaque one, whose result is copied in a step of
+        its own."""
+        if out.is_view or len(writers) > 1:
             return False
         if source.offset or not same_layout(source, root):
             return False
         (writer,) = writers
+        if out.alias_of is None:
+            alone = len(self.writers[self.graph.root(out.id).id]) == 1
+            return writer.domain == "opaque" and alone and same_layout(root, out)
         roots = {self.graph.root(writer.inputs[place]).id for place in writer.attr("in_place", ())}
         return out.alias_of in roots and same_layout(root, out)
 

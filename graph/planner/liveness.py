@@ -96,11 +96,13 @@ def graph_lifetimes(
     return tuple(found)
 
 
-def spare_memory(graph: Graph, outputs: Collection[str]) -> tuple[SpareMemory, ...]:
+def spare_memory(
+    graph: Graph, outputs: Collection[str], outputs_apart: bool = False
+) -> tuple[SpareMemory, ...]:
     """What intermediates may use of the memory of outputs, of those that are named.
 
     Such an output overlaps no input.  Outputs may overlap each other, so none of them is in use
-    when the first is written.
+    when the first is written, unless `outputs_apart` says that none does.
 
     >>> from aclnn.graph import DType, GraphBuilder
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -112,11 +114,14 @@ def spare_memory(graph: Graph, outputs: Collection[str]) -> tuple[SpareMemory, .
     steps = graph.steps()
     step_of, writers = _step_of(steps), graph.writers()
     roots = dict.fromkeys([graph.root(id).id for id in graph.outputs])
-    until = min([step_of[writers[id][0].name] for id in roots], default=0)
+    begins = {id: min([step_of[one.name] for one in writers[id]]) for id in roots}
+    first = min(begins.values(), default=0)
     found = []
     for value in map(graph.value, graph.outputs):
+        until = begins[graph.root(value.id).id] if outputs_apart else first
         if value.name in outputs and until and _is_one_stretch(value):
-            heir = _operand_below(graph, step_of, value) if len(roots) == 1 else ""
+            alone = outputs_apart or len(roots) == 1
+            heir = _operand_below(graph, step_of, value) if alone else ""
             found.append(SpareMemory(value.name, value.nbytes, until, heir))
     return tuple(found)
 

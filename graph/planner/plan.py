@@ -551,6 +551,7 @@ def plan_workspace(
     scratch_of: ScratchOf | None = None,
     threads_of: ThreadsOf | None = None,
     spare_outputs: Collection[str] = (),
+    outputs_apart: bool = False,
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
 
@@ -565,6 +566,8 @@ def plan_workspace(
     spare_outputs : collection of str
         Names of outputs that overlap no input: before any output is written, 'default' and 'exact'
         put intermediates there.  A run that fails then leaves anything in them.
+    outputs_apart : bool
+        Whether no output overlaps another: each is then used until it is written itself.
 
     Returns
     -------
@@ -596,7 +599,7 @@ def plan_workspace(
         graph, threads=threads, tiling=tiling, scratch_of=scratch_of, threads_of=threads_of
     )
     steps = [step_name(step) for step in graph.steps()]
-    spare = spare_memory(graph, spare_outputs) if lives and spare_outputs else ()
+    spare = spare_memory(graph, spare_outputs, outputs_apart) if lives and spare_outputs else ()
     return plan_lifetimes(
         lives, strategy, steps=steps, threads=threads, tiling=tiling, timeout=timeout, spare=spare
     )

@@ -70,6 +70,7 @@ def _without_wide(made: Table) -> Table:
 WIDTH = 100  # characters of a line on a terminal
 GAP = 2  # characters between columns
 LEAST = 6  # characters that a cut column keeps
+FEW = 10  # characters that it keeps where others can be cut
 NAME = 20  # characters that a column of names keeps
 
 
@@ -97,13 +98,13 @@ def fitted_widths(made: Table, width: int, whole_words: bool = False) -> list[in
     widths = [max(len(line) for cell in column for line in cell.split("\n"))
               for column in zip(*rows, strict=True)]  # fmt: skip
     least = [
-        max([NAME if header in made.accent else LEAST,
+        max([NAME if header in made.accent else FEW,
              *(len(word) for word in header.split() if whole_words)])
         for header in made.headers
     ]  # fmt: skip
     text = [k for k, header in enumerate(made.headers) if header.strip() not in made.right]
     spare = sum(widths) + GAP * (len(widths) - 1) - width
-    for smallest in (least, [LEAST] * len(widths)):
+    for smallest in (least, [FEW] * len(widths), [LEAST] * len(widths)):
         while spare > 0 and (wide := [k for k in text if widths[k] > smallest[k]]):
             widths[max(wide, key=lambda k: widths[k])] -= 1
             spare -= 1

@@ -215,8 +215,9 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = F
                 add("", f"  < {graph.value(id).name}", "", id, graph.memory_bytes(id), "")
         if len(step) > most:
             rows.append([label, f"+{len(step) - most} more", *[""] * (len(headers) - 2)])
-    wide = "strides,read,written,origin"
-    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node", wide=wide)]
+    # Eight columns: with a plan and lines of a program, bytes have to go.
+    wide = "strides,read,written" + (",bytes" if told and plan else "")
+    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node,origin", wide=wide)]
     sheet += map(small.words, range(len(small.repeats)))
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
     return (*sheet, *(["attributes", *attrs] if attrs else []))

@@ -219,10 +219,10 @@ def test_no_output_is_used_once_one_of_them_is_written():
     x = b.input("x", (8, 8), F32)
     first, second = b.output("first", (8, 8), F32), b.output("second", (8, 8), F32)
     made = [x]
-    for _ in range(5):
+    for _ in range(7):
         made.append(b.compute("mm", made[-1:], (8, 8), F32, domain="opaque"))
-    b.view_copy(made[2], first)
-    b.view_copy(made[5], second)
+    b.view_copy(made[5], first)
+    b.view_copy(made[7], second)
     graph = run_passes(b.build(), "materialized").graph
     written = min(
         number for number, step in enumerate(graph.steps()) for node in step
@@ -233,6 +233,42 @@ def test_no_output_is_used_once_one_of_them_is_written():
     held = [buffer for buffer in plan.buffers if buffer.output]
     assert held
     assert all(buffer.last < written for buffer in held)
+
+
+def test_outputs_that_are_apart_are_used_until_each_is_written():
+    b = GraphBuilder()
+    x = b.input("x", (8, 8), F32)
+    first, second = b.output("first", (8, 8), F32), b.output("second", (8, 8), F32)
+    made = [x]
+    for _ in range(7):
+        made.append(b.compute("mm", made[-1:], (8, 8), F32, domain="opaque"))
+    b.view_copy(made[2], first)
+    b.view_copy(made[7], second)
+    graph = run_passes(b.build()).graph
+    names = ["first", "second"]
+    apart = validate(plan_workspace(graph, spare_outputs=names, outputs_apart=True))
+    assert {memory.output: memory.until for memory in apart.spare} == {"first": 1, "second": 6}
+    assert {buffer.output for buffer in apart.buffers if buffer.first > 1} >= {"second"}
+    assert apart.size < plan_workspace(graph, spare_outputs=names).size
+
+
+def test_steps_read_from_an_output_what_was_left_there():
+    """So that a value that is returned and read has one place, not two."""
+    b = GraphBuilder()
+    x, kept, out = (
+        b.input("x", (8, 8), F32),
+        b.output("kept", (8, 8), F32),
+        b.output("out", (8, 8), F32),
+    )
+    value = b.compute("f", [b.compute("mm", [x], (8, 8), F32, domain="opaque")], (8, 8), F32)
+    b.view_copy(value, kept)
+    b.view_copy(b.compute("mm", [value], (8, 8), F32, domain="opaque"), out)
+    graph = run_passes(b.build(), verify=True).graph
+    (last,) = graph.steps()[-1]
+    assert [graph.value(id).name for id in last.inputs] == ["kept"]
+    assert [buffer.contents for buffer in plan_workspace(graph).buffers if not buffer.parts] == [
+        "float32[8,8]"
+    ]
 
 
 def test_outputs_are_not_used_unless_somebody_says_that_they_overlap_nothing():
@@ -370,3 +406,17 @@ def test_compiled_functions_whose_output_crosses_an_input_do_not(compiled):
     within[:] = x
     expected = network(x, w)
     assert (function(within, w, out=memory[40:].reshape(x.shape)) == expected).all()
+
+
+def test_results_that_are_returned_twice_are_copied_once():
+    b = GraphBuilder()
+    x = b.input("x", (8, 8), F32)
+    one, two, out = (b.output(name, (8, 8), F32) for name in ("one", "two", "out"))
+    value = b.compute("mm", [x], (8, 8), F32, domain="opaque")
+    b.view_copy(value, one)
+    b.view_copy(value, two)
+    b.view_copy(b.compute("mm", [value], (8, 8), F32, domain="opaque"), out)
+    graph = run_passes(b.build(), verify=True).graph
+    read = {node.name: [graph.value(id).name for id in node.inputs] for node in graph.nodes}
+    assert read == {"mm": ["x"], "two_view_copy": ["one"], "mm_2": ["one"]}
+    assert not plan_workspace(graph).buffers

@@ -7,6 +7,7 @@ ones.
 import ctypes
 import itertools
 import json
+import pathlib
 import re
 import struct
 import subprocess
@@ -837,7 +838,7 @@ def test_a_forked_child_runs_too():
     code = """
 import ctypes, os, sys
 from types import SimpleNamespace
-sys.path.insert(0, %r)
+sys.path[:0] = %r
 from test_graph_schedule import Nothing, scheduled, unary
 packed = scheduled(unary((1 << 17,)), threads=2, kernel=lambda *_: Nothing())[1].pack()
 packed.run([0, 0], 0, (), 2)
@@ -847,8 +848,8 @@ if child == 0:
     os._exit(7)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 7)
 """
-    folder = graph_tools.__file__.rpartition("/")[0]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code % folder], check=True, timeout=60)
+    folders = [pathlib.Path(file).parent.as_posix() for file in (__file__, graph_tools.__file__)]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code % folders], check=True, timeout=60)
 
 
 def test_other_item_sizes_are_no_obstacle():
