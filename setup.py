@@ -6,6 +6,7 @@ set into a module of its own; `aclnn.isa` picks the module at the first use.
 """
 
 import copy
+import importlib.util
 import os
 import re
 import subprocess
@@ -43,6 +44,7 @@ CALL_FLAGS = ("-fno-builtin-memset",)
 SIZE_FLAGS = {
     "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_flag": "-Os", "_frames": "-Os", "_lists": "-Os",
     "_placing": "-Os", "_program": "-Os", "_python_kernel": "-Os",
+    "_call_table": "-O2", "_python_objects": "-Os",
     "_executor": "-O2", "_launch": "-O2", "_prepared_call": "-O2", "_rebinding": "-O2", "_tensor": "-O2",
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
@@ -55,6 +57,8 @@ SANITIZE_FLAGS = [
 ]  # fmt: skip
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
+CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
+CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
@@ -270,6 +274,8 @@ def extensions() -> list[Extension]:
                 ext.define_macros.append(("ACLNN_NO_X86_LEVELS", "1"))
             if path.stem in ("_dlpack", "_operand"):
                 ext.include_dirs.append(numpy.get_include())
+            if inner.parent.name == "capi":
+                ext.include_dirs = [*INCLUDES, *CAPI_INCLUDES]
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads
                 ext.extra_link_args += threads
@@ -308,6 +314,21 @@ class BuildKernels(build_ext):
         self.progress = Progress(len(self.extensions))
         super().build_extensions()
 
+    def run(self):
+        super().run()
+        self.build_library()
+
+    def build_library(self):
+        """The C interface: a library with headers, as package data that is compiled."""
+        if sys.platform != "linux":
+            return
+        folder = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
+        sanitize = SANITIZE_FLAGS if is_on("ACLNN_BUILD_SANITIZE", "0") else []
+        load("tools/make_library.py").make_home(
+            load("aclnn/capi/generator.py"), HERE / CAPI_GENERATED, folder / "aclnn" / "capi" / "home", sanitize,
+            sys.executable if folder == HERE else None,
+        )  # fmt: skip
+
     def build_extension(self, ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
         one = copy.copy(self)
@@ -315,6 +336,23 @@ class BuildKernels(build_ext):
         build_ext.build_extension(one, ext)
         if self.progress:
             self.progress.one_more()
+
+
+def load(path: str):
+    """A module of the sources by its path: the package is not built yet."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, HERE / path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def generate_interface() -> None:
+    """Headers of the C interface, and what modules and its library include."""
+    folder = HERE / CAPI_GENERATED
+    load("aclnn/capi/generator.py").write(folder / "capi", folder / "include")
+    make = [sys.executable, HERE / "tools" / "make_runtime_table.py", folder]
+    subprocess.run(make, check=True)
 
 
 def kernel_extensions() -> list[Extension]:
@@ -357,6 +395,7 @@ def all_extensions(arguments: list[str]) -> list[Extension]:
     """The extensions, if one of the commands needs them."""
     if not COMPILING & set(arguments):
         return []
+    generate_interface()
     # What takes longest begins first, where several are built at a time.
     return [*kernel_extensions(), *with_headers(translate(extensions()))]
 
@@ -372,6 +411,7 @@ if __name__ == "__main__":
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
+            "aclnn.capi": ["interface/*.txt"],
             "aclnn.operators": ["*.json"],
             "aclnn.torch": ["*.json"],
             "aclnn.reports": ["templates/*", "schemas/*.json"],

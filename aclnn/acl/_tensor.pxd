@@ -24,3 +24,6 @@ cdef class aclScalar:
     cdef readonly bint is_whole
     cdef readonly long long as_whole     # where it is whole
     cdef object __weakref__
+
+cdef aclTensor tensor_at(object dims, int dtype, object strides, int64_t offset, int format,
+                         object storage_dims, char *address)

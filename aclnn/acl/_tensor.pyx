@@ -239,6 +239,21 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     return made
 
 
+def refuse_description(viewDims, dataType, stride, offset, format, storageDims, tensorData):
+    """Raise `AclnnError` for what cannot describe a tensor."""
+    make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
+
+
+cdef aclTensor tensor_at(object dims, int dtype, object strides, int64_t offset, int format,
+                         object storage_dims, char *address):
+    """A tensor of a program in C: its memory is the runtime's, or the program's own, and reaches
+    far enough."""
+    cdef aclTensor made = make_tensor(dims, dtype, strides, offset, format, storage_dims, None)
+    made.owner = memory.owner_of(<size_t>address) if address != NULL else None
+    made.storage, made.writable, made.device = address, True, made.owner is not None
+    return made
+
+
 def row_major(dims):
     """
     >>> row_major((2, 3, 4))

@@ -165,6 +165,12 @@ def resolve(address: int, nbytes: int, what: str) -> Allocation:
         raise invalid(str(error)) from None
 
 
+def owner_of(address: int) -> Allocation | None:
+    """The live allocation that has the byte at an address; None where it is memory of another kind."""
+    found = LIVE.find(address)
+    return found if found is not None and address < found.end else None
+
+
 def is_alive(owner: Any) -> bool:
     """Whether a tensor's memory was not freed; only device memory ever is."""
     return not isinstance(owner, Allocation) or owner.alive

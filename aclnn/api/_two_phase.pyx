@@ -11,7 +11,6 @@ from aclnn.acl._tensor cimport aclScalar, aclTensor
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.api._arguments cimport (
     MAX_PARAMETERS,
-    function_t,
     new_function,
     signature_t,
     take_arguments,
@@ -65,11 +64,6 @@ cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int TILING = int(ACLNN_ERR_INNER_TILING_ERROR)
 cdef int INNER = int(ACLNN_ERR_INNER)
 
-cdef enum:
-    INPUT, OUTPUT, INOUT, LIST, OUTPUTS, SCALAR, FLOAT, SWITCH
-    SINGLE, ARRAY, ABSENT_ONE, LATER, IGNORED, ZERO
-    ACL_DOUBLE = 11
-
 cdef dict KINDS = {
     "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "outputs": OUTPUTS,
     "scalar": SCALAR, "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH,
@@ -104,31 +98,6 @@ cdef class EntryHandle:
     find : callable
         Finds the handle by the entry's name: pickles hold these two. Importable by its own name.
     """
-
-    cdef readonly OperatorHandle handle
-    cdef readonly object entry
-    cdef readonly str name
-    cdef readonly dict names
-    cdef str plan_name
-    cdef tuple operand_names
-    cdef frozenset unread  # names of inputs that no operator looks at
-    cdef tuple own_order  # of operands, where none is a list
-    cdef int n_parameters
-    cdef bint has_arrays  # whether some input is an aclIntArray
-    cdef int kinds[MAX_PARAMETERS]
-    cdef int slots[MAX_PARAMETERS]    # of outputs, their number among them
-    cdef bint nullable[MAX_PARAMETERS]
-    cdef tuple objects  # the type of each parameter that is an object
-    cdef request_t defaults  # the numbers that the pair does not take
-    cdef tuple fixed_switches
-    cdef bint shares_kind[MAX_PARAMETERS]  # the fixed switch and what is given here
-    cdef int fixed_code
-    cdef tuple switch_kinds, choices
-    cdef tuple parameter_names
-    cdef function_t plan_function, run_function
-    cdef tuple c_texts
-    cdef object find  # by name
-    cdef dict made    # the functions by name, once there are any
 
     def __cinit__(self, OperatorHandle handle not None, entry, find):
         operator = handle.operator
@@ -379,7 +348,7 @@ cdef class EntryHandle:
         executor.names = tuple(names)
         return 0
 
-    cdef void take_defaults(self, request_t *request) noexcept:
+    cdef void take_defaults(self, request_t *request) noexcept nogil:
         """Numbers that the pair does not take; and every operand absent."""
         cdef int index
         request.n_numbers = self.handle.n_scalars
@@ -740,6 +709,11 @@ cdef void read_operand(aclTensor given, operand_t *operand) noexcept:
 
 
 cdef bint _has_hook = False
+
+
+cdef bint has_call_hook() noexcept nogil:
+    """Whether both phases call a hook."""
+    return _has_hook
 
 
 def set_call_hook(hook):

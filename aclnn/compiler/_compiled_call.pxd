@@ -20,6 +20,7 @@ cdef enum:
     INHERIT = -1      # as the process is set to
     UNSEEN = 0x7FFF   # number of switches that no plan had yet
     FORMAT_ND = 2     # of memory: as the strides say
+    NEEDS_LOCK = -1000000  # what `run_unlocked` gives where nothing ran
 
 cdef enum NumberForm:
     ROUNDED = 0
@@ -66,6 +67,10 @@ cdef struct request_t:
     unsigned short facts[MAX_NUMBERS]  # NumberFact, and from the eighth bit on the dtype
     kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
     operand_t *operands
+
+cdef struct thread_limits_t:
+    int openmp
+    int own
 
 cdef struct pair_t:
     # An input and an output. Their bytes meet where the distance of their addresses, less `below`,
@@ -119,7 +124,7 @@ cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
 cdef inline void put_real(OperatorHandle handle, request_t *request, int index, double value,
-                          int dtype) noexcept:
+                          int dtype) noexcept nogil:
     """Take a number that a float64 holds, with the facts that the operator's plans depend on."""
     if handle.fact_masks[index] == SIGN_FACTS:
         put_sign(request, index, value, dtype)
@@ -154,3 +159,12 @@ cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
                   const kernel_number *numbers) except -1
 cdef int run_with_own_workspace(CompiledCall plan, char **addresses,
                                 const kernel_number *numbers) except -1
+cdef Py_ssize_t most_key_words(const request_t *request) noexcept nogil
+cdef Py_ssize_t call_key(OperatorHandle handle, const request_t *request,
+                         int64_t *key) noexcept nogil
+cdef unsigned long plans_forgotten() noexcept nogil
+cdef thread_limits_t limits_now() noexcept nogil
+cdef void apply_limits(thread_limits_t limits) noexcept nogil
+cdef int run_unlocked(CompiledCall plan, char **addresses, char *workspace,
+                      const kernel_number *numbers, program_failure *failure) noexcept nogil
+cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *failure) except -1

@@ -36,8 +36,14 @@ cdef extern from *:
     """
     int64_t submitted_at
     int thread_limit
+    int __atomic_fetch_add(int *, int, int) noexcept nogil
+    int __ATOMIC_RELAXED
 
 cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address()
+cdef int (*omp_threads)() noexcept nogil
+cdef void (*limit_omp_threads)(int) noexcept nogil
+omp_threads = <int (*)() noexcept nogil><size_t>_scheduler.omp_addresses()[0]
+limit_omp_threads = <void (*)(int) noexcept nogil><size_t>_scheduler.omp_addresses()[1]
 
 cdef enum:
     # Words of a key that its call has room for; the keys of longer ones are made elsewhere.
@@ -67,6 +73,7 @@ cdef list _handles = []  # each remembers its last plan
 cdef unsigned long _clock = 0
 cdef unsigned long _hits = 0
 cdef unsigned long _misses = 0
+cdef unsigned long _forgotten = 0  # how often all plans were forgotten
 _observers = ()
 
 # Bytes per element by CANN's number, for code without the interpreter's lock.
@@ -201,6 +208,24 @@ cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
                           const settings_t *now, int64_t *key) noexcept nogil:
     """Write everything that shapes a plan; gives how many words it takes."""
     return write_overlaps(request, key, write_description(handle, request, now, key))
+
+
+cdef Py_ssize_t most_key_words(const request_t *request) noexcept nogil:
+    """How many words `call_key` writes at most."""
+    return key_words(request)
+
+
+cdef Py_ssize_t call_key(OperatorHandle handle, const request_t *request,
+                         int64_t *key) noexcept nogil:
+    """Write all that shapes the plan of a call now; gives how many words it takes, 0 where plans
+    are not kept."""
+    cdef settings_t now = settings_of(request)
+    return write_key(handle, request, &now, key) if now.cache_limit else 0
+
+
+cdef unsigned long plans_forgotten() noexcept nogil:
+    """How often all plans were forgotten, so that those who keep some do so, too."""
+    return _forgotten
 
 
 cdef int facts_of(const request_t *request, int index) noexcept nogil:
@@ -540,7 +565,8 @@ def clear_cache():
     >>> info["hits"], info["misses"], info["size"]
     (0, 0, 0)
     """
-    global _hits, _misses
+    global _hits, _misses, _forgotten
+    _forgotten += 1
     _plans.clear()
     for handle in _handles:
         (<OperatorHandle>handle).last_key = None
@@ -572,9 +598,13 @@ def current_settings():
 
 def limit_thread(int threads):
     """Let runs of the calling thread use so many; 0: as the process is set to. What held before."""
+    return set_thread_limit(threads)
+
+
+cdef int set_thread_limit(int threads) noexcept nogil:
     global thread_limit
     cdef int before = thread_limit
-    settings.limited += (threads != 0) - (before != 0)
+    __atomic_fetch_add(&settings.limited, (threads != 0) - (before != 0), __ATOMIC_RELAXED)
     thread_limit = threads
     return before
 
@@ -582,6 +612,20 @@ def limit_thread(int threads):
 def limit_of_thread():
     """What `limit_thread` has set for the calling thread."""
     return thread_limit
+
+
+cdef thread_limits_t limits_now() noexcept nogil:
+    """How many threads runs of the calling thread may use, for a thread that runs on its behalf."""
+    cdef thread_limits_t limits
+    limits.openmp, limits.own = omp_threads(), thread_limit
+    return limits
+
+
+cdef void apply_limits(thread_limits_t limits) noexcept nogil:
+    """Let the calling thread use as many threads as another one might."""
+    limit_omp_threads(limits.openmp)
+    if limits.own != thread_limit:
+        set_thread_limit(limits.own)
 
 
 cdef dict as_dict(const settings_t *now):
@@ -844,6 +888,25 @@ cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
     return 0 if failed == 0 else refuse_failed(plan, failed, &failure)
 
 
+cdef int run_unlocked(CompiledCall plan, char **addresses, char *workspace,
+                      const kernel_number *numbers, program_failure *failure) noexcept nogil:
+    """As `run_plan` without the interpreter's lock: what the program gave, 0 where all is well, or
+    `NEEDS_LOCK` where nothing ran, as somebody observes runs or the stack is short."""
+    cdef char *taken[MANY]
+    cdef int index, threads = 1
+    if plan.steps == NULL:
+        return 0
+    if settings.observed or stack_is_short(RUN_STACK):
+        return NEEDS_LOCK
+    if plan.slots != NULL:
+        for index in range(plan.n_arguments):
+            taken[index] = addresses[plan.slots[index]]
+        addresses = taken
+    if plan.has_long_calls or plan.elements >= KEEP_GIL_BELOW:
+        threads = usable_threads(plan)
+    return run_program(plan.steps, addresses, workspace, numbers, threads, NULL, failure)
+
+
 # What functions raised that are kernels, by thread, until the run that they end has stopped.
 cdef dict _raised = {}
 
@@ -887,7 +950,7 @@ cdef void run_was_submitted(int64_t nanoseconds) noexcept:
     submitted_at = nanoseconds
 
 
-cdef int usable_threads(CompiledCall plan):
+cdef int usable_threads(CompiledCall plan) noexcept nogil:
     """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower.
 
     What a function asks for comes before what the process is set to, not before the thread's limit.
@@ -895,7 +958,7 @@ cdef int usable_threads(CompiledCall plan):
     cdef int threads = threads_set()
     if plan.own_threads and (plan.own_threads < threads or not thread_limit):
         threads = plan.own_threads
-    return min(threads, <int>_scheduler.omp_threads())
+    return min(threads, omp_threads())
 
 
 cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,

@@ -417,6 +417,22 @@ cdef int refuse_null(object executor, object given, object kind) except -1:
     return 0
 
 
+def slots_bound_by(str function not None, aclOpExecutor executor not None,
+                   tuple place not None):
+    """The operands whose memory one of the functions above binds; raises `AclnnError` for none.
+
+    `function` is its name, `place` an index, or that of a list and one within.
+    """
+    cdef int roles = (INPUTS if "Input" in function else OUTPUTS if "Output" in function
+                      else INPUTS | OUTPUTS)
+    return slots_at(executor, roles, place)
+
+
+def bind_to(aclOpExecutor executor not None, slots not None, addr):
+    """Bind memory to operands; raises `AclnnError`, and binds nothing, where it does not fit."""
+    bind_slots(executor, slots, addr)
+
+
 cdef object slots_at(aclOpExecutor executor, int roles, tuple place):
     """The operands that the tensor at a place stands for."""
     if len(place) == 1:

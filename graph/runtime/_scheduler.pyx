@@ -89,9 +89,17 @@ cdef extern from *:
 team_watch_forks()
 
 
+cdef int threads_of_openmp() noexcept nogil:
+    return min(omp_get_max_threads(), omp_get_thread_limit())
+
+
+cdef void limit_openmp(int n) noexcept nogil:
+    omp_set_num_threads(n)
+
+
 def omp_threads():
     """Threads that OpenMP would use for this caller, as `threadpoolctl` limits; without it, all."""
-    return min(omp_get_max_threads(), omp_get_thread_limit())
+    return threads_of_openmp()
 
 
 def limit_omp_threads(int n):
@@ -552,6 +560,14 @@ def header_constants():
         "TILE_PREFETCH_FAR": TILE_PREFETCH_FAR,
         "TILE_SAWTOOTH": TILE_SAWTOOTH,
     }
+
+
+def omp_addresses():
+    """Addresses of `omp_threads` and `limit_omp_threads` for callers without the interpreter's lock.
+
+    The first is an ``int (*)(void)``, the second a ``void (*)(int)``.
+    """
+    return <uintptr_t>&threads_of_openmp, <uintptr_t>&limit_openmp
 
 
 def run_address():

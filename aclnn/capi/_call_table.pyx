@@ -1,0 +1,1069 @@
+"""Both phases for programs in C: calls that are known run without the interpreter's lock.
+
+Phase one reads a call from structs in C into a request, as the functions in Python read theirs, and
+looks it up under the key of the plan cache. A call that is not known goes to the functions in
+Python, which check and plan it; what comes of it is remembered here. Phase two tests that all is
+well, and runs; whatever is not well goes to the functions in Python too, which say what it is. No
+rule stands here.
+"""
+
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, strlen
+
+from aclnn.acl cimport _captures
+from aclnn.api._arguments cimport MAX_PARAMETERS
+from aclnn.api._two_phase cimport (
+    ACL_DOUBLE,
+    FLOAT,
+    IGNORED,
+    INOUT,
+    LIST,
+    OUTPUT,
+    OUTPUTS,
+    SCALAR,
+    SINGLE,
+    SWITCH,
+    ZERO,
+    EntryHandle,
+    has_call_hook,
+)
+from aclnn.capi._python_objects cimport (
+    python_argument,
+    python_memory,
+    python_tensor,
+    python_tensor_at,
+)
+from aclnn.compiler._compiled_call cimport (
+    INHERIT,
+    MAX_DIMS,
+    MAX_NUMBERS,
+    NEEDS_LOCK,
+    NUMBER_FORMS,
+    CompiledCall,
+    OperatorHandle,
+    all_apart,
+    call_key,
+    item_size,
+    most_key_words,
+    operand_t,
+    overlaps_as_planned,
+    plans_forgotten,
+    put_real,
+    put_whole,
+    refuse_failed,
+    request_t,
+    run_unlocked,
+    thread_limits_t,
+)
+from aclnn.execution._executor cimport aclOpExecutor
+from graph.runtime.abi cimport kernel_number, program_failure
+
+import atexit
+import os
+
+import aclnn
+from aclnn.acl import _tensor, errors
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_INNER_FIND_KERNEL_ERROR,
+    ACLNN_ERR_INNER_NULLPTR,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+)
+from aclnn.acl.errors import AclnnError
+from aclnn.api.two_phase import HANDLES_BY_ENTRY
+from aclnn.execution import _rebinding
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+
+    /* Threads that Python did not make keep their state between calls: to make it anew takes
+       longer than most calls. */
+    static pthread_key_t aclnn_thread_key;
+    static pthread_once_t aclnn_thread_once = PTHREAD_ONCE_INIT;
+    static int aclnn_interpreter_ends;
+
+    static void aclnn_end_thread(void *state) {
+      if (__atomic_load_n(&aclnn_interpreter_ends, __ATOMIC_ACQUIRE)) return;
+      PyEval_RestoreThread(state);
+      PyThreadState_Clear(state);
+      PyThreadState_DeleteCurrent();
+    }
+
+    static void aclnn_make_thread_key(void) {
+      pthread_key_create(&aclnn_thread_key, aclnn_end_thread);
+    }
+
+    static void aclnn_keep_thread(void) {
+      if (PyGILState_GetThisThreadState()) return;
+      pthread_once(&aclnn_thread_once, aclnn_make_thread_key);
+      PyGILState_Ensure();
+      pthread_setspecific(aclnn_thread_key, PyEval_SaveThread());
+    }
+
+    static inline void aclnn_lock(int *lock) {
+      while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+        while (__atomic_load_n(lock, __ATOMIC_RELAXED)) continue;
+    }
+
+    static inline void aclnn_unlock(int *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+    """
+    int aclnn_interpreter_ends
+    void keep_thread "aclnn_keep_thread"() noexcept nogil
+    void lock_word "aclnn_lock"(int *) noexcept nogil
+    void unlock_word "aclnn_unlock"(int *) noexcept nogil
+    int __atomic_add_fetch(int *, int, int) noexcept nogil
+    int __ATOMIC_ACQ_REL
+    int __ATOMIC_RELAXED
+
+cdef int OK = 0
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+cdef int MISSING = int(ACLNN_ERR_INNER_FIND_KERNEL_ERROR)
+
+cdef enum:
+    FAST_OPERANDS = 64     # of calls that are looked up here
+    FAST_WORDS = 1400      # of their keys
+    FAST_VALUES = 128      # numbers and characters in arrays and texts, as words of keys
+    POOLED_OPERANDS = 8    # of executors that are kept for others when they are done
+    MEMOS = 2048           # known calls
+    NOT_KNOWN = -1         # a call, or a state, that functions in Python have to look at
+
+ctypedef struct known_pair_t:
+    PyObject *entry            # an EntryHandle; NULL for a function that is missing here
+    PyObject *handle
+    const char *name
+    const char *tags
+    int inout[MAX_PARAMETERS]  # the number of the output that a tensor in place is
+
+ctypedef struct memo_t:
+    # A call that is known: its key, and what came of it. Executors hold it, and the table.
+    int references
+    PyObject *plan             # a CompiledCall
+    PyObject *model            # an aclOpExecutor, without memory
+    int n_inputs
+    int n_outputs
+    Py_ssize_t workspace_size
+    bint needs_data
+    unsigned long forgotten
+    uint64_t digest
+    Py_ssize_t words
+    int64_t *key
+    int n_order                # tensors in the order of the signature, each one slot or two
+    int *order
+
+ctypedef struct bound_t:
+    c_tensor *tensor           # NULL: absent
+    char *storage              # where `rebound`: other memory than the tensor's
+    int64_t offset             # bytes
+    unsigned version
+    bint rebound
+
+ctypedef struct executor_t:
+    unsigned magic
+    int pair
+    int room                   # operands
+    bint repeatable
+    bint spent
+    memo_t *memo
+    PyObject *python           # an aclOpExecutor that stands for this one, of rare calls
+    executor_t *next           # in the pool
+    unsigned short facts[MAX_NUMBERS]
+    kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
+    bound_t bound[POOLED_OPERANDS]  # or as many as there are
+
+ctypedef struct job_t:
+    # A run that a stream was given: it needs nothing of the program but memory.
+    memo_t *memo
+    char *workspace
+    thread_limits_t limits
+    kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
+    char *addresses[FAST_OPERANDS]
+
+cdef services_t services
+cdef known_pair_t *known_pairs = NULL
+cdef memo_t *memos[MEMOS]
+cdef int memo_locks[MEMOS]
+cdef executor_t *pool = NULL
+cdef int pool_lock = 0
+cdef memo_t *to_drop = NULL  # whose objects wait for the interpreter's lock; linked by `key`
+cdef int drop_lock = 0
+
+
+# --- Messages -------------------------------------------------------------------------------------
+
+cdef int failed(int status, object message):
+    """Keep the message of the calling thread's failure; gives the status."""
+    text = str(message).encode("utf-8", "replace")
+    errors.fail(status, str(message))
+    return services.fail(status, text)
+
+
+cdef int told(int status):
+    """Take the message over that a function in Python has set; gives the status."""
+    cdef object latest
+    if status != OK:
+        latest = errors.latest_failure()
+        services.fail(status, ("" if latest is None else latest[1]).encode("utf-8", "replace"))
+    return status
+
+
+cdef int defect(str function, object error):
+    """The status of an exception that nobody expected."""
+    return failed(getattr(error, "status", INNER), f"{function}: {type(error).__name__}: {error}")
+
+
+# --- Known calls ----------------------------------------------------------------------------------
+
+cdef void drop(memo_t *memo) noexcept nogil:
+    """Let go of a known call; its objects go when somebody has the interpreter's lock."""
+    global to_drop
+    if memo == NULL or __atomic_add_fetch(&memo.references, -1, __ATOMIC_ACQ_REL):
+        return
+    free(memo.key)
+    free(memo.order)
+    lock_word(&drop_lock)
+    memo.key = <int64_t *>to_drop
+    to_drop = memo
+    unlock_word(&drop_lock)
+
+
+cdef void drop_objects() noexcept:
+    global to_drop
+    cdef memo_t *memo
+    cdef memo_t *following
+    lock_word(&drop_lock)
+    memo, to_drop = to_drop, NULL
+    unlock_word(&drop_lock)
+    while memo != NULL:
+        following = <memo_t *>memo.key
+        Py_XDECREF(memo.plan)
+        Py_XDECREF(memo.model)
+        free(memo)
+        memo = following
+
+
+cdef uint64_t digest_of(const int64_t *key, Py_ssize_t words) noexcept nogil:
+    cdef uint64_t digest = 0x9E3779B97F4A7C15
+    cdef Py_ssize_t k
+    for k in range(words):
+        digest = (digest ^ <uint64_t>key[k]) * <uint64_t>0xD6E8FEB86659FD93
+        digest ^= digest >> 32
+    return digest
+
+
+cdef memo_t *find_memo(const int64_t *key, Py_ssize_t words) noexcept nogil:
+    """A known call, held for the caller; NULL where there is none."""
+    cdef uint64_t digest = digest_of(key, words)
+    cdef int place = <int>(digest % MEMOS)
+    cdef Py_ssize_t k
+    cdef memo_t *found
+    lock_word(&memo_locks[place])
+    found = memos[place]
+    if found != NULL and (found.digest != digest or found.words != words
+                          or found.forgotten != plans_forgotten()):
+        found = NULL
+    if found != NULL:
+        for k in range(words):
+            if found.key[k] != key[k]:
+                found = NULL
+                break
+    if found != NULL:
+        __atomic_add_fetch(&found.references, 1, __ATOMIC_RELAXED)
+    unlock_word(&memo_locks[place])
+    return found
+
+
+cdef void keep_memo(memo_t *memo) noexcept nogil:
+    """Put a call among the known ones, in the place of another one."""
+    cdef int place = <int>(memo.digest % MEMOS)
+    cdef memo_t *before
+    __atomic_add_fetch(&memo.references, 1, __ATOMIC_RELAXED)
+    lock_word(&memo_locks[place])
+    before, memos[place] = memos[place], memo
+    unlock_word(&memo_locks[place])
+    drop(before)
+
+
+cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t words) except NULL:
+    """What is remembered of a call that was planned."""
+    cdef memo_t *memo = <memo_t *>calloc(1, sizeof(memo_t))
+    cdef CompiledCall plan = executor.planned
+    cdef aclOpExecutor model
+    cdef int k
+    if memo == NULL:
+        raise MemoryError
+    memo.references = 1
+    memo.key = <int64_t *>malloc((words + 1) * sizeof(int64_t))
+    memo.order = <int *>malloc((2 * len(executor.order) + 1) * sizeof(int))
+    if memo.key == NULL or memo.order == NULL:
+        free(memo.key)
+        free(memo.order)
+        free(memo)
+        raise MemoryError
+    memcpy(memo.key, key, words * sizeof(int64_t))
+    memo.words, memo.digest = words, digest_of(key, words)
+    memo.forgotten = plans_forgotten()
+    for k, slots in enumerate(executor.order):
+        memo.order[2 * k] = slots[0]
+        memo.order[2 * k + 1] = slots[1] if len(slots) > 1 else -1
+    memo.n_order = <int>len(executor.order)
+    memo.n_inputs, memo.n_outputs = executor.request.n_inputs, executor.request.n_outputs
+    memo.workspace_size, memo.needs_data = plan.workspace_size, plan.elements != 0
+    model = executor.snapshot()
+    model.original = None
+    model.bound = [None] * len(executor.bound)
+    model.from_tensors = True
+    Py_INCREF(plan)
+    Py_INCREF(model)
+    memo.plan, memo.model = <PyObject *>plan, <PyObject *>model
+    return memo
+
+
+# --- Phase one ------------------------------------------------------------------------------------
+
+cdef bint put_tensor(const c_tensor *given, operand_t *operand, bound_t *bound) noexcept nogil:
+    """Read a tensor; False for what functions in Python have to look at."""
+    cdef int axis
+    if given.magic != ACLNN_TENSOR or given.ndim > MAX_DIMS:
+        return False
+    bound.tensor = <c_tensor *>given
+    bound.version = given.version
+    bound.offset = given.offset * item_size(given.dtype)
+    operand.data = given.storage + bound.offset if given.storage != NULL else NULL
+    operand.dtype, operand.format, operand.ndim = given.dtype, given.format, given.ndim
+    operand.writable = True
+    for axis in range(given.ndim):
+        operand.shape[axis] = given.shape[axis]
+        operand.strides[axis] = given.strides[axis]
+    return True
+
+
+cdef int put_values(char tag, const argument_t *given, int64_t *values, int count) noexcept nogil:
+    """Write what shapes a plan besides tensors; how many words there are then, or `NOT_KNOWN`."""
+    cdef uint64_t k, length
+    if tag == b"s":
+        if given.text == NULL:
+            return NOT_KNOWN
+        length = strlen(given.text)
+        if count + length + 1 > FAST_VALUES:
+            return NOT_KNOWN
+        values[count] = <int64_t>length
+        for k in range(length):
+            values[count + 1 + k] = given.text[k]
+        return count + 1 + <int>length
+    if tag != b"I" and tag != b"B":
+        values[count] = given.whole
+        return count + 1
+    if given.pointer == NULL:
+        values[count] = -1
+        return count + 1
+    if given.ints.magic != (ACLNN_INTS if tag == b"I" else ACLNN_BOOLS):
+        return NOT_KNOWN
+    length = given.ints.size
+    if length > FAST_VALUES or count + length + 1 > FAST_VALUES:
+        return NOT_KNOWN
+    values[count] = <int64_t>length
+    for k in range(length):
+        values[count + 1 + k] = (given.ints.values[k] if tag == b"I"
+                                 else given.bools.values[k] != 0)
+    return count + 1 + <int>length
+
+
+cdef bint put_scalar(OperatorHandle handle, const c_scalar *given, request_t *request,
+                     int slot) noexcept nogil:
+    if given.magic != ACLNN_SCALAR or not given.is_real:
+        return False
+    if given.is_whole:
+        put_whole(request, slot, given.rounded, given.whole, given.dtype)
+    else:
+        put_real(handle, request, slot, given.exact, given.dtype)
+    return True
+
+
+cdef int count_operands(const known_pair_t *pair, const argument_t *given,
+                        request_t *request) noexcept nogil:
+    """How many inputs and outputs there are, those of lists included; `NOT_KNOWN` for too many."""
+    cdef int index, kind
+    request.n_inputs = (<OperatorHandle>pair.handle).n_inputs
+    request.n_outputs = (<OperatorHandle>pair.handle).n_outputs
+    for index in range((<EntryHandle>pair.entry).n_parameters):
+        kind = (<EntryHandle>pair.entry).kinds[index]
+        if kind != LIST and kind != OUTPUTS:
+            continue
+        if (given[index].tensors == NULL or given[index].tensors.magic != ACLNN_TENSORS
+                or given[index].tensors.size > FAST_OPERANDS or given[index].tensors.size == 0):
+            return NOT_KNOWN
+        if kind == LIST:
+            request.n_inputs += <int>given[index].tensors.size - 1
+        else:
+            request.n_outputs = <int>given[index].tensors.size
+    return OK if request.n_inputs + request.n_outputs <= FAST_OPERANDS else NOT_KNOWN
+
+
+cdef int read_tensors(const known_pair_t *pair, int index, const argument_t *given,
+                      request_t *request, bound_t *bound) noexcept nogil:
+    """Read a tensor, or a list of them; `NOT_KNOWN` for what Python has to look at."""
+    cdef int kind = (<EntryHandle>pair.entry).kinds[index]
+    cdef int slot = (<EntryHandle>pair.entry).slots[index]
+    cdef uint64_t k
+    if kind == LIST or kind == OUTPUTS:
+        slot = slot if kind == LIST else request.n_inputs
+        for k in range(given.tensors.size):
+            if not put_tensor(given.tensors.items[k], &request.operands[slot + <int>k],
+                              &bound[slot + <int>k]):
+                return NOT_KNOWN
+        return OK
+    if given.tensor == NULL:
+        return OK if (<EntryHandle>pair.entry).nullable[index] else NOT_KNOWN
+    if kind == SINGLE:
+        if given.tensors.magic != ACLNN_TENSORS or given.tensors.size != 1:
+            return NOT_KNOWN
+        return OK if put_tensor(given.tensors.items[0], &request.operands[slot],
+                                &bound[slot]) else NOT_KNOWN
+    slot += request.n_inputs if kind == OUTPUT else 0
+    if not put_tensor(given.tensor, &request.operands[slot], &bound[slot]):
+        return NOT_KNOWN
+    if kind == INOUT:
+        slot = request.n_inputs + pair.inout[index]
+        put_tensor(given.tensor, &request.operands[slot], &bound[slot])
+    return OK
+
+
+cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t *given,
+                          request_t *request, bound_t *bound, int64_t *key) noexcept nogil:
+    """Read a call and write its key; how many words that takes, or `NOT_KNOWN`.
+
+    Calls whose arguments are wrong on their own, and those of rare kinds, have no key.
+    """
+    cdef int index, kind, slot, count, n_values = 1
+    cdef Py_ssize_t words
+    if count_operands(pair, given, request) != OK:
+        return NOT_KNOWN
+    request.operator_id = (<OperatorHandle>pair.handle).id
+    request.switches = 0  # what they are stands in the key as it is
+    request.materialize = request.strategy = INHERIT
+    request.makes_absent = False
+    (<EntryHandle>pair.entry).take_defaults(request)
+    for index in range(request.n_inputs + request.n_outputs):
+        bound[index].tensor = NULL
+        bound[index].rebound = False
+    key[0] = number
+    for index in range((<EntryHandle>pair.entry).n_parameters):
+        kind = (<EntryHandle>pair.entry).kinds[index]
+        slot = (<EntryHandle>pair.entry).slots[index]
+        if kind <= OUTPUTS or kind == SINGLE:
+            if read_tensors(pair, index, &given[index], request, bound) != OK:
+                return NOT_KNOWN
+        elif kind == SWITCH:
+            count = put_values(pair.tags[index], &given[index], key, n_values)
+            if count == NOT_KNOWN or (pair.tags[index] == b"I" and given[index].pointer == NULL
+                                      and not (<EntryHandle>pair.entry).nullable[index]):
+                return NOT_KNOWN
+            n_values = count
+        elif kind == SCALAR:
+            if given[index].scalar == NULL:
+                if not (<EntryHandle>pair.entry).nullable[index]:
+                    return NOT_KNOWN
+            elif not put_scalar(<OperatorHandle>pair.handle, given[index].scalar, request, slot):
+                return NOT_KNOWN
+        elif kind == FLOAT:
+            put_real(<OperatorHandle>pair.handle, request, slot, given[index].real, ACL_DOUBLE)
+        elif kind == ZERO:
+            if given[index].whole != 0:
+                return NOT_KNOWN
+        elif kind != IGNORED and given[index].pointer != NULL:
+            return NOT_KNOWN
+    if n_values + most_key_words(request) > FAST_WORDS:
+        return NOT_KNOWN
+    words = call_key(<OperatorHandle>pair.handle, request, key + n_values)
+    return n_values + words if words else NOT_KNOWN
+
+
+cdef executor_t *new_executor(int pair, int count) noexcept nogil:
+    """An executor with room for so many operands; NULL where memory is short."""
+    global pool
+    cdef executor_t *made = NULL
+    if count <= POOLED_OPERANDS:
+        lock_word(&pool_lock)
+        made = pool
+        if made != NULL:
+            pool = made.next
+        unlock_word(&pool_lock)
+    if made == NULL:
+        made = <executor_t *>malloc(
+            sizeof(executor_t) + max(0, count - POOLED_OPERANDS) * sizeof(bound_t))
+    if made == NULL:
+        return NULL
+    made.magic, made.pair, made.room = ACLNN_EXECUTOR, pair, count
+    made.repeatable = made.spent = False
+    made.memo, made.python = NULL, NULL
+    return made
+
+
+cdef void end_executor(executor_t *executor) noexcept nogil:
+    """Free an executor; those of a few operands stay, so that their use is a status."""
+    global pool
+    cdef int slot
+    executor.magic = ACLNN_DESTROYED
+    if executor.memo != NULL:
+        for slot in range(executor.room):
+            if executor.bound[slot].tensor != NULL:
+                aclnn_release(executor.bound[slot].tensor)
+        drop(executor.memo)
+    if executor.room > POOLED_OPERANDS:
+        free(executor)
+        return
+    lock_word(&pool_lock)
+    executor.next = pool
+    pool = executor
+    unlock_word(&pool_lock)
+
+
+cdef executor_t *executor_of(int pair, memo_t *memo, const request_t *request,
+                             const bound_t *bound) noexcept nogil:
+    """An executor of a known call, which holds its tensors."""
+    cdef int slot, count = memo.n_inputs + memo.n_outputs
+    cdef executor_t *made = new_executor(pair, count)
+    if made == NULL:
+        return NULL
+    made.memo = memo
+    memcpy(made.facts, request.facts, request.n_numbers * sizeof(made.facts[0]))
+    memcpy(made.numbers, request.numbers,
+           request.n_numbers * NUMBER_FORMS * sizeof(kernel_number))
+    memcpy(made.bound, bound, count * sizeof(bound_t))
+    for slot in range(count):
+        if bound[slot].tensor != NULL:
+            aclnn_hold(bound[slot].tensor)
+    return made
+
+
+cdef executor_t *plan_known(int number, const argument_t *given) noexcept nogil:
+    """The executor of a call that is known; else NULL."""
+    cdef int64_t key[FAST_WORDS]
+    cdef operand_t operands[FAST_OPERANDS]
+    cdef bound_t bound[FAST_OPERANDS]
+    cdef request_t request
+    cdef Py_ssize_t words
+    cdef memo_t *memo
+    cdef executor_t *made
+    request.operands = operands
+    words = read_call(&known_pairs[number], number, given, &request, bound, key)
+    if words == NOT_KNOWN:
+        return NULL
+    memo = find_memo(key, words)
+    if memo == NULL:
+        return NULL
+    made = executor_of(number, memo, &request, bound)
+    if made == NULL:
+        drop(memo)
+    return made
+
+
+cdef int plan(int number, const argument_t *given, uint64_t *size,
+              c_executor **result) noexcept nogil:
+    """Phase one of the pair of a number."""
+    cdef executor_t *made = NULL
+    if size != NULL:
+        size[0] = 0
+    if result == NULL or size == NULL:
+        return plan_in_python(number, given, size, result)
+    result[0] = NULL
+    if known_pairs[number].entry != NULL and not has_call_hook():
+        made = plan_known(number, given)
+    if made == NULL:
+        return plan_in_python(number, given, size, result)
+    size[0] = <uint64_t>made.memo.workspace_size
+    result[0] = <c_executor *>made
+    return OK
+
+
+cdef int plan_in_python(int number, const argument_t *given, uint64_t *size,
+                        c_executor **result) noexcept nogil:
+    keep_thread()
+    with gil:
+        drop_objects()
+        try:
+            return plan_anew(number, given, size, result)
+        except BaseException as error:
+            return defect(f"{(<bytes>known_pairs[number].name).decode()}GetWorkspaceSize", error)
+
+
+cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
+                   c_executor **result) except? -1:
+    """Phase one by the function in Python."""
+    cdef const known_pair_t *pair = &known_pairs[number]
+    cdef PyObject *arguments[MAX_PARAMETERS]
+    cdef executor_t *made
+    cdef int index
+    cdef list kept = []
+    name = (<bytes>pair.name).decode()
+    if pair.entry == NULL:
+        return failed(MISSING, f"{name}GetWorkspaceSize: aclnn-cpu {aclnn.__version__} does not "
+                      f"have {name} yet: it is declared so that programs compile")
+    for index in range((<EntryHandle>pair.entry).n_parameters):
+        kept.append(python_argument(pair.tags[index], &given[index]))
+        arguments[index] = <PyObject *>kept[index]
+    needed, executor, status = (<EntryHandle>pair.entry).plan(arguments)
+    if status != OK:
+        return told(status)
+    if size == NULL or result == NULL:
+        missing = "workspaceSize" if size == NULL else "executor"
+        return failed(NULLPTR, f"{name}GetWorkspaceSize: {missing} is null")
+    made = remember(number, given, <aclOpExecutor>executor)
+    size[0], result[0] = needed, <c_executor *>made
+    return OK
+
+
+cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor planned) except NULL:
+    """The executor of a call that was just planned, which is known from now on if it has a key."""
+    cdef int64_t key[FAST_WORDS]
+    cdef operand_t operands[FAST_OPERANDS]
+    cdef bound_t bound[FAST_OPERANDS]
+    cdef request_t request
+    cdef Py_ssize_t words
+    cdef memo_t *memo
+    cdef executor_t *made
+    request.operands = operands
+    words = read_call(&known_pairs[number], number, given, &request, bound, key)
+    if words == NOT_KNOWN:
+        made = new_executor(number, 0)
+        if made == NULL:
+            raise MemoryError
+        Py_INCREF(planned)
+        made.python = <PyObject *>planned
+        return made
+    memo = new_memo(planned, key, words)
+    made = executor_of(number, memo, &request, bound)
+    if made == NULL:
+        drop(memo)
+        raise MemoryError
+    keep_memo(memo)
+    return made
+
+
+# --- Phase two ------------------------------------------------------------------------------------
+
+cdef int addresses_of(const executor_t *executor, char **addresses) noexcept nogil:
+    """Where the operands are now; `NOT_KNOWN` where something about them is not as it should be."""
+    cdef int slot
+    cdef const bound_t *bound
+    cdef char *storage
+    for slot in range(executor.room):
+        bound = &executor.bound[slot]
+        addresses[slot] = NULL
+        if bound.tensor == NULL:
+            continue
+        storage = bound.storage if bound.rebound else bound.tensor.storage
+        if bound.tensor.version != bound.version or (storage == NULL and executor.memo.needs_data):
+            return NOT_KNOWN
+        if storage != NULL:
+            addresses[slot] = storage + bound.offset
+    return OK
+
+
+cdef bint lies_apart(CompiledCall plan, char **addresses, char *workspace) noexcept nogil:
+    """Whether a workspace has no byte in common with any operand."""
+    cdef char *end = workspace + plan.workspace_size
+    cdef int slot
+    for slot in range(plan.n_inputs + plan.n_outputs):
+        if (addresses[slot] + plan.low[slot] < end
+                and workspace < addresses[slot] + plan.high[slot]):
+            return False
+    return True
+
+
+cdef int run_known(int pair, void *workspace, uint64_t size, executor_t *executor,
+                   void *stream) noexcept nogil:
+    """Phase two where all is well; `NOT_KNOWN` where functions in Python say what is not."""
+    cdef char *addresses[FAST_OPERANDS]
+    cdef program_failure failure
+    cdef memo_t *memo
+    cdef int outcome
+    if (executor == NULL or executor.magic != ACLNN_EXECUTOR or executor.python != NULL
+            or executor.pair != pair or executor.spent or has_call_hook()):
+        return NOT_KNOWN
+    memo = executor.memo
+    if size < <uint64_t>memo.workspace_size or (workspace == NULL and size):
+        return NOT_KNOWN
+    if addresses_of(executor, addresses) != OK:
+        return NOT_KNOWN
+    if memo.workspace_size and not lies_apart(<CompiledCall>memo.plan, addresses,
+                                              <char *>workspace):
+        return NOT_KNOWN
+    if not all_apart(<CompiledCall>memo.plan, addresses) and not overlaps_as_planned(
+            <CompiledCall>memo.plan, addresses):
+        return NOT_KNOWN
+    if stream != NULL:
+        return NOT_KNOWN
+    if _captures.active:
+        return NOT_KNOWN
+    outcome = run_unlocked(<CompiledCall>memo.plan, addresses, <char *>workspace,
+                           executor.numbers, &failure)
+    if outcome == NEEDS_LOCK:
+        return NOT_KNOWN
+    return OK if outcome == 0 else run_failed(memo, pair, outcome, &failure)
+
+
+cdef int run_failed(memo_t *memo, int pair, int outcome,
+                    const program_failure *failure) noexcept nogil:
+    """Say why a run stopped."""
+    keep_thread()
+    with gil:
+        name = (<bytes>known_pairs[pair].name).decode()
+        try:
+            refuse_failed(<CompiledCall>memo.plan, outcome, failure)
+            return INNER
+        except AclnnError as error:
+            return failed(error.status, f"{name}: {error}")
+        except BaseException as error:
+            return defect(name, error)
+
+
+cdef int run(int pair, void *workspace, uint64_t size, c_executor *given,
+             void *stream) noexcept nogil:
+    """Phase two of the pair of a number; a one-shot executor is gone afterwards."""
+    cdef executor_t *executor = <executor_t *>given
+    cdef int status = run_known(pair, workspace, size, executor, stream)
+    if status == NOT_KNOWN:
+        status = run_in_python(pair, workspace, size, executor, stream)
+    if (executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.pair == pair
+            and not executor.repeatable):
+        destroy(given)
+    return status
+
+
+cdef int run_in_python(int pair, void *workspace, uint64_t size, executor_t *executor,
+                       void *stream) noexcept nogil:
+    keep_thread()
+    with gil:
+        drop_objects()
+        try:
+            return told(run_checked(pair, workspace, size, executor, stream))
+        except BaseException as error:
+            return defect((<bytes>known_pairs[pair].name).decode(), error)
+
+
+cdef object run_checked(int pair, void *workspace, uint64_t size, executor_t *executor,
+                        void *stream):
+    """Phase two by the function in Python."""
+    cdef const known_pair_t *known = &known_pairs[pair]
+    name = (<bytes>known.name).decode()
+    if known.entry == NULL:
+        return errors.fail(MISSING, f"{name}: aclnn-cpu {aclnn.__version__} does not have it yet")
+    if executor == NULL:
+        return (<EntryHandle>known.entry).run(None, 0, None, None)
+    if executor.magic != ACLNN_EXECUTOR:
+        return errors.fail(INNER, f"{name}: executor is destroyed, or was used already; "
+                           "aclSetAclOpExecutorRepeatable makes it last")
+    twin = python_executor(executor)
+    status, queue = stream_object(stream)
+    if status != OK:
+        return status
+    memory = python_memory(workspace, <Py_ssize_t>min(size, <uint64_t>2**62))
+    return (<EntryHandle>known.entry).run(memory, size, twin, queue)
+
+
+cdef aclOpExecutor python_executor(executor_t *executor):
+    """An executor as functions in Python know it."""
+    cdef aclOpExecutor twin
+    cdef memo_t *memo = executor.memo
+    cdef int slot
+    cdef const bound_t *bound
+    cdef char *storage
+    if executor.python != NULL:
+        return <aclOpExecutor>executor.python
+    twin = (<aclOpExecutor>memo.model).snapshot()
+    twin.original = None
+    twin.from_tensors, twin.repeatable, twin.spent = True, executor.repeatable, executor.spent
+    memcpy(twin.request.facts, executor.facts, sizeof(executor.facts))
+    memcpy(twin.request.numbers, executor.numbers, sizeof(executor.numbers))
+    twin.bound = [None] * executor.room
+    for slot in range(executor.room):
+        bound = &executor.bound[slot]
+        if bound.tensor == NULL:
+            continue
+        storage = bound.storage if bound.rebound else bound.tensor.storage
+        twin.bound[slot] = python_tensor_at(bound.tensor, storage)
+        # Described anew, it is another version than what was planned for.
+        twin.versions[slot] = bound.version - bound.tensor.version
+        twin.request.operands[slot].data = (
+            storage + bound.offset if storage != NULL else NULL)
+    return twin
+
+
+# --- Executors ------------------------------------------------------------------------------------
+
+cdef int set_repeatable(c_executor *given) noexcept nogil:
+    cdef executor_t *executor = <executor_t *>given
+    if executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.python == NULL:
+        executor.repeatable = True
+        return OK
+    keep_thread()
+    with gil:
+        try:
+            if executor == NULL or executor.magic != ACLNN_EXECUTOR:
+                return failed(INNER_NULLPTR, "aclSetAclOpExecutorRepeatable: executor is "
+                              + ("null" if executor == NULL else "destroyed"))
+            status = _rebinding.aclSetAclOpExecutorRepeatable(<object>executor.python)
+            executor.repeatable = status == OK
+            return told(status)
+        except BaseException as error:
+            return defect("aclSetAclOpExecutorRepeatable", error)
+
+
+cdef int destroy(c_executor *given) noexcept nogil:
+    cdef executor_t *executor = <executor_t *>given
+    if executor == NULL or executor.magic != ACLNN_EXECUTOR:
+        keep_thread()
+        with gil:
+            return failed(INNER_NULLPTR, "aclDestroyAclOpExecutor: executor is "
+                          + ("null" if executor == NULL else "destroyed"))
+    if executor.python != NULL:
+        keep_thread()
+        with gil:
+            Py_XDECREF(executor.python)
+    end_executor(executor)
+    return OK
+
+
+cdef int set_address(const char *function, c_executor *given, const size_t *place, int n_place,
+                     void *target, void *address) noexcept nogil:
+    keep_thread()
+    with gil:
+        name = (<bytes>function).decode()
+        try:
+            return bind_address(name, <executor_t *>given, place, n_place, target, <char *>address)
+        except AclnnError as error:
+            return failed(error.status, f"{name}: {error}")
+        except BaseException as error:
+            return defect(name, error)
+
+
+cdef int bind_address(str function, executor_t *executor, const size_t *place, int n_place,
+                      void *target, char *address) except? -1:
+    """Bind memory to an operand of the executor, and to the tensor that phase one was given."""
+    cdef c_tensor *tensor = <c_tensor *>target
+    cdef c_tensors *listed = <c_tensors *>target
+    cdef aclOpExecutor twin
+    cdef int k
+    cdef list where = []
+    if executor == NULL or executor.magic != ACLNN_EXECUTOR:
+        return failed(INNER_NULLPTR, f"{function}: executor is "
+                      + ("null" if executor == NULL else "destroyed"))
+    if target == NULL or tensor.magic != (ACLNN_TENSOR if n_place == 1 else ACLNN_TENSORS):
+        kind = "tensor" if n_place == 1 else "tensors"
+        return failed(INNER_NULLPTR, f"{function}: {kind} is null, destroyed or of another type")
+    twin = python_executor(executor)
+    for k in range(n_place):
+        where.append(place[k])
+    slots = _rebinding.slots_bound_by(function, twin, tuple(where))
+    if n_place == 2:
+        tensor = listed.items[place[1]] if place[1] < listed.size else NULL
+    data = None
+    if address != NULL:
+        found = twin.bound[slots[0]]
+        data = python_memory(address, 0 if found is None else found.bytes_needed())
+    _rebinding.bind_to(twin, slots, data)
+    if executor.python == NULL:
+        for slot in slots:
+            executor.bound[<int>slot].rebound = True
+            executor.bound[<int>slot].storage = address
+    if tensor != NULL and tensor.magic == ACLNN_TENSOR:
+        tensor.storage = address
+    return OK
+
+
+# --- What the library found wrong -----------------------------------------------------------------
+
+cdef int may_view(const c_tensor *tensor, const void *address) noexcept nogil:
+    """Whether a view of memory of the runtime's does not go past its end."""
+    return 1
+
+
+cdef object sequence(const int64_t *values, uint64_t count):
+    cdef uint64_t k
+    if values == NULL:
+        return None if count else ()
+    found = []
+    for k in range(min(count, <uint64_t>1000)):
+        found.append(values[k])
+    return tuple(found)
+
+
+cdef int refuse_tensor(const char *function, const description_t *given) noexcept nogil:
+    """The status and the message of a description that cannot be a tensor's."""
+    keep_thread()
+    with gil:
+        name = (<bytes>function).decode()
+        try:
+            shape = sequence(given.shape, given.ndim)
+            strides = None if given.strides == NULL else sequence(given.strides, given.ndim)
+            storage = sequence(given.storage_shape, given.storage_ndim)
+            data = <size_t>given.data if given.data != NULL else None
+            _tensor.refuse_description(shape, given.dtype, strides, given.offset, given.format,
+                                       storage, data)
+            return failed(INNER, f"{name}: memory is short")
+        except (AclnnError, MemoryError) as error:
+            return failed(getattr(error, "status", INNER), f"{name}: {error}")
+        except BaseException as error:
+            return defect(name, error)
+
+
+cdef int refuse_address(const char *function, const c_tensor *tensor,
+                        void *address) noexcept nogil:
+    keep_thread()
+    with gil:
+        name = (<bytes>function).decode()
+        try:
+            python_tensor(tensor).with_data(<size_t>address)
+            return failed(INVALID, f"{name}: addr is {<size_t>address:#x}, where the view does not "
+                          "fit")
+        except AclnnError as error:
+            return failed(error.status, f"{name}: {error}")
+        except BaseException as error:
+            return defect(name, error)
+
+
+cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
+    keep_thread()
+    with gil:
+        try:
+            _tensor.aclCreateScalar(None if value == NULL else 0, dtype)
+            return told(errors.latest_failure()[0])
+        except BaseException as error:
+            return defect("aclCreateScalar", error)
+
+
+cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept nogil:
+    keep_thread()
+    with gil:
+        name = "aclnnCalculateMatmulWeightSizeV2"
+        try:
+            function = getattr(aclnn, name, None)
+            if function is None:
+                return failed(
+                    MISSING, f"{name}: aclnn-cpu {aclnn.__version__} does not have it yet")
+            if size == NULL:
+                return failed(NULLPTR, f"{name}: weightTensorSize is null")
+            found, status = function(python_argument(b"I", <argument_t *>&shape), dtype)
+            size[0] = found
+            return told(status)
+        except BaseException as error:
+            return defect(name, error)
+
+
+# --- The runtime ----------------------------------------------------------------------------------
+
+cdef object stream_object(void *stream):
+    """A status, and the stream of a handle as functions in Python know it."""
+    from aclnn.capi import runtime_calls
+
+    return runtime_calls.stream_of(<size_t>stream)
+
+
+cdef int64_t call_runtime(int number, const argument_t *given) noexcept nogil:
+    keep_thread()
+    with gil:
+        from aclnn.capi import runtime_calls
+
+        try:
+            arguments = []
+            for place in range(runtime_calls.n_arguments(number)):
+                arguments.append(given[<int>place].whole)
+            result = runtime_calls.call(number, arguments)
+            if runtime_calls.gives_status(number):
+                told(result)
+            return result
+        except BaseException as error:
+            return defect("runtime", error)
+
+
+# --- Start and end --------------------------------------------------------------------------------
+
+cdef int start(const services_t *given) noexcept nogil:
+    with gil:
+        try:
+            prepare(given)
+            return 0
+        except BaseException as error:
+            given.fail(-1, f"aclnn cannot start: {error}".encode())
+            return -1
+
+
+cdef int prepare(const services_t *given) except -1:
+    global services, known_pairs
+    cdef int number
+    services = given[0]
+    known_pairs = <known_pair_t *>calloc(services.n_pairs, sizeof(known_pair_t))
+    if known_pairs == NULL:
+        raise MemoryError
+    for number in range(services.n_pairs):
+        known_pairs[number].name = services.pairs[number].name
+        known_pairs[number].tags = services.pairs[number].tags
+        entry = HANDLES_BY_ENTRY.get((<bytes>services.pairs[number].name).decode())
+        if entry is not None:
+            know(&known_pairs[number], entry)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=after_fork)
+    atexit.register(before_end)
+    return 0
+
+
+cdef int know(known_pair_t *pair, EntryHandle entry) except -1:
+    """Take a pair that there is; both live as long as the process."""
+    cdef int index
+    if len(pair.tags) != entry.n_parameters:
+        raise ValueError(
+            f"{entry.name} has {entry.n_parameters} parameters, not {len(pair.tags)}")
+    for index in range(entry.n_parameters):
+        for slots in entry.own_order if entry.kinds[index] == INOUT else ():
+            if slots[0] == entry.slots[index] and len(slots) > 1:
+                pair.inout[index] = slots[1] - entry.handle.n_inputs
+    Py_INCREF(entry)
+    pair.entry, pair.handle = <PyObject *>entry, <PyObject *>entry.handle
+    return 0
+
+
+def after_fork():
+    """Go on in a child that Python has forked."""
+    services.forked_by_python()
+
+
+def before_end():
+    """Have the library's functions answer statuses: the interpreter ends."""
+    global aclnn_interpreter_ends
+    aclnn_interpreter_ends = 1
+    services.close()
+
+
+cdef void end() noexcept nogil:
+    """The process ends."""
+    global aclnn_interpreter_ends
+    aclnn_interpreter_ends = 1
+
+
+cdef call_table_t _table
+_table.version = ACLNN_CALL_TABLE_VERSION
+_table.start = start
+_table.plan = plan
+_table.run = run
+_table.set_repeatable = set_repeatable
+_table.destroy = destroy
+_table.set_address = set_address
+_table.may_view = may_view
+_table.refuse_tensor = refuse_tensor
+_table.refuse_address = refuse_address
+_table.refuse_scalar = refuse_scalar
+_table.weight_size = weight_size
+_table.runtime = NULL
+_table.call_runtime = call_runtime
+_table.end = end
+table = PyCapsule_New(&_table, "aclnn.capi._call_table.table", NULL)

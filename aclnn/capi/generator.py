@@ -1,0 +1,357 @@
+"""Headers of the C interface, and those parts of its library that follow from prototypes.
+
+``python aclnn/capi/generator.py FOLDER`` writes ``FOLDER/include`` with the headers as CANN has them, and
+``FOLDER/capi`` with sources of the library: a stub for every function of an operator and of the runtime,
+the struct of the runtime's functions (`runtime_table.h`) and the list of exported symbols. The build runs
+this before anything is compiled, so that modules are loaded by their paths.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).parent
+
+
+def _load(path: str) -> ModuleType:
+    """A module of the package, without the package."""
+    file = HERE.parent / path
+    spec = importlib.util.spec_from_file_location(f"_capi_{file.stem}", file)
+    assert spec is not None, path
+    assert spec.loader is not None, path
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+constants = _load("acl/constants.py")
+prototypes = _load("acl/prototypes.py")
+pairs = _load("capi/pairs.py")
+
+VERSION = (1, 0, 0)  # of the interface: ACL_MAJOR_VERSION and so on
+MAJOR = 1  # of the library's name
+LIBRARY = f"libaclnn_cpu.so.{MAJOR}"
+# Names under which programs link or open the library.
+OTHER_NAMES = (
+    "libaclnn_cpu.so", "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libopapi.so",
+    "libopapi_math.so", "libopapi_nn.so", "libacl_op_compiler.so",
+)  # fmt: skip
+INCOMPLETE = (
+    "aclTensor", "aclScalar", "aclIntArray", "aclFloatArray", "aclBoolArray", "aclTensorList", "aclScalarList",
+    "aclOpExecutor",
+)  # fmt: skip
+HANDLES = (
+    "aclrtStream", "aclrtEvent", "aclrtContext", "aclrtNotify", "aclrtDrvMemHandle", "aclrtAllocatorDesc",
+    "aclmdlRI", "aclrtTaskGrp", "aclmdlRITask",
+)  # fmt: skip
+BASE_ENUMERATIONS = ("aclDataType", "aclFormat", "aclLogLevel")
+WEIGHT_SIZE = (
+    "aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray *tensorShape, aclDataType dataType, "
+    "uint64_t *weightTensorSize)"
+)
+
+_STANDARD = """
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+#include <cstdint>
+#include <cstdlib>
+#endif
+"""
+_BEGIN = '\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
+_END = "\n#ifdef __cplusplus\n}\n#endif\n"
+
+
+def header(name: str, summary: str, includes: Iterable[str], body: str) -> str:
+    """A header: guarded, with C linkage."""
+    guard = f"ACLNN_CPU_{name.upper().replace('/', '_').replace('.', '_')}_"
+    included = "".join(f'#include "{one}"\n' for one in includes)
+    declared = f"{_BEGIN}\n{body.strip()}\n{_END}" if body.strip() else ""
+    opening = f"/* {summary} */\n#ifndef {guard}\n#define {guard}\n"
+    return f"{opening}\n{included}{declared}\n#endif /* {guard} */\n"
+
+
+def _enumeration(kind: type[IntEnum]) -> str:
+    members = ",\n".join(f"    {name} = {int(value)}" for name, value in kind.__members__.items())
+    return f"typedef enum {{\n{members}\n}} {kind.__name__};\n"
+
+
+def _macros(kind: type[IntEnum]) -> str:
+    return "".join(f"#define {name} {int(value)}\n" for name, value in kind.__members__.items())
+
+
+def _incomplete(names: Iterable[str]) -> str:
+    return "".join(f"typedef struct {name} {name};\n" for name in names)
+
+
+def acl_base() -> str:
+    """Types, statuses, and the functions that need neither a device nor an object."""
+    statuses = "".join(
+        f"static const int {name} ACL_MAYBE_UNUSED = {int(value)};\n"
+        for name, value in constants.aclError.__members__.items()
+    )
+    enumerations = "\n".join(_enumeration(getattr(constants, one)) for one in BASE_ENUMERATIONS)
+    handles = "".join(f"typedef void *{name};\n" for name in HANDLES)
+    major, minor, patch = VERSION
+    body = f"""
+#define ACL_MAJOR_VERSION {major}
+#define ACL_MINOR_VERSION {minor}
+#define ACL_PATCH_VERSION {patch}
+
+typedef int aclError;
+typedef uint16_t aclFloat16;
+typedef struct aclDataBuffer aclDataBuffer;
+{handles}typedef void (*aclrtCallback)(void *userData);
+typedef void (*aclrtHostFunc)(void *args);
+
+{statuses}
+{enumerations}
+{_declared(prototypes.RUNTIME, "acl/acl_base.h")}"""
+    text = header("acl/acl_base.h", "Types, statuses and enumerations.", (), body)
+    defined = f"""{_STANDARD}
+#if defined(__GNUC__) || defined(__clang__)
+#define ACL_MAYBE_UNUSED __attribute__((unused))
+#define ACL_FUNC_VISIBILITY __attribute__((visibility("default")))
+#define ACLNN_API __attribute__((visibility("default")))
+#else
+#define ACL_MAYBE_UNUSED
+#define ACL_FUNC_VISIBILITY
+#define ACLNN_API
+#endif
+"""
+    return text.replace(_BEGIN, defined + _BEGIN, 1)
+
+
+def _declared(table: dict, name: str, mark: str = "ACL_FUNC_VISIBILITY") -> str:
+    """The functions of a table that a header declares."""
+    found = [one for one in table.values() if one.header == name]
+    return "".join(f"{mark} {one.declaration};\n" for one in found)
+
+
+def acl_rt() -> str:
+    """The runtime: its enumerations, structs and functions."""
+    rest = [
+        kind
+        for kind in constants.ENUMERATIONS
+        if kind.__name__ not in (*BASE_ENUMERATIONS, "aclError", "aclnnStatus")
+    ]
+    parts = [_macros(k) if k in constants.MACROS else _enumeration(k) for k in rest]
+    for name, members in prototypes.STRUCTS.items():
+        inner = "".join(f"    {kind} {member};\n" for kind, member in members)
+        parts.append(f"typedef struct {name} {{\n{inner}}} {name};\n")
+    parts.append(_declared(prototypes.RUNTIME, "acl/acl_rt.h"))
+    return header(
+        "acl/acl_rt.h",
+        "Devices, memory, streams, events, captures.",
+        ("acl/acl_base.h",),
+        "\n".join(parts),
+    )
+
+
+def acl_meta() -> str:
+    """Tensors, scalars, arrays, lists, executors."""
+    objects = f"""#ifndef ACLNN_META
+#define ACLNN_META
+{_incomplete(INCOMPLETE)}typedef int32_t aclnnStatus;
+#ifdef __cplusplus
+constexpr aclnnStatus OK = 0;
+#endif
+#endif
+"""
+    body = f"{objects}\n{_declared(prototypes.OBJECTS, 'aclnn/acl_meta.h', 'ACLNN_API')}"
+    return header("aclnn/acl_meta.h", "Objects that operators take.", ("acl/acl_base.h",), body)
+
+
+def operator_header(name: str) -> str:
+    """The functions of one header."""
+    found = [one for one in pairs.EVERY if one.header == name]
+    lines = [f"ACLNN_API {text};\n" for one in found for text in (one.plan, one.run)]
+    if name == "trans_matmul_weight":
+        lines.append(f"ACLNN_API {WEIGHT_SIZE};\n")
+    names = ", ".join(f"aclnn{one.name}" for one in found)
+    return header(f"aclnnop/aclnn_{name}.h", names, ("aclnn/aclnn_base.h",), "".join(lines))
+
+
+def headers() -> dict[str, str]:
+    """All headers by their path below ``include/``."""
+    base, meta = "acl/acl_base.h", "aclnn/acl_meta.h"
+    found = {
+        base: acl_base(),
+        "acl/acl_rt.h": acl_rt(),
+        "acl/acl.h": header(
+            "acl/acl.h",
+            "Start and end, and everything of the runtime.",
+            ("acl/acl_rt.h", "acl/acl_op.h", "acl/acl_mdl.h"),
+            _declared(prototypes.RUNTIME, "acl/acl.h"),
+        ),
+        meta: acl_meta(),
+        "aclnn/aclnn_base.h": header(
+            "aclnn/aclnn_base.h",
+            "Start and end of the operators' library.",
+            (meta,),
+            _declared(prototypes.OBJECTS, "aclnn/aclnn_base.h", "ACLNN_API"),
+        ),
+        "aclnn/opdev/op_errno.h": header(
+            "aclnn/opdev/op_errno.h",
+            "Statuses of operators.",
+            (base,),
+            _macros(constants.aclnnStatus),
+        ),
+        "aclnnop/aclnn_util.h": header(
+            "aclnnop/aclnn_util.h",
+            "What operators' headers share.",
+            ("aclnn/aclnn_base.h",),
+            "",
+        ),
+    }
+    for name in ("acl_op", "acl_mdl", "acl_op_compiler"):
+        path = f"acl/{name}.h"
+        found[path] = header(path, "Nothing here: programs include it.", (base,), "")
+    for name in dict.fromkeys(one.header for one in pairs.EVERY):
+        found[f"aclnnop/aclnn_{name}.h"] = operator_header(name)
+    for name in [one for one in found if one.startswith("aclnnop/")]:
+        again = name.replace("aclnnop/", "aclnnop/level2/")
+        found[again] = header(again, "The same functions.", (name,), "")
+    return found
+
+
+def symbols() -> list[str]:
+    """All functions that the library exports."""
+    operators = [
+        name
+        for one in pairs.EVERY
+        for name in (f"aclnn{one.name}GetWorkspaceSize", f"aclnn{one.name}")
+    ]
+    return [
+        *prototypes.RUNTIME,
+        *prototypes.OBJECTS,
+        *operators,
+        "aclnnCalculateMatmulWeightSizeV2",
+    ]
+
+
+def version_script() -> str:
+    """What the linker exports, and that it is all."""
+    listed = "".join(f"    {name};\n" for name in symbols())
+    return f"{{\n  global:\n{listed}  local: *;\n}};\n"
+
+
+def operator_stubs() -> str:
+    """A function in C for each of the operators', which gathers its arguments."""
+    lines = ['#include "library.h"\n', '#include "acl/acl.h"\n']
+    lines += [
+        f'#include "aclnnop/aclnn_{name}.h"\n'
+        for name in dict.fromkeys(p.header for p in pairs.EVERY)
+    ]
+    lines.append("\nconst aclnn_pair aclnn_pairs[] = {\n")
+    lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.EVERY]
+    lines.append("};\n")
+    lines.append(f"const int aclnn_n_pairs = {len(pairs.EVERY)};\n")
+    for number, one in enumerate(pairs.EVERY):
+        given = ", ".join(
+            f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters
+        )
+        lines.append(
+            f"""
+{one.plan} {{
+  const aclnn_argument given[] = {{{given}}};
+  return aclnn_plan({number}, given, workspaceSize, executor);
+}}
+
+{one.run} {{
+  return aclnn_run({number}, workspace, workspaceSize, executor, stream);
+}}
+"""
+        )
+    return "".join(lines)
+
+
+OWN = ("aclGetRecentErrMsg", "aclAppLog")  # which the library has itself
+# What functions give that cannot start: 100001 is of aclInit alone.
+FAILURES = {"aclError": "ACLNN_ERR_INNER"}
+
+
+def runtime_stubs() -> str:
+    """A function in C for each of the runtime's, which calls that of the table."""
+    lines = ['#include "aclnn/opdev/op_errno.h"\n#include "library.h"\n']
+    for number, one in enumerate(prototypes.RUNTIME.values()):
+        if one.name in OWN:
+            continue
+        names = ", ".join(parameter.name for parameter in one.parameters)
+        given = ", ".join(
+            f"{{.{_member(parameter.type)} = {_passed(parameter)}}}" for parameter in one.parameters
+        )
+        failure = FAILURES.get(one.returns, "0")
+        if one.name == "aclInit":
+            failure = "ACL_ERROR_UNINITIALIZE"
+        lines.append(
+            f"""
+{one.declaration} {{
+  const aclnn_call_table *table = aclnn_table();
+  if (!table) return {failure};
+  if (table->runtime) return table->runtime->{one.name}({names});
+  const aclnn_argument given[] = {{{given or "{.whole = 0}"}}};
+  return ({one.returns})table->call_runtime({number}, given);
+}}
+"""
+        )
+    return "".join(lines)
+
+
+def _member(kind: str) -> str:
+    return "pointer" if kind.endswith("*") or kind in (*HANDLES, "aclrtHostFunc") else "whole"
+
+
+def _passed(parameter: object) -> str:
+    kind, name = getattr(parameter, "type"), getattr(parameter, "name")  # noqa: B009
+    return f"(const void *){name}" if kind == "aclrtHostFunc" else name
+
+
+def sources() -> dict[str, str]:
+    """The generated parts of the library by their name."""
+    return {
+        "operators.c": operator_stubs(),
+        "runtime.c": runtime_stubs(),
+        "symbols.map": version_script(),
+        "filter.c": "".join(f"void {name}(void) {{}}\n" for name in symbols()),
+        "members.h": members(),
+    }
+
+
+def members() -> str:
+    """Which numbers are dtypes and formats."""
+    found = []
+    for function, kind in (
+        ("aclnn_is_dtype", constants.aclDataType),
+        ("aclnn_is_format", constants.aclFormat),
+    ):
+        cases = "".join(f"    case {int(one)}:\n" for one in kind)
+        found.append(
+            f"static inline int {function}(int value) {{\n  switch (value) {{\n{cases}      return 1;\n"
+            "    default:\n      return 0;\n  }\n}\n"
+        )
+    return "\n".join(found)
+
+
+def write(folder: Path, include: Path) -> None:
+    """Write headers to `include` and sources to `folder`; files that are right already are kept."""
+    wanted = {include / name: text for name, text in headers().items()}
+    wanted |= {folder / name: text for name, text in sources().items()}
+    for path, text in wanted.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for path in include.rglob("*.h"):
+        if path not in wanted:
+            path.unlink()
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) / "capi", Path(sys.argv[1]) / "include")

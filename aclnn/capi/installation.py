@@ -1,0 +1,126 @@
+"""Where the C interface lies, what compilers are told, and which interpreter the library will use."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import sysconfig
+from pathlib import Path
+
+from aclnn.acl.constants import ACLNN_ERR_INNER
+from aclnn.acl.errors import AclnnError
+
+HOME = Path(__file__).parent / "home"
+_ABI = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+LIBPYTHON = f"libpython{_ABI}.so.1.0"
+
+
+def library() -> Path:
+    """The shared library.
+
+    Raises
+    ------
+    AclnnError
+        If the package was built without it.
+    """
+    found = sorted((HOME / "lib64").glob("libaclnn_cpu.so.*"))
+    if not found:
+        raise AclnnError(
+            ACLNN_ERR_INNER,
+            f"there is no library of the C interface in {HOME / 'lib64'}: packages have one on Linux only",
+        )
+    return found[-1]
+
+
+def cann_home() -> str:
+    """The folder that is laid out as an installation of CANN."""
+    library()
+    return str(HOME)
+
+
+def cflags() -> str:
+    """The compiler's flags."""
+    library()
+    include = HOME / "include"
+    folders = (include, include / "aclnnop", include / "aclnn")
+    return " ".join(f"-I{shlex.quote(str(one))}" for one in folders)
+
+
+def libs() -> str:
+    """The linker's flags: programs start without `LD_LIBRARY_PATH`."""
+    found = library()
+    folder = shlex.quote(str(found.parent))
+    return f"-L{folder} -l:{found.name} -Wl,-rpath,{folder}"
+
+
+def _homes(executable: Path) -> list[Path]:
+    """Folders of executables whose installation may have libpython: of the virtual environment's base
+    first."""
+    found = []
+    settings = executable.parent.parent / "pyvenv.cfg"
+    if settings.exists():
+        for line in settings.read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition("=")
+            if name.strip() == "home":
+                found.append(Path(value.strip()))
+    return [*found, executable.resolve().parent]
+
+
+def _libpython_of(executable: Path) -> Path | None:
+    multiarch = sysconfig.get_config_var("MULTIARCH") or "lib"
+    for home in _homes(executable):
+        for folder in ("lib", "lib64", f"lib/{multiarch}"):
+            path = home.parent / folder / LIBPYTHON
+            if path.exists():
+                return path
+    return None
+
+
+def _candidates() -> list[Path]:
+    """Interpreters in the order in which the library looks for them."""
+    if wanted := os.environ.get("ACLNN_PYTHON", ""):
+        return [Path(wanted)]
+    found = []
+    note = HOME / "interpreter"
+    if note.exists():
+        found.append(Path(note.read_text(encoding="utf-8").strip()))
+    above = HOME.resolve().parents[2:]  # where the package lies, then the folders above
+    prefix = above[min(3, len(above) - 1)]  # of lib/python3.x/site-packages
+    if (prefix / "pyvenv.cfg").exists():
+        found.append(prefix / "bin" / "python")
+    else:
+        found.append(prefix / "bin" / f"python{_ABI}")
+    folders = os.environ.get("PATH", "/usr/bin").split(":")
+    return [*found, *(Path(folder) / f"python{_ABI}" for folder in folders if folder)]
+
+
+def interpreter() -> tuple[Path, Path] | None:
+    """The interpreter that the library starts where none runs, and its libpython."""
+    for executable in _candidates():
+        if os.access(executable, os.X_OK) and (found := _libpython_of(executable)):
+            return executable, found
+    return None
+
+
+def described() -> str:
+    """What the library will use, or why programs in C cannot start an interpreter.
+
+    Examples
+    --------
+    >>> from aclnn.capi.installation import described
+    >>> described().splitlines()[0].startswith("library")
+    True
+    """
+    lines = [f"library       {library()}", f"package       {HOME.parents[1]}"]
+    found = interpreter()
+    if found is None:
+        looked = ", ".join(dict.fromkeys(map(str, _candidates())))
+        lines.append(
+            f"interpreter   none: no {LIBPYTHON} beside {looked}. The library works inside a running "
+            "Python only; a Python that is built with --enable-shared, or ACLNN_PYTHON=/path/to/python, "
+            "lets programs start one"
+        )
+    else:
+        lines += [f"interpreter   {found[0]}", f"libpython     {found[1]}"]
+    return "\n".join(lines)

@@ -1,0 +1,188 @@
+"""The C interface's library, and the folder laid out as a CANN installation that programs build with.
+
+The build calls `make_home` once the headers are generated (`aclnn/capi/generator.py`). The library needs
+Python's headers for their structs, but is not linked with libpython.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).resolve().parents[1]
+SOURCES = HERE / "aclnn" / "capi" / "source"
+FLAGS = [
+    "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", "-Wextra", "-Werror=implicit-function-declaration",
+    "-Wno-format-truncation",
+]  # fmt: skip
+
+PKG_CONFIG = """prefix=${{pcfiledir}}/../..
+includedir=${{prefix}}/include
+libdir=${{prefix}}/lib64
+
+Name: aclnn-cpu
+Description: CANN's aclnn interface on the CPU
+Version: {version}
+Cflags: -I${{includedir}} -I${{includedir}}/aclnnop -I${{includedir}}/aclnn
+Libs: -L${{libdir}} -l:{library} -Wl,-rpath,${{libdir}}
+"""
+CMAKE = """get_filename_component(_aclnn_home "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
+if(NOT TARGET aclnn::aclnn)
+  add_library(aclnn::aclnn SHARED IMPORTED)
+  set_target_properties(aclnn::aclnn PROPERTIES
+    IMPORTED_LOCATION "${{_aclnn_home}}/lib64/{library}"
+    IMPORTED_SONAME "{library}"
+    INTERFACE_INCLUDE_DIRECTORIES
+      "${{_aclnn_home}}/include;${{_aclnn_home}}/include/aclnnop;${{_aclnn_home}}/include/aclnn")
+endif()
+set(aclnn-cpu_VERSION {version})
+set(aclnn-cpu_HOME "${{_aclnn_home}}")
+unset(_aclnn_home)
+"""
+CMAKE_VERSION = """set(PACKAGE_VERSION {version})
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
+"""
+
+
+def compiler() -> list[str]:
+    return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+
+
+def run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"the C interface's library cannot be built: {error}")
+
+
+def is_newer(path: Path, than: list[Path]) -> bool:
+    """Whether a file is there and as new as all others."""
+    return path.exists() and all(path.stat().st_mtime >= one.stat().st_mtime for one in than)
+
+
+def make_home(
+    generator: ModuleType, generated: Path, home: Path, flags: list[str], interpreter: str | None
+) -> None:
+    """Headers, libraries and the files of build tools.
+
+    Parameters
+    ----------
+    generator : module
+        ``aclnn/capi/generator.py``, which has written to `generated`.
+    generated : Path
+        With ``include`` and ``capi``.
+    home : Path
+        What is made: ``include``, ``lib64``, ``share``.
+    flags : list of str
+        Further flags of the compiler and the linker, for builds that look for errors.
+    interpreter : str or None
+        Of a build in place, as the library finds others by its own place.
+    """
+    libraries = home / "lib64"
+    libraries.mkdir(parents=True, exist_ok=True)
+    copy_headers(generated / "include", home / "include")
+    objects = compile_sources(generated, generated / "objects", flags)
+    script = generated / "capi" / "symbols.map"
+    library = libraries / generator.LIBRARY
+    if not is_newer(library, [*objects, script]):
+        link = ["-shared", f"-Wl,-soname,{generator.LIBRARY}", f"-Wl,--version-script={script}"]
+        # Once loaded it stays: threads have destructors in it.
+        link += ["-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-pthread"]
+        link += [] if flags else ["-Wl,-s"]
+        run([*compiler(), *link, *flags, *map(str, objects), "-o", str(library), "-ldl", "-lm"])
+    make_other_names(generator, generated, libraries)
+    write_descriptions(generator, home)
+    note = home / "interpreter"
+    if interpreter is None:
+        note.unlink(missing_ok=True)
+    else:
+        note.write_text(f"{interpreter}\n", encoding="utf-8")
+
+
+def copy_headers(source: Path, target: Path) -> None:
+    wanted = {path.relative_to(source) for path in source.rglob("*.h")}
+    for path in [one for one in target.rglob("*.h") if one.relative_to(target) not in wanted]:
+        path.unlink()
+    for name in wanted:
+        if not is_newer(target / name, [source / name]):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, target / name)
+
+
+def compile_sources(generated: Path, folder: Path, flags: list[str]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    includes = [SOURCES, generated / "include", generated / "capi", generated]
+    multiarch = sysconfig.get_config_var("MULTIARCH") or "lib"
+    given = [*FLAGS, *flags, *(f"-I{one}" for one in includes)]
+    given += [f"-I{sysconfig.get_path('include')}", f"-DACLNN_MULTIARCH={multiarch}"]
+    settings = folder / "settings"
+    if not settings.exists() or settings.read_text() != repr((compiler(), given)):
+        settings.write_text(repr((compiler(), given)))
+    headers = [*SOURCES.glob("*.h"), *generated.rglob("*.h"), settings]
+    found = []
+    for source in sorted([*SOURCES.glob("*.c"), *(generated / "capi").glob("*.c")]):
+        if source.stem == "filter":
+            continue
+        path = folder / f"{source.stem}.o"
+        if not is_newer(path, [source, *headers]):
+            run([*compiler(), *given, "-c", str(source), "-o", str(path)])
+        found.append(path)
+    return found
+
+
+def make_other_names(generator: ModuleType, generated: Path, libraries: Path) -> None:
+    """Libraries of other names, which have the library's functions in the place of their own.
+
+    Wheels know no links, and copies of the library would each have a state.
+    """
+    source = generated / "capi" / "filter.c"
+    for name in generator.OTHER_NAMES:
+        path = libraries / name
+        if is_newer(path, [source, Path(__file__)]):
+            continue
+        link = [
+            f"-Wl,-soname,{name}",
+            f"-Wl,-F,{generator.LIBRARY}",
+            "-Wl,-rpath,$ORIGIN",
+            "-Wl,-s",
+        ]
+        run(
+            [
+                *compiler(),
+                "-shared",
+                "-nostdlib",
+                "-fPIC",
+                "-w",
+                *link,
+                str(source),
+                "-o",
+                str(path),
+            ]
+        )
+
+
+def write_descriptions(generator: ModuleType, home: Path) -> None:
+    text = (HERE / "aclnn" / "_version.py").read_text(encoding="utf-8")
+    version = text.partition("__version__ = ")[2].split('"')[1]
+    words = {"version": version, "library": generator.LIBRARY}
+    files = {
+        "lib64/pkgconfig/aclnn-cpu.pc": PKG_CONFIG,
+        "share/cmake/aclnn-cpu/aclnn-cpu-config.cmake": CMAKE,
+        "share/cmake/aclnn-cpu/aclnn-cpu-config-version.cmake": CMAKE_VERSION,
+    }
+    for name, text in files.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.format(**words), encoding="utf-8")
