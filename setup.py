@@ -218,7 +218,7 @@ def headers(source: str) -> list[str]:
         file = unread.pop()
         for name in INCLUDED.findall((HERE / file).read_text(encoding="utf-8")):
             # Those of the project, not the copies of them that lie beside what was translated.
-            folders = (*map(Path, INCLUDES), file.parent)
+            folders = (*map(Path, INCLUDES), *map(Path, CAPI_INCLUDES), file.parent)
             places = (Path(os.path.normpath(folder / name)) for folder in folders)
             path = next((path for path in places if (HERE / path).exists()), None)
             if path and path.as_posix() not in found:
@@ -259,6 +259,7 @@ def with_headers(extensions: list[Extension]) -> list[Extension]:
 
 
 def extensions() -> list[Extension]:
+    generate_interface()
     threads = ("-pthread", *openmp_flags())
     found = []
     for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
@@ -395,7 +396,6 @@ def all_extensions(arguments: list[str]) -> list[Extension]:
     """The extensions, if one of the commands needs them."""
     if not COMPILING & set(arguments):
         return []
-    generate_interface()
     # What takes longest begins first, where several are built at a time.
     return [*kernel_extensions(), *with_headers(translate(extensions()))]
 

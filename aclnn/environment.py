@@ -214,9 +214,33 @@ CACHE_DIR: Variable[Path | None] = Variable(
     _absolute,
     "`aclnn` in `$XDG_CACHE_HOME`, or in `~/.cache`",
 )
+RECORD: Variable[Path | None] = Variable(
+    "ACLNN_RECORD",
+    "A file for the calls of a program in C, as lines of Python that reproduce them.",
+    "a path",
+    None,
+    Path,
+    "nothing is recorded",
+)
+REPORT: Variable[Path | None] = Variable(
+    "ACLNN_REPORT",
+    "A file for a page about what a program in C ran: graphs, plans and times, written at its end.",
+    "a path",
+    None,
+    Path,
+    "no page is written",
+)
+PYTHON: Variable[str | None] = Variable(
+    "ACLNN_PYTHON",
+    "The interpreter that programs in C start.",
+    "a path",
+    None,
+    str,
+    "the one that the package is installed for",
+)
 
 VARIABLES: tuple[Variable[Any], ...] = (
-    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, VERBOSE, VERBOSE_TO,
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, PYTHON, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 

@@ -37,6 +37,27 @@ from aclnn.capi._python_objects cimport (
     python_tensor,
     python_tensor_at,
 )
+from aclnn.capi.abi cimport (
+    ACLNN_BOOLS,
+    ACLNN_CALL_TABLE_VERSION,
+    ACLNN_DESTROYED,
+    ACLNN_EXECUTOR,
+    ACLNN_INTS,
+    ACLNN_SCALAR,
+    ACLNN_TENSOR,
+    ACLNN_TENSORS,
+    aclnn_hold,
+    aclnn_release,
+    argument_t,
+    c_executor,
+    c_ints,
+    c_scalar,
+    c_tensor,
+    c_tensors,
+    call_table_t,
+    description_t,
+    services_t,
+)
 from aclnn.compiler._compiled_call cimport (
     INHERIT,
     MAX_DIMS,
@@ -64,6 +85,7 @@ from graph.runtime.abi cimport kernel_number, program_failure
 
 import atexit
 import os
+from threading import RLock
 
 import aclnn
 from aclnn.acl import _tensor, errors
@@ -76,6 +98,7 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.api.two_phase import HANDLES_BY_ENTRY
+from aclnn.capi import recording as recordings, reporting
 from aclnn.execution import _rebinding
 
 cdef extern from *:
@@ -187,6 +210,7 @@ ctypedef struct job_t:
     kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
     char *addresses[FAST_OPERANDS]
 
+recording = RLock()  # one line at a time
 cdef services_t services
 cdef known_pair_t *known_pairs = NULL
 cdef memo_t *memos[MEMOS]
@@ -1014,6 +1038,7 @@ cdef int prepare(const services_t *given) except -1:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=after_fork)
     atexit.register(before_end)
+    reporting.start()
     return 0
 
 
@@ -1044,9 +1069,34 @@ def before_end():
     services.close()
 
 
+cdef void note(int function, const argument_t *given, int64_t result,
+               int is_before) noexcept nogil:
+    """Record a call; what cannot be recorded must not disturb the program."""
+    cdef int place
+    keep_thread()
+    with gil:
+        try:
+            recorder = recordings.recorder()
+            if recorder is None:
+                return
+            arguments = []
+            for place, kind in enumerate(recorder.kinds(function)):
+                arguments.append(given[place].real if kind == "f" else given[place].whole)
+            with recording:
+                recorder.note(function, arguments, result, is_before != 0)
+        except BaseException as error:
+            errors.set_message(f"ACLNN_RECORD: {type(error).__name__}: {error}")
+
+
 cdef void end() noexcept nogil:
     """The process ends."""
     global aclnn_interpreter_ends
+    keep_thread()
+    with gil:
+        try:
+            reporting.write()
+        except BaseException as error:
+            errors.set_message(f"ACLNN_REPORT: {type(error).__name__}: {error}")
     aclnn_interpreter_ends = 1
 
 
@@ -1065,5 +1115,6 @@ _table.refuse_scalar = refuse_scalar
 _table.weight_size = weight_size
 _table.runtime = NULL
 _table.call_runtime = call_runtime
+_table.note = note
 _table.end = end
 table = PyCapsule_New(&_table, "aclnn.capi._call_table.table", NULL)

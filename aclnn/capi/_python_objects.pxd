@@ -1,4 +1,4 @@
-from aclnn.capi._call_table cimport argument_t, c_bools, c_ints, c_scalar, c_tensor, c_tensors
+from aclnn.capi.abi cimport argument_t, c_bools, c_ints, c_scalar, c_tensor, c_tensors
 
 cdef object python_argument(char tag, const argument_t *given)
 cdef object python_tensor(const c_tensor *given)

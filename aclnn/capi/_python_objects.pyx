@@ -4,7 +4,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint64_t
 
 from aclnn.acl._tensor cimport tensor_at
-from aclnn.capi._call_table cimport (
+from aclnn.capi.abi cimport (
     ACLNN_BOOLS,
     ACLNN_INTS,
     ACLNN_SCALAR,

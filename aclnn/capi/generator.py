@@ -243,6 +243,9 @@ def version_script() -> str:
     return f"{{\n  global:\n{listed}  local: *;\n}};\n"
 
 
+RECORDED = "__builtin_expect(aclnn_recording, 0)"
+
+
 def operator_stubs() -> str:
     """A function in C for each of the operators', which gathers its arguments."""
     lines = ['#include "library.h"\n', '#include "acl/acl.h"\n']
@@ -254,18 +257,28 @@ def operator_stubs() -> str:
     lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.EVERY]
     lines.append("};\n")
     lines.append(f"const int aclnn_n_pairs = {len(pairs.EVERY)};\n")
+    first = len(prototypes.RUNTIME) + len(prototypes.OBJECTS)
     for number, one in enumerate(pairs.EVERY):
         given = ", ".join(
             f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters
         )
+        plan, run = first + 2 * number, first + 2 * number + 1
         lines.append(
             f"""
 {one.plan} {{
-  const aclnn_argument given[] = {{{given}}};
-  return aclnn_plan({number}, given, workspaceSize, executor);
+  const aclnn_argument given[] = {{{given}, {{.pointer = workspaceSize}}, {{.pointer = executor}}}};
+  aclnnStatus status;
+  if (!{RECORDED}) return aclnn_plan({number}, given, workspaceSize, executor);
+  aclnn_begin_note();
+  status = aclnn_plan({number}, given, workspaceSize, executor);
+  aclnn_note({plan}, given, status, 0);
+  aclnn_end_note();
+  return status;
 }}
 
 {one.run} {{
+  if ({RECORDED})
+    return aclnn_run_recorded({run}, {number}, workspace, workspaceSize, executor, stream);
   return aclnn_run({number}, workspace, workspaceSize, executor, stream);
 }}
 """
@@ -278,6 +291,10 @@ OWN = ("aclGetRecentErrMsg", "aclAppLog")  # which the library has itself
 FAILURES = {"aclError": "ACLNN_ERR_INNER"}
 
 
+# What functions are called that may wait for others.
+WAITING = ("Synchronize", "Execute", "WaitEvent", "Reset", "Finalize", "DestroyStream")
+
+
 def runtime_stubs() -> str:
     """A function in C for each of the runtime's, which calls that of the table."""
     lines = ['#include "aclnn/opdev/op_errno.h"\n#include "library.h"\n']
@@ -285,33 +302,74 @@ def runtime_stubs() -> str:
         if one.name in OWN:
             continue
         names = ", ".join(parameter.name for parameter in one.parameters)
-        given = ", ".join(
-            f"{{.{_member(parameter.type)} = {_passed(parameter)}}}" for parameter in one.parameters
-        )
         failure = FAILURES.get(one.returns, "0")
         if one.name == "aclInit":
             failure = "ACL_ERROR_UNINITIALIZE"
+        waits = any(word in one.name for word in WAITING)
+        begin, late = ("", "aclnn_begin_note();") if waits else ("aclnn_begin_note();", "")
         lines.append(
             f"""
 {one.declaration} {{
   const aclnn_call_table *table = aclnn_table();
+  {_result(one)};
   if (!table) return {failure};
-  if (table->runtime) return table->runtime->{one.name}({names});
-  const aclnn_argument given[] = {{{given or "{.whole = 0}"}}};
-  return ({one.returns})table->call_runtime({number}, given);
+  if (table->runtime && !{RECORDED}) return table->runtime->{one.name}({names});
+  const aclnn_argument given[] = {{{_given(one)}}};
+  {begin}
+  result = table->runtime ? table->runtime->{one.name}({names})
+                          : ({one.returns})table->call_runtime({number}, given);
+  {late}
+  aclnn_note({number}, given, (int64_t)result, 0);
+  aclnn_end_note();
+  return result;
 }}
 """
         )
     return "".join(lines)
 
 
-def _member(kind: str) -> str:
-    return "pointer" if kind.endswith("*") or kind in (*HANDLES, "aclrtHostFunc") else "whole"
+def object_stubs() -> str:
+    """A function in C for each of the objects', which are made without an interpreter."""
+    lines = ['#include "aclnn/aclnn_base.h"\n#include "library.h"\n']
+    for number, one in enumerate(prototypes.OBJECTS.values(), len(prototypes.RUNTIME)):
+        own = one.declaration.replace(f"{one.name}(", f"own_{one.name}(")
+        names = ", ".join(parameter.name for parameter in one.parameters)
+        lines.append(
+            f"""
+{own};
+{one.declaration} {{
+  if (!{RECORDED}) return own_{one.name}({names});
+  const aclnn_argument given[] = {{{_given(one)}}};
+  aclnn_begin_note();
+  {_result(one)} = own_{one.name}({names});
+  aclnn_note({number}, given, (int64_t)result, 0);
+  aclnn_end_note();
+  return result;
+}}
+"""
+        )
+    return "".join(lines)
 
 
-def _passed(parameter: object) -> str:
-    kind, name = getattr(parameter, "type"), getattr(parameter, "name")  # noqa: B009
-    return f"(const void *){name}" if kind == "aclrtHostFunc" else name
+def _result(one: object) -> str:
+    """The declaration of a variable for what a function gives."""
+    kind = getattr(one, "returns")  # noqa: B009
+    return f"{kind}result" if kind.endswith("*") else f"{kind} result"
+
+
+def _given(one: object) -> str:
+    """The initializer of an array of arguments."""
+    parts = []
+    for kind, name in getattr(one, "parameters"):  # noqa: B009
+        if kind in ("float", "double"):
+            parts.append(f"{{.real = {name}}}")
+        elif kind == "aclrtHostFunc":
+            parts.append(f"{{.pointer = (const void *){name}}}")
+        elif kind.endswith("*") or kind in HANDLES:
+            parts.append(f"{{.pointer = {name}}}")
+        else:
+            parts.append(f"{{.whole = (int64_t){name}}}")
+    return ", ".join(parts) or "{.whole = 0}"
 
 
 def sources() -> dict[str, str]:
@@ -319,6 +377,7 @@ def sources() -> dict[str, str]:
     return {
         "operators.c": operator_stubs(),
         "runtime.c": runtime_stubs(),
+        "object_functions.c": object_stubs(),
         "symbols.map": version_script(),
         "filter.c": "".join(f"void {name}(void) {{}}\n" for name in symbols()),
         "members.h": members(),

@@ -78,6 +78,8 @@ typedef struct aclnn_call_table {
   const aclnn_runtime_table *runtime;
   /* Those of the runtime's functions that this has no pointer for, by their number in the table. */
   int64_t (*call_runtime)(int number, const aclnn_argument *given);
+  /* Records a call. */
+  void (*note)(int function, const aclnn_argument *given, int64_t result, int is_before);
   /* At the end of the process: the report, if one is asked for. */
   void (*end)(void);
 } aclnn_call_table;

@@ -89,6 +89,31 @@ void aclAppLog(aclLogLevel logLevel, const char *func, const char *file, uint32_
   va_end(given);
 }
 
+/* --- Recorded calls -------------------------------------------------------------------------------- */
+
+int aclnn_recording = -1; /* not known yet */
+static pthread_mutex_t notes = PTHREAD_MUTEX_INITIALIZER;
+static __thread int note_depth; /* functions of Python's call some of ours */
+
+void aclnn_begin_note(void) {
+  if (aclnn_recording < 0) {
+    const char *wanted = getenv("ACLNN_RECORD");
+    aclnn_recording = wanted && *wanted;
+  }
+  if (aclnn_recording && note_depth++ == 0) pthread_mutex_lock(&notes);
+}
+
+void aclnn_end_note(void) {
+  if (aclnn_recording && --note_depth == 0) pthread_mutex_unlock(&notes);
+}
+
+void aclnn_note(int function, const aclnn_argument *given, int64_t result, int is_before) {
+  const aclnn_call_table *table;
+  if (!aclnn_recording) return;
+  table = aclnn_table();
+  if (table) table->note(function, given, result, is_before);
+}
+
 /* --- Operators ------------------------------------------------------------------------------------- */
 
 aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
@@ -106,27 +131,40 @@ aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpE
                                   : ACLNN_ERR_INNER;
 }
 
+aclnnStatus aclnn_run_recorded(int function, int pair, void *workspace, uint64_t workspace_size,
+                               aclOpExecutor *executor, aclrtStream stream) {
+  const aclnn_argument given[] = {
+      {.pointer = workspace}, {.whole = (int64_t)workspace_size}, {.pointer = executor}, {.pointer = stream}};
+  aclnnStatus status;
+  aclnn_begin_note();
+  aclnn_note(function, given, 0, 1);
+  status = aclnn_run(pair, workspace, workspace_size, executor, stream);
+  aclnn_note(function, given, status, 0);
+  aclnn_end_note();
+  return status;
+}
+
 aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray *tensorShape, aclDataType dataType,
                                              uint64_t *weightTensorSize) {
   const aclnn_call_table *table = aclnn_table();
   return table ? table->weight_size(tensorShape, dataType, weightTensorSize) : ACLNN_ERR_INNER;
 }
 
-aclnnStatus aclnnInit(const char *configPath) {
+aclnnStatus own_aclnnInit(const char *configPath) {
   (void)configPath;
   return aclnn_table() ? ACLNN_SUCCESS : ACLNN_ERR_INNER;
 }
 
-aclnnStatus aclnnFinalize(void) { return ACLNN_SUCCESS; }
+aclnnStatus own_aclnnFinalize(void) { return ACLNN_SUCCESS; }
 
 /* --- Executors ------------------------------------------------------------------------------------- */
 
-aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor *executor) {
+aclnnStatus own_aclSetAclOpExecutorRepeatable(aclOpExecutor *executor) {
   const aclnn_call_table *table = aclnn_table();
   return table ? table->set_repeatable(executor) : ACLNN_ERR_INNER;
 }
 
-aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor) {
+aclnnStatus own_aclDestroyAclOpExecutor(aclOpExecutor *executor) {
   const aclnn_call_table *table = aclnn_table();
   return table ? table->destroy(executor) : ACLNN_ERR_INNER;
 }
@@ -139,15 +177,15 @@ static aclnnStatus set_address(const char *function, aclOpExecutor *executor, co
 }
 
 #define SET_ADDRESS(name)                                                                         \
-  aclnnStatus name(aclOpExecutor *executor, const size_t index, aclTensor *tensor, void *addr) {  \
-    return set_address(__func__, executor, &index, 1, tensor, addr);                              \
+  aclnnStatus own_##name(aclOpExecutor *executor, const size_t index, aclTensor *tensor, void *addr) {  \
+    return set_address(#name, executor, &index, 1, tensor, addr);                              \
   }
 
 #define SET_LISTED_ADDRESS(name)                                                                  \
-  aclnnStatus name(aclOpExecutor *executor, size_t irIndex, const size_t relativeIndex,           \
+  aclnnStatus own_##name(aclOpExecutor *executor, size_t irIndex, const size_t relativeIndex,           \
                    aclTensorList *tensors, void *addr) {                                          \
     const size_t place[] = {irIndex, relativeIndex};                                              \
-    return set_address(__func__, executor, place, 2, tensors, addr);                              \
+    return set_address(#name, executor, place, 2, tensors, addr);                              \
   }
 
 SET_ADDRESS(aclSetInputTensorAddr)

@@ -25,10 +25,22 @@ static inline const aclnn_call_table *aclnn_table(void) {
 int aclnn_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `aclnn_fail` with a whole message. */
 int aclnn_fail_with(int status, const char *message);
+/* Whether calls are recorded (`ACLNN_RECORD`): 0 if not. Functions have numbers: the runtime's, the
+   objects', then both phases of each pair. Phase two is noted before it runs, too. Between begin and
+   end a call is alone, so that lines stand in the order of calls; those that wait are not. */
+extern int aclnn_recording;
+void aclnn_begin_note(void);
+void aclnn_note(int function, const aclnn_argument *given, int64_t result, int is_before);
+void aclnn_end_note(void);
+
 aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
                        aclOpExecutor **executor);
 aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
                       aclrtStream stream);
+
+/* Phase two, which is recorded. */
+aclnnStatus aclnn_run_recorded(int function, int pair, void *workspace, uint64_t workspace_size,
+                               aclOpExecutor *executor, aclrtStream stream);
 
 /* The interpreter, found or started: a capsule of the Cython module; -1 with a message. */
 int aclnn_start_interpreter(const aclnn_call_table **table);

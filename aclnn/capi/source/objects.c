@@ -10,6 +10,9 @@
 #include "library.h"
 #include "members.h"
 
+/* Functions of programs are made of these, which are called as they are but for `own_`. */
+#define NAME (__func__ + sizeof "own_" - 1)
+
 #define MOST_ELEMENTS ((int64_t)1 << 62)
 #define MOST_BYTES ((int64_t)1 << 58)
 
@@ -22,9 +25,9 @@ static aclnnStatus null_argument(const char *function, const char *name, int is_
 }
 
 #define REFUSE_UNLESS(object, kind) \
-  if (!IS(object, kind)) return null_argument(__func__, #object, (object) == 0)
+  if (!IS(object, kind)) return null_argument(NAME, #object, (object) == 0)
 #define REFUSE_NULL(pointer) \
-  if ((pointer) == 0) return null_argument(__func__, #pointer, 1)
+  if ((pointer) == 0) return null_argument(NAME, #pointer, 1)
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
@@ -126,17 +129,17 @@ static aclnnStatus refuse(const char *function, const aclnn_description *given) 
   return table->refuse_tensor(function, given);
 }
 
-aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDataType dataType,
+aclTensor *own_aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDataType dataType,
                            const int64_t *stride, int64_t offset, aclFormat format,
                            const int64_t *storageDims, uint64_t storageDimsNum, void *tensorData) {
   const aclnn_description given = {viewDims, viewDimsNum, dataType,       stride,    offset,
                                    format,   storageDims, storageDimsNum, tensorData};
   aclTensor *made = new_tensor(&given);
-  if (!made) refuse(__func__, &given);
+  if (!made) refuse(NAME, &given);
   return made;
 }
 
-aclnnStatus aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t viewDimsNum,
+aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t viewDimsNum,
                           aclDataType dataType, const int64_t *stride, int64_t offset, aclFormat format,
                           const int64_t *storageDims, uint64_t storageDimsNum, void *tensorDataAddr) {
   const aclnn_description given = {viewDims, viewDimsNum, dataType,       stride,        offset,
@@ -146,12 +149,12 @@ aclnnStatus aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t v
   size_t bytes;
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   made = new_tensor(&given);
-  if (!made) return refuse(__func__, &given);
+  if (!made) return refuse(NAME, &given);
   bytes = (2 * (size_t)made->ndim + (size_t)made->storage_ndim) * sizeof(int64_t);
   numbers = malloc(bytes ? bytes : 1);
   if (!numbers) {
     free(made);
-    return aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short", __func__);
+    return aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short", NAME);
   }
   memcpy(numbers, made->shape, bytes);
   if (tensor->shape != tensor->own_numbers) free(tensor->shape);
@@ -175,23 +178,23 @@ static void destroy_tensor(aclTensor *tensor) {
   aclnn_release(tensor);
 }
 
-aclnnStatus aclDestroyTensor(const aclTensor *tensor) {
+aclnnStatus own_aclDestroyTensor(const aclTensor *tensor) {
   if (!tensor) return ACLNN_SUCCESS;
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   destroy_tensor((aclTensor *)tensor);
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus aclSetRawTensorAddr(aclTensor *tensor, void *addr) {
+aclnnStatus own_aclSetRawTensorAddr(aclTensor *tensor, void *addr) {
   const aclnn_call_table *table = __atomic_load_n(&aclnn_calls, __ATOMIC_ACQUIRE);
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   if (addr && table && !table->may_view(tensor, addr))
-    return table->refuse_address(__func__, tensor, addr);
+    return table->refuse_address(NAME, tensor, addr);
   tensor->storage = addr;
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus aclGetRawTensorAddr(const aclTensor *tensor, void **addr) {
+aclnnStatus own_aclGetRawTensorAddr(const aclTensor *tensor, void **addr) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(addr);
   *addr = tensor->storage;
@@ -219,14 +222,14 @@ static aclnnStatus copy_numbers(const int64_t *numbers, int count, int64_t **res
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus aclGetViewShape(const aclTensor *tensor, int64_t **viewDims, uint64_t *viewDimsNum) {
+aclnnStatus own_aclGetViewShape(const aclTensor *tensor, int64_t **viewDims, uint64_t *viewDimsNum) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(viewDims);
   REFUSE_NULL(viewDimsNum);
   return copy_numbers(tensor->shape, tensor->ndim, viewDims, viewDimsNum);
 }
 
-aclnnStatus aclGetStorageShape(const aclTensor *tensor, int64_t **storageDims,
+aclnnStatus own_aclGetStorageShape(const aclTensor *tensor, int64_t **storageDims,
                                uint64_t *storageDimsNum) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(storageDims);
@@ -234,28 +237,28 @@ aclnnStatus aclGetStorageShape(const aclTensor *tensor, int64_t **storageDims,
   return copy_numbers(tensor->storage_shape, tensor->storage_ndim, storageDims, storageDimsNum);
 }
 
-aclnnStatus aclGetViewStrides(const aclTensor *tensor, int64_t **stridesValue, uint64_t *stridesNum) {
+aclnnStatus own_aclGetViewStrides(const aclTensor *tensor, int64_t **stridesValue, uint64_t *stridesNum) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(stridesValue);
   REFUSE_NULL(stridesNum);
   return copy_numbers(tensor->strides, tensor->ndim, stridesValue, stridesNum);
 }
 
-aclnnStatus aclGetViewOffset(const aclTensor *tensor, int64_t *offset) {
+aclnnStatus own_aclGetViewOffset(const aclTensor *tensor, int64_t *offset) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(offset);
   *offset = tensor->offset;
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus aclGetFormat(const aclTensor *tensor, aclFormat *format) {
+aclnnStatus own_aclGetFormat(const aclTensor *tensor, aclFormat *format) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(format);
   *format = (aclFormat)tensor->format;
   return ACLNN_SUCCESS;
 }
 
-aclnnStatus aclGetDataType(const aclTensor *tensor, aclDataType *dataType) {
+aclnnStatus own_aclGetDataType(const aclTensor *tensor, aclDataType *dataType) {
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   REFUSE_NULL(dataType);
   *dataType = (aclDataType)tensor->dtype;
@@ -344,7 +347,7 @@ static int read_scalar(aclScalar *scalar, const void *value) {
   }
 }
 
-aclScalar *aclCreateScalar(void *value, aclDataType dataType) {
+aclScalar *own_aclCreateScalar(void *value, aclDataType dataType) {
   aclScalar *made = value ? calloc(1, sizeof *made) : 0;
   if (made) {
     made->magic = ACLNN_SCALAR;
@@ -362,7 +365,7 @@ static void destroy_scalar(aclScalar *scalar) {
   free(scalar);
 }
 
-aclnnStatus aclDestroyScalar(const aclScalar *scalar) {
+aclnnStatus own_aclDestroyScalar(const aclScalar *scalar) {
   if (!scalar) return ACLNN_SUCCESS;
   REFUSE_UNLESS(scalar, ACLNN_SCALAR);
   destroy_scalar((aclScalar *)scalar);
@@ -372,16 +375,16 @@ aclnnStatus aclDestroyScalar(const aclScalar *scalar) {
 /* --- Arrays ------------------------------------------------------------------------------------ */
 
 #define ARRAY_FUNCTIONS(Array, kind, element)                                                     \
-  acl##Array *aclCreate##Array(const element *value, uint64_t size) {                             \
+  acl##Array *own_aclCreate##Array(const element *value, uint64_t size) {                             \
     acl##Array *made;                                                                             \
     if (!value && size) {                                                                         \
-      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value is null, but size is %llu", __func__,        \
+      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value is null, but size is %llu", NAME,        \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
     made = size < (uint64_t)1 << 56 ? malloc(sizeof *made + size * sizeof(element)) : 0;          \
     if (!made) {                                                                                  \
-      aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", __func__,              \
+      aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", NAME,              \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
@@ -391,7 +394,7 @@ aclnnStatus aclDestroyScalar(const aclScalar *scalar) {
     return made;                                                                                  \
   }                                                                                               \
                                                                                                   \
-  aclnnStatus aclDestroy##Array(const acl##Array *array) {                                        \
+  aclnnStatus own_aclDestroy##Array(const acl##Array *array) {                                        \
     if (!array) return ACLNN_SUCCESS;                                                             \
     REFUSE_UNLESS(array, kind);                                                                   \
     ((acl##Array *)array)->magic = ACLNN_DESTROYED;                                               \
@@ -399,7 +402,7 @@ aclnnStatus aclDestroyScalar(const aclScalar *scalar) {
     return ACLNN_SUCCESS;                                                                         \
   }                                                                                               \
                                                                                                   \
-  aclnnStatus aclGet##Array##Size(const acl##Array *array, uint64_t *size) {                      \
+  aclnnStatus own_aclGet##Array##Size(const acl##Array *array, uint64_t *size) {                      \
     REFUSE_UNLESS(array, kind);                                                                   \
     REFUSE_NULL(size);                                                                            \
     *size = array->size;                                                                          \
@@ -413,22 +416,22 @@ ARRAY_FUNCTIONS(BoolArray, ACLNN_BOOLS, bool)
 /* --- Lists, which own their elements ------------------------------------------------------------- */
 
 #define LIST_FUNCTIONS(List, kind, item, item_kind, name, destroy)                                \
-  acl##List *aclCreate##List(const acl##item *const *value, uint64_t size) {                      \
+  acl##List *own_aclCreate##List(const acl##item *const *value, uint64_t size) {                      \
     acl##List *made;                                                                              \
     if (!value && size) {                                                                         \
-      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value is null, but size is %llu", __func__,        \
+      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value is null, but size is %llu", NAME,        \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
     for (uint64_t k = 0; k < size; k++) {                                                         \
       if (IS(value[k], item_kind)) continue;                                                      \
-      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value[%llu] is %s", __func__, (unsigned long long)k, \
+      aclnn_fail(ACLNN_ERR_PARAM_NULLPTR, "%s: value[%llu] is %s", NAME, (unsigned long long)k, \
                  value[k] ? "destroyed, or of another type" : "null");                            \
       return 0;                                                                                   \
     }                                                                                             \
     made = size < (uint64_t)1 << 56 ? malloc(sizeof *made + size * sizeof(void *)) : 0;           \
     if (!made) {                                                                                  \
-      aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", __func__,              \
+      aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", NAME,              \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
@@ -438,7 +441,7 @@ ARRAY_FUNCTIONS(BoolArray, ACLNN_BOOLS, bool)
     return made;                                                                                  \
   }                                                                                               \
                                                                                                   \
-  aclnnStatus aclDestroy##List(const acl##List *array) {                                          \
+  aclnnStatus own_aclDestroy##List(const acl##List *array) {                                          \
     if (!array) return ACLNN_SUCCESS;                                                             \
     REFUSE_UNLESS(array, kind);                                                                   \
     for (uint64_t k = 0; k < array->size; k++)                                                    \
@@ -448,7 +451,7 @@ ARRAY_FUNCTIONS(BoolArray, ACLNN_BOOLS, bool)
     return ACLNN_SUCCESS;                                                                         \
   }                                                                                               \
                                                                                                   \
-  aclnnStatus aclGet##List##Size(const acl##List *name, uint64_t *size) {                         \
+  aclnnStatus own_aclGet##List##Size(const acl##List *name, uint64_t *size) {                         \
     REFUSE_UNLESS(name, kind);                                                                    \
     REFUSE_NULL(size);                                                                            \
     *size = name->size;                                                                           \

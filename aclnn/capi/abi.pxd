@@ -1,3 +1,5 @@
+"""What `objects.h` and `call_table.h` declare."""
+
 from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "objects.h" nogil:
@@ -101,4 +103,6 @@ cdef extern from "call_table.h" nogil:
         int (*weight_size)(const c_ints *shape, int dtype, uint64_t *size) noexcept nogil
         const runtime_t *runtime
         int64_t (*call_runtime)(int number, const argument_t *given) noexcept nogil
+        void (*note)(int function, const argument_t *given, int64_t result,
+                     int is_before) noexcept nogil
         void (*end)() noexcept nogil
