@@ -36,7 +36,7 @@ _HANDLES = {
     "aclScalarList *": "scalars",
     "aclOpExecutor *": "executor",
 }
-_ELEMENTS = {
+_ELEMENTS: dict[str, Any] = {
     "const int64_t *": ctypes.c_int64,
     "const float *": ctypes.c_float,
     "const bool *": ctypes.c_bool,
@@ -203,6 +203,9 @@ class Recorder:
             else:
                 arguments.append(self._argument(one, parameter, value, by_name, place))
         call = f"aclnn.{one.name}({', '.join(arguments)})"
+        if result != 0 and 0 in [value for _, value in results]:
+            self._write(f"# {call}: {result}, without room for a result")
+            return
         if one.returns.endswith("*") and one.returns != "const char *":
             self._made(one, call, result, by_name)
             return

@@ -102,7 +102,8 @@ def page(profile: Profile, n_runs: int, program: str) -> str:
 def _plan(runs: list[Any]) -> str:
     """A plan: its runs, graph, workspace and schedule."""
     plan = runs[0].plan
-    title = f"{plan.operator.name}: {len(runs)} runs, workspace {plan.workspace_size} bytes"
+    name = plan.operator.entries[0].name if plan.operator.entries else plan.operator.name
+    title = f"{name}: {len(runs)} runs, workspace {plan.workspace_size} bytes"
     parts = [
         folded("operations", f"<pre>{escape(plan.graph.to_text())}</pre>"),
         folded("graph", plan.graph.to_svg(plan.workspace)),

@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", ["views.c", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c"])  # fmt: skip
+@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c"])  # fmt: skip
 def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
@@ -280,3 +280,60 @@ def test_the_command_line_says_how_to_build(capsys):
     assert capsys.readouterr().out.strip() == installation.cann_home()
     assert main(["config", "--capi"]) == 0
     assert "libpython" in capsys.readouterr().out
+
+
+# --- What programs ran -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["views.c", "errors.c", "rebinding.c", "capture.cpp"])
+def test_recorded_calls_reproduce_themselves(folder, name, tmp_path):
+    program = folder / name.partition(".")[0]
+    if not program.exists():
+        c_programs.build(name, folder)
+    file = tmp_path / "calls.py"
+    assert c_programs.run(program, ACLNN_RECORD=str(file)) == ""
+    text = file.read_text(encoding="utf-8")
+    assert text.count("GetWorkspaceSize(") >= 2
+    # Each line asserts what the program got.
+    done = subprocess.run(
+        [sys.executable, file], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_record_whose_result_is_another_one_fails(folder, tmp_path):
+    """The copies' contents are compared."""
+    file = tmp_path / "calls.py"
+    program = folder / "views"
+    if not program.exists():
+        c_programs.build("views.c", folder)
+    c_programs.run(program, ACLNN_RECORD=str(file))
+    lines = file.read_text(encoding="utf-8").splitlines()
+    (place, *_) = [k for k, line in enumerate(lines) if "assert host ==" in line]
+    lines[place] = lines[place].replace('bytearray.fromhex("', 'bytearray.fromhex("00')
+    file.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run([sys.executable, file], capture_output=True, check=False, timeout=60)
+    assert b"AssertionError" in done.stderr
+
+
+def test_a_report_has_what_ran(folder, tmp_path):
+    page = tmp_path / "report.html"
+    source = c_programs.PROGRAMS.parents[2] / "examples" / "cpp" / "inference.cpp"
+    if not source.exists():
+        pytest.skip("run from an installation without sources")
+    said = c_programs.run(c_programs.build(source, folder), ACLNN_REPORT=str(page))
+    assert said.count("sum of the row 1.0000") == 8
+    text = page.read_text(encoding="utf-8")
+    assert "48 runs of 6 plans" in text
+    for name in ("RmsNorm", "Matmul", "Gelu", "Add", "Softmax"):
+        assert f"<h3>aclnn{name}: " in text
+    assert text.count("<svg") > 10
+
+
+def test_the_program_of_the_documentation_runs(folder):
+    page = c_programs.PROGRAMS.parents[2] / "docs" / "c-programs.md"
+    if not page.exists():
+        pytest.skip("run from an installation without sources")
+    (text,) = page.read_text(encoding="utf-8").split("```cpp\n")[1:]
+    program = c_programs.build(text.partition("```")[0], folder)
+    assert c_programs.run(program) == "-0.158655 0 0.841345\n"

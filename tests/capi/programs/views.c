@@ -62,15 +62,11 @@ static void broadcast_of_mixed_dtypes_in_own_memory(void) {
 static void tensors_of_no_and_of_many_dimensions(void) {
   float value = 2, out = 0;
   aclTensor *a = plain(0, 0, ACL_FLOAT, &value), *c = plain(0, 0, ACL_FLOAT, &out);
-  uint64_t size, count = 7;
+  uint64_t size;
   aclOpExecutor *executor;
-  int64_t *sizes = 0;
   OK_(aclnnMulGetWorkspaceSize(a, a, c, &size, &executor));
   OK_(aclnnMul(0, size, executor, 0));
   CHECK(out == 4);
-  OK_(aclGetViewShape(a, &sizes, &count));
-  CHECK(sizes && count == 0);
-  free(sizes);
   const int64_t shape[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2};
   float pair[] = {3, 4}, products[2];
   aclTensor *deep = plain(shape, 10, ACL_FLOAT, pair), *result = plain(shape, 10, ACL_FLOAT, products);
