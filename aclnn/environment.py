@@ -147,6 +147,18 @@ def _absolute(text: str) -> Path:
     return Path(text)
 
 
+def _in_a_folder(text: str) -> Path:
+    if not Path(text).absolute().parent.is_dir():
+        raise ValueError("must be a file in a folder that exists")
+    return Path(text)
+
+
+def _executable(text: str) -> str:
+    if not os.access(text, os.X_OK):
+        raise ValueError("must be an executable file")
+    return text
+
+
 ISA: Variable[str | None] = Variable(
     "ACLNN_ISA",
     "The instruction set whose kernels run.",
@@ -219,7 +231,7 @@ RECORD: Variable[Path | None] = Variable(
     "A file for the calls of a program in C, as lines of Python that reproduce them.",
     "a path",
     None,
-    Path,
+    _in_a_folder,
     "nothing is recorded",
 )
 REPORT: Variable[Path | None] = Variable(
@@ -227,7 +239,7 @@ REPORT: Variable[Path | None] = Variable(
     "A file for a page about what a program in C ran: graphs, plans and times, written at its end.",
     "a path",
     None,
-    Path,
+    _in_a_folder,
     "no page is written",
 )
 PYTHON: Variable[str | None] = Variable(
@@ -235,7 +247,7 @@ PYTHON: Variable[str | None] = Variable(
     "The interpreter that programs in C start.",
     "a path",
     None,
-    str,
+    _executable,
     "the one that the package is installed for",
 )
 

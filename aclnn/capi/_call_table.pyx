@@ -88,6 +88,7 @@ import os
 from threading import RLock
 
 import aclnn
+from aclnn import environment
 from aclnn.acl import _tensor, errors
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -1038,6 +1039,7 @@ cdef int prepare(const services_t *given) except -1:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=after_fork)
     atexit.register(before_end)
+    environment.RECORD.read()  # or who set it to what makes no sense would not hear of it
     reporting.start()
     return 0
 

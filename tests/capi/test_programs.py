@@ -337,3 +337,15 @@ def test_the_program_of_the_documentation_runs(folder):
     (text,) = page.read_text(encoding="utf-8").split("```cpp\n")[1:]
     program = c_programs.build(text.partition("```")[0], folder)
     assert c_programs.run(program) == "-0.158655 0 0.841345\n"
+
+
+@pytest.mark.parametrize("name", ["ACLNN_RECORD", "ACLNN_REPORT"])
+def test_a_file_that_cannot_be_is_refused_at_the_start(folder, name):
+    text = """
+#include "acl/acl.h"
+#include <cstdio>
+int main() { std::printf("%d %s\\n", aclInit(nullptr), aclGetRecentErrMsg()); }
+"""
+    said = c_programs.run(c_programs.build(text, folder), **{name: "/nowhere/file"})
+    assert said.startswith("100001 ")
+    assert f"{name} is '/nowhere/file', must be" in said

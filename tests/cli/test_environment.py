@@ -22,6 +22,7 @@ BAD = [
     ("ACLNN_PLAN_CACHE", "abc"), ("ACLNN_PLAN_CACHE", "99999999999"), ("ACLNN_PLAN_CACHE", "-1"),
     ("ACLNN_PLAN_CACHE", "1.0"), ("ACLNN_VERBOSE", "3"), ("ACLNN_VERBOSE", "loud"),
     ("ACLNN_VERBOSE_TO", "stdout"), ("ACLNN_CACHE_DIR", "kept/here"),
+    ("ACLNN_RECORD", "/nowhere/calls.py"), ("ACLNN_REPORT", "/nowhere/page.html"), ("ACLNN_PYTHON", "/nowhere/python"),
 ]  # fmt: skip
 GOOD = [
     ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
@@ -36,9 +37,13 @@ GOOD = [
     ("ACLNN_PLAN_CACHE", "", 1024), ("ACLNN_VERBOSE", "2", 2), ("ACLNN_VERBOSE", "", 0),
     ("ACLNN_VERBOSE_TO", "Logger", "logger"), ("ACLNN_VERBOSE_TO", "", "stderr"),
     ("ACLNN_CACHE_DIR", "/kept/here", pathlib.Path("/kept/here")), ("ACLNN_CACHE_DIR", "", None),
+    ("ACLNN_RECORD", "calls.py", pathlib.Path("calls.py")), ("ACLNN_RECORD", "", None),
+    ("ACLNN_REPORT", "/tmp/page.html", pathlib.Path("/tmp/page.html")), ("ACLNN_REPORT", "", None),
+    ("ACLNN_PYTHON", "/bin/sh", "/bin/sh"), ("ACLNN_PYTHON", "", None),
 ]  # fmt: skip
 ONE_EACH = dict(reversed(BAD))  # the first of each
-OF_CALLS = [pair for pair in ONE_EACH.items() if pair[0] != "ACLNN_CACHE_DIR"]
+NOT_OF_CALLS = ("ACLNN_CACHE_DIR", "ACLNN_RECORD", "ACLNN_REPORT", "ACLNN_PYTHON")
+OF_CALLS = [pair for pair in ONE_EACH.items() if pair[0] not in NOT_OF_CALLS]
 # This process reads its own settings now, not while a test has changed the environment.
 assert handles.HANDLES
 assert isa.name()
@@ -172,6 +177,9 @@ SHOWN = {
     "ACLNN_VERBOSE": ("1", ""),
     "ACLNN_VERBOSE_TO": ("logger", ""),
     "ACLNN_CACHE_DIR": ("/kept/here", "measured    folder /kept/here, kept 0\n"),
+    "ACLNN_RECORD": ("calls.py", ""),
+    "ACLNN_REPORT": ("page.html", ""),
+    "ACLNN_PYTHON": ("/bin/sh", ""),
 }
 
 
