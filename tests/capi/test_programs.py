@@ -344,7 +344,10 @@ def test_a_file_that_cannot_be_is_refused_at_the_start(folder, name):
     text = """
 #include "acl/acl.h"
 #include <cstdio>
-int main() { std::printf("%d %s\\n", aclInit(nullptr), aclGetRecentErrMsg()); }
+int main() {
+  int status = aclInit(nullptr);
+  std::printf("%d %s\\n", status, aclGetRecentErrMsg());
+}
 """
     said = c_programs.run(c_programs.build(text, folder), **{name: "/nowhere/file"})
     assert said.startswith("100001 ")
