@@ -279,7 +279,7 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
 
 
 def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list of outputs; so far no operator has one.
+    """Bind other memory to one tensor of a list of outputs.
 
     Parameters
     ----------
@@ -310,15 +310,17 @@ def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, add
     >>> def tensor(array):
     ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
     ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> x, a, b, c = np.float32([1, 2, 3, 4]), *np.zeros((3, 2), np.float32)
     >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
-    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)
-    161002
-    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)  # the older spelling
-    161002
-    >>> aclnn.aclGetRecentErrMsg()
-    'aclSetDynamicOutputTensorAddr: irIndex is 0, which is out: no list of tensors'
+    >>> size, executor, status = aclnn.aclnnSplitTensorGetWorkspaceSize(tensor(x), 2, 0, both)
+    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 1, both, c)
+    0
+    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, a)  # the older spelling
+    0
+    >>> aclnn.aclnnSplitTensor(None, size, executor, None)
+    0
+    >>> a, b, c
+    (array([1., 2.], dtype=float32), array([0., 0.], dtype=float32), array([3., 4.], dtype=float32))
     """
     return set_address("aclSetDynamicOutputTensorAddr", OUTPUTS, executor,
                        (irIndex, relativeIndex), tensors, addr)
@@ -463,16 +465,20 @@ cdef object place_of(str name, object index, Py_ssize_t count):
 cdef list parameter_slots(aclOpExecutor executor, int roles):
     """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
     cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
-    parameters, listed = [], None
+    parameters, lists = [], {}
     for found in operand_slots(executor, roles):
-        slot = found[0]
-        if not executor.handle.is_variadic or not first_listed <= slot < first_output:
-            parameters.append((executor.names[slot], None))
-        elif listed is None:
-            listed = [found]
-            parameters.append((None, listed))
+        slot, name = found[0], executor.names[found[0]]
+        if executor.handle.is_variadic and first_listed <= slot < first_output:
+            key = INPUTS
+        elif slot >= first_output and name.endswith("]"):  # of a list of outputs, as out[0]
+            key = name.rpartition("[")[0]
         else:
-            listed.append(found)
+            parameters.append((name, None))
+            continue
+        if key not in lists:
+            lists[key] = []
+            parameters.append((None, lists[key]))
+        lists[key].append(found)
     return parameters
 
 

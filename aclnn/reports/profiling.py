@@ -59,7 +59,7 @@ class OpTime:
 class StepTime:
     """One step over all its runs; times in nanoseconds, bytes per run.
 
-    `dtypes` are of what it reads, in order, and of what it writes at last. `extent` is m, k and n of
+    `dtypes` are of what it reads, in order, and of the results of its last node, which are `written`. `extent` is m, k and n of
     a matrix product, before them its batch, else empty; `flops` counts its multiplications and additions. `share` is its median's
     part of the medians of everything in the profile, each counted as often as it ran. `ops` is empty
     for a step that runs one operator.
@@ -78,6 +78,7 @@ class StepTime:
     ops: tuple[OpTime, ...] = ()
     extent: tuple[int, ...] = ()
     flops: int = 0
+    written: int = 1
 
     def __repr__(self) -> str:
         return f"<StepTime {self.name}: {_median_of(self.times)}, {self.bandwidth:.3g} GB/s>"
@@ -736,6 +737,7 @@ def _step_time(
         share=float(median(times)) * weight,
         shape=step.shape,
         dtypes=_dtypes_of(step),
+        written=step.ops[-1].outputs,
         ops=_estimated(step, float(median(times))),
         extent=step.ops[0].extent,
         flops=step.flops,
@@ -743,10 +745,11 @@ def _step_time(
 
 
 def _dtypes_of(step: Step) -> tuple[str, ...]:
-    """Of what a step reads from memory, in order, and of what it writes at last."""
-    made = {op.operands[-1] for op in step.ops}
-    read = dict.fromkeys(place for op in step.ops for place in op.operands[:-1])
-    places = [*(place for place in read if place not in made), step.ops[-1].operands[-1]]
+    """Of what a step reads from memory, in order, and of what its last node writes."""
+    made = {place for op in step.ops for place in op.operands[-op.outputs :]}
+    read = dict.fromkeys(place for op in step.ops for place in op.operands[: -op.outputs])
+    last = step.ops[-1]
+    places = [*(place for place in read if place not in made), *last.operands[-last.outputs :]]
     return tuple(step.operands[place].dtype for place in places)
 
 
@@ -792,7 +795,7 @@ def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
         yield (
             step.name,
             _extent_words(step),
-            _dtype_words(step.dtypes),
+            _dtype_words(step.dtypes, step.written),
             f"{step.elements:,}",
             len(step.times),
             step.threads,
@@ -839,10 +842,16 @@ def _extent_words(step: StepTime) -> str:
     return (f"{batch[0]} of " if batch else "") + f"{m} × {k} × {n}"
 
 
-def _dtype_words(names: Sequence[str]) -> str:
-    """Dtypes that are read and the one that is written, each said once."""
-    reads, writes = tuple(dict.fromkeys(names[:-1])), names[-1]
-    return writes if reads in ((), (writes,)) else f"{', '.join(reads)} -> {writes}"
+def _dtype_words(names: Sequence[str], written: int) -> str:
+    """Dtypes that are read and those that are written, each said once.
+
+    >>> _dtype_words(("float16", "float16", "float32"), 1), _dtype_words(("int8", "int8"), 1)
+    ('float16 -> float32', 'int8')
+    """
+    first = len(names) - written
+    reads, writes = (tuple(dict.fromkeys(part)) for part in (names[:first], names[first:]))
+    words = ", ".join(writes)
+    return words if reads in ((), writes) else f"{', '.join(reads)} -> {words}"
 
 
 def _work_words(moved: int, flops: int, took: float) -> tuple[str, str]:

@@ -695,3 +695,20 @@ def test_executors_rebind_by_name():
         np.testing.assert_array_equal(out, aclnn.gelu_backward(g, aclnn.gelu_backward(g, other)))
     with pytest.raises(aclnn.AclnnError):
         ex.run()
+
+
+def test_tensors_of_lists_of_outputs_are_rebound():
+    x, parts = np.arange(6, dtype=np.float32), np.zeros((2, 3), np.float32)
+    outs = aclnn.aclCreateTensorList([tensor(part) for part in parts])
+    size, executor, status = aclnn.aclnnSplitTensorGetWorkspaceSize(tensor(x), 3, 0, outs)
+    assert status == 0
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == 0
+    other = np.zeros(3, np.float32)
+    assert aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 1, outs, other) == 0
+    assert aclnn.aclnnSplitTensor(None, size, executor, None) == 0
+    assert (parts.tolist(), other.tolist()) == ([[0, 1, 2], [0, 0, 0]], [3, 4, 5])
+    assert aclnn.aclSetDynamicTensorAddr(executor, 1, 0, outs, other) == 0
+    assert aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 2, outs, other) == 161002
+    assert "relativeIndex is 2, must be from 0 to 1" in aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclSetDynamicOutputTensorAddr(executor, 1, 0, outs, other) == 161002
+    aclnn.aclDestroyAclOpExecutor(executor)

@@ -454,3 +454,10 @@ def test_profiles_tell_what_lines_took():
     assert sum(shares) in (99, 100, 101)
     single = aclnn.executor("relu", x).profile(repeat=2)
     assert single.lines() == "no node knows a line"
+
+
+def test_all_results_of_a_step_have_their_dtypes():
+    x, w = np.ones((4, 8), np.float16), np.ones(8, np.float16)
+    (step,) = aclnn.executor("native_layer_norm", x, (8,), w, w).profile(repeat=2).steps
+    assert (len(step.dtypes), step.written) == (6, 3)
+    assert step.dtypes[3] == "float16"
