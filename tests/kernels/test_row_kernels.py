@@ -406,6 +406,39 @@ def test_long_rows(dtype):
             )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", *GRADIENTS])
+def test_dense_rows_have_the_bits_of_walks(name, dtype):
+    """Strided rows are walked over block by block; dense ones, along or beside each other, are not."""
+    for shape in ((70, 40), (9, 1056), (131, 513), (2, 5000)):
+        x = rng_of(name).standard_normal(shape)
+        if name not in GRADIENTS:
+            x[0], x[1, ::3] = 0, -x[1, 0]
+            x[:, 7] *= np.where(np.arange(shape[0]) % 5, 1, np.nan)
+        laid = operands(name, x, rng_of(dtype), DTYPES[dtype])
+        found = []
+        for order in ("strided", "C", "F"):
+            given = [in_order(a, order) for a in laid]
+            made = [in_order(a, order) for a in empty_outputs(name, shape, DTYPES[dtype])]
+            found.append([np.ascontiguousarray(a).tobytes() for a in run(name, given, made)])
+        assert found[0] == found[1] == found[2], shape
+
+
+def rng_of(text):
+    return np.random.default_rng(list(text.encode()))
+
+
+def in_order(array, order):
+    """A copy, of which elements lie in this order, or nowhere beside each other."""
+    if array.ndim < 2:
+        return array
+    if order != "strided":
+        return np.array(array, order=order)
+    wide = np.zeros([2 * n for n in array.shape], array.dtype)[::2, ::2]
+    wide[...] = array
+    return wide
+
+
 # --- Integers -----------------------------------------------------------------------------------
 
 

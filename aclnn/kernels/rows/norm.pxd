@@ -1,5 +1,7 @@
 """Passes of layer_norm, rms_norm and their gradients."""
 
+from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.rows.dense_norm cimport dense_gradients, dense_params
 from aclnn.kernels.rows.passes cimport add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
@@ -30,8 +32,8 @@ from aclnn.kernels.rows.vecd cimport (
     v_where_number,
     vecd,
 )
-from aclnn.kernels.rows.walk cimport finish_fn, group_t, kernel_number, of_row, parts_of_row
-from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
+from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, kernel_number, of_row
+from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
 
 # Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard
 # deviation, and which rows are in doubt.
@@ -321,6 +323,12 @@ cdef inline int rms_norm_passes(row_state *state, bint all_digits, const elem_t 
 cdef inline int add_params(row_state *state, const elem_t *like) except -1:
     add_pass(state, <run_fn>add_for_params[elem_t], give_params, TWO_SUMS, 2, True)
     state.passes[0].few = True
+    if elem_t is float:
+        state.dense = <dense_fn>dense_params[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_params[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_params[bfloat16_t]
     return 0
 
 
@@ -343,6 +351,12 @@ cdef inline int add_backward_input(row_state *state, finish_fn finish,
                                    const elem_t *like) except -1:
     add_pass(state, <run_fn>add_shares[elem_t], finish, TWO_SUMS, 2, True)
     add_pass(state, <run_fn>norm_backward_input[elem_t], NULL, NOTHING, 2, True, True)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_gradients[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_gradients[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_gradients[bfloat16_t]
     return 0
 
 

@@ -3,8 +3,10 @@
 from libc.math cimport INFINITY
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.rows.dense cimport LEAST_SHARE, dense_means, dense_most, dense_sums
 from aclnn.kernels.rows.passes cimport FIRST, NEITHER, SECOND, add_pass
-from aclnn.kernels.rows.sums cimport EXACT_SUM, MOST_OR_NAN, SUM, TWO_SUMS, average, parts_of, total
+from aclnn.kernels.rows.sums cimport EXACT_SUM, MOST_OR_NAN, SUM, SUM_AND_MOST, average
+from aclnn.kernels.rows.sums cimport parts_of, total
 from aclnn.kernels.rows.vecd cimport (
     VECD,
     elem_t,
@@ -14,6 +16,7 @@ from aclnn.kernels.rows.vecd cimport (
     s_abs,
     s_add,
     s_lanes_from,
+    s_max,
     s_max_or_nan,
     s_set,
     store_vecd,
@@ -32,16 +35,8 @@ from aclnn.kernels.rows.vecd cimport (
     vecs,
 )
 from aclnn.kernels.rows.vecw cimport store_wide, to_next, vecw, w_high, w_low, w_of_two
-from aclnn.kernels.rows.walk cimport finish_fn, group_t, kernel_number, parts_of_row, row_state
-from aclnn.kernels.rows.walk cimport run_fn, run_t
-
-cdef extern from *:
-    """
-    /* Of the absolute values' sum: a sum of which so much is left needs no more bits. */
-    #define LEAST_SHARE 0x1p-22
-    """
-    double LEAST_SHARE
-
+from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, kernel_number, parts_of_row
+from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
 
 cdef inline const elem_t *at(const elem_t *first, ptrdiff_t offset) noexcept nogil:
     return <const elem_t *>(<const char *>first + offset)
@@ -171,7 +166,7 @@ cdef inline void add_row(const elem_t *x, vecd *parts, const run_t *run) noexcep
 
 cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
                                         const run_t *told) noexcept nogil:
-    """Sums of elements, and of their absolute values, roughly."""
+    """Sums of elements, and their largest absolute values."""
     cdef run_t run = told[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *sizes = parts_of_row(group, 1, &run)
@@ -193,13 +188,20 @@ cdef inline void add_row_and_sizes(const elem_t *x, vecd *parts, vecd *sizes,
         while k < until:
             for i in range(HELD):
                 held[i] = v_add_as_product(held[i], load_vecd(at(x, (k + i) * run.step)))
-                held_sizes[i] = s_add(held_sizes[i], s_abs(load_floats(at(x, (k + i) * run.step))))
+                held_sizes[i] = s_max(held_sizes[i], s_abs(load_floats(at(x, (k + i) * run.step))))
             k += HELD
         release(parts, held)
         release_floats(sizes, held_sizes)
     for k in range(until, run.n):
         add_term(parts, load_vecd(at(x, k * run.step)), k, run)
-        add_float(sizes, s_abs(load_floats(at(x, k * run.step))), k, run)
+        keep_larger(sizes, s_abs(load_floats(at(x, k * run.step))), k, run)
+
+
+cdef inline void keep_larger(vecd *parts, vecs size, ptrdiff_t k, const run_t *run) noexcept nogil:
+    cdef vecs *part = <vecs *>(parts + (k & run.part_mask))
+    if k == run.partial:
+        size = s_lanes_from(size, s_set(0), run.live)
+    part[0] = s_max(part[0], size)
 
 
 cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
@@ -293,18 +295,19 @@ cdef inline void give_exact(group_t *group, vecd exact) noexcept nogil:
 cdef inline void try_sum(group_t *group, ptrdiff_t cols,
                          const kernel_number *numbers) noexcept nogil:
     cdef vecd low
-    try_result(group, total(&group.sums[0], &low), total(&group.sums[1], &low))
+    try_result(group, total(&group.sums[0], &low),
+               v_mul(group.sums[1].high, v_set(<double>cols)))
 
 
 cdef inline void try_mean(group_t *group, ptrdiff_t cols,
                           const kernel_number *numbers) noexcept nogil:
     cdef vecd low
-    try_result(group, average(&group.sums[0], cols, &low), average(&group.sums[1], cols, &low))
+    try_result(group, average(&group.sums[0], cols, &low), group.sums[1].high)
 
 
 cdef inline void try_result(group_t *group, vecd result, vecd size) noexcept nogil:
-    """A sum is off by at most 2^-48 of the absolute values' sum: few bits of a float32, unless
-    terms cancel."""
+    """A sum is off by at most 2^-48 of the absolute values' sum, which is no more than the largest
+    one times their number: few bits of a float32, unless terms cancel."""
     group.values[0] = group.results[0] = result
     group.values[1] = v_mul(size, v_set(LEAST_SHARE))
     group.doubt = not v_all_at_most(group.values[1], v_abs(result))
@@ -334,8 +337,8 @@ cdef inline int add_total(row_state *state, finish_fn finish, finish_fn attempt,
         state.passes[0].many = True
         return 0
     if elem_t is float or elem_t is bfloat16_t:
-        add_pass(state, <run_fn>add_elements_and_sizes[elem_t], attempt, TWO_SUMS, 1, False, False,
-                 SECOND)
+        add_pass(state, <run_fn>add_elements_and_sizes[elem_t], attempt, SUM_AND_MOST, 1, False,
+                 False, SECOND)
         state.passes[0].many = True
     add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
     state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
@@ -343,15 +346,35 @@ cdef inline int add_total(row_state *state, finish_fn finish, finish_fn attempt,
 
 
 cdef inline int sum_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
-    return add_total(state, give_sum, try_sum, like)
+    add_total(state, give_sum, try_sum, like)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_sums[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_sums[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_sums[bfloat16_t]
+    return 0
 
 
 cdef inline int mean_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
-    return add_total(state, give_mean, try_mean, like)
+    add_total(state, give_mean, try_mean, like)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_means[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_means[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_means[bfloat16_t]
+    return 0
 
 
 cdef inline int amax_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
     add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
              NEITHER if elem_t is double else FIRST)
     state.passes[0].many = elem_t is not double
+    if elem_t is float:
+        state.dense = <dense_fn>dense_most[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_most[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_most[bfloat16_t]
     return 0

@@ -7,6 +7,7 @@ from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.rows.dense_passes cimport dense_log_softmax_backward, dense_softmax_backward
 from aclnn.kernels.rows.passes cimport BOTH, FIRST, NEITHER, add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
@@ -87,8 +88,8 @@ from aclnn.kernels.rows.vecw cimport (
     wide_of_row,
     wide_place,
 )
-from aclnn.kernels.rows.walk cimport BLOCK, group_t, kernel_number, of_row, parts_of_row
-from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
+from aclnn.kernels.rows.walk cimport BLOCK, dense_fn, group_t, kernel_number, of_row
+from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
 
 cdef extern from *:
     """
@@ -291,7 +292,9 @@ cdef inline void log_of_total_of_halves(group_t *group, ptrdiff_t cols,
 cdef inline void try_log(group_t *group, vecd sum, vecd least) noexcept nogil:
     """Where little is added to the 1 of the largest element, another pass adds it up alone."""
     group.values[1] = v_where_less(sum, v_set(INFINITY), v_log(sum), sum)
-    group.values[2] = v_where_less(sum, least, v_set(1), v_set(0))
+    # Of lanes that are no rows the sum is 0.
+    group.values[2] = v_where_less(sum, least, v_where_less(v_set(0), sum, v_set(1), v_set(0)),
+                                   v_set(0))
     group.doubt = not v_all_at_most(group.values[2], v_set(0))
 
 
@@ -708,6 +711,12 @@ cdef inline int softmax_backward_passes(row_state *state, bint all_digits,
     else:
         add_pass(state, <run_fn>add_products_of_halves[elem_t], keep_sum, SUM, 2)
     add_pass(state, <run_fn>softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_softmax_backward[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_softmax_backward[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_softmax_backward[bfloat16_t]
     return 0
 
 
@@ -719,4 +728,10 @@ cdef inline int log_softmax_backward_passes(row_state *state, bint all_digits,
     else:
         add_pass(state, <run_fn>log_softmax_backward_of_halves[elem_t], NULL, NOTHING, 2, False,
                  True)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_log_softmax_backward[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_log_softmax_backward[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_log_softmax_backward[bfloat16_t]
     return 0

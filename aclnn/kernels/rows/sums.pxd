@@ -43,6 +43,7 @@ ctypedef enum reduction_t:
     SUM            # of terms that double holds with digits to spare
     TWO_SUMS
     EXACT_SUM      # with what each addition loses, in the second sum's place
+    SUM_AND_MOST   # with the largest absolute value, in the second sum's place
     MOST_OR_NAN
 
 
@@ -80,7 +81,7 @@ cdef inline ptrdiff_t most_parts(bint along, bint few) noexcept nogil:
 
 
 cdef inline int sums_of(reduction_t reduction) noexcept nogil:
-    return 2 if reduction == TWO_SUMS or reduction == EXACT_SUM else 1
+    return 2 if reduction in (TWO_SUMS, EXACT_SUM, SUM_AND_MOST) else 1
 
 
 cdef inline void begin_sums(sum_t *sums, const sums_t *kind) noexcept nogil:
@@ -127,6 +128,9 @@ cdef inline void end_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
         join(&sums[1])
     if kind.reduction == EXACT_SUM:
         sums[0].low = v_add(sums[0].low, sums[1].parts[0])
+    if kind.reduction == SUM_AND_MOST:
+        fold(&sums[1], &sums[1], MOST_OR_NAN, kind.floats & 2, kind)
+        sums[1].high = v_max_or_nan(sums[1].high, sums[1].parts[0])
 
 
 cdef inline void widen_parts(sum_t *sum, const sums_t *kind) noexcept nogil:
@@ -173,10 +177,20 @@ cdef inline vecd folded_along(const sum_t *sum, reduction_t reduction, bint floa
         rows[k] = v_set(0)
         if k < kind.rows:
             rows[k] = folded_row(sum.parts + k * parts_of(True), reduction, floats, kind)
+    return folded_lanes(rows, reduction)
+
+
+cdef inline vecd folded_lanes(vecd *rows, reduction_t reduction) noexcept nogil:
+    """All lanes of each of eight registers, in one lane."""
     v_transpose(rows)
-    return both(both(both(rows[0], rows[4], reduction), both(rows[2], rows[6], reduction),
+    return folded_registers(rows, reduction)
+
+
+cdef inline vecd folded_registers(const vecd *parts, reduction_t reduction) noexcept nogil:
+    """Eight registers as one."""
+    return both(both(both(parts[0], parts[4], reduction), both(parts[2], parts[6], reduction),
                      reduction),
-                both(both(rows[1], rows[5], reduction), both(rows[3], rows[7], reduction),
+                both(both(parts[1], parts[5], reduction), both(parts[3], parts[7], reduction),
                      reduction), reduction)
 
 

@@ -59,21 +59,36 @@ from aclnn.kernels.rows.walk cimport (
 cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                           const void *opaque, const void *params, void *scratch,
                           int flags) noexcept nogil:
+    cdef const row_state *state = <const row_state *>opaque
     cdef walk_t walk
-    cdef ptrdiff_t row = 0
-    cdef int p
-    begin_walk(&walk, views, rows, cols, <const row_state *>opaque, <char *>scratch)
+    cdef ptrdiff_t row = 0, end
+    if state.dense != NULL:
+        row = state.dense(views, row, rows, cols, state, NULL)
+    if row == rows:
+        return
+    begin_walk(&walk, views, rows, cols, state, <char *>scratch)
     while row < rows:
-        row = begin_panel(&walk, row, rows)
+        # What it has left out are rows in doubt, or all.
+        end = rows if state.dense == NULL else min(rows, row + GROUPS * VECD)
+        walk_rows(&walk, row, end, <const kernel_number *>params)
+        row = end if state.dense == NULL else state.dense(views, end, rows, cols, state, NULL)
+
+
+cdef inline void walk_rows(walk_t *walk, ptrdiff_t row, ptrdiff_t end,
+                           const kernel_number *numbers) noexcept nogil:
+    cdef int p
+    while row < end:
+        row = begin_panel(walk, row, end)
         for p in range(walk.state.n_passes):
-            run_pass(&walk, p, <const kernel_number *>params)
-        write_results(&walk)
+            run_pass(walk, p, numbers)
+        write_results(walk)
 
 
 cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const row_state *state, char *scratch) noexcept nogil:
     walk.views, walk.state, walk.cols = views, state, cols
     lay_out(&walk.work, state, rows, cols, scratch)
+    walk.begun = False
     walk.along = goes_along(views, state, rows, cols)
     walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
@@ -87,7 +102,8 @@ cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows) n
     cdef group_t *group
     cdef int k
     walk.groups = 0
-    walk.first = row == 0
+    walk.first = not walk.begun
+    walk.begun = True
     walk.whole = not walk.along and rows - row >= GROUPS * VECD
     while walk.groups < most and row < rows:
         group = &walk.work.groups[walk.groups]

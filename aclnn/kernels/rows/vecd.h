@@ -640,4 +640,99 @@ VECD_INLINE vecd v_exp_long(vecd y, vecd low) {
     return v_mul(v_mul(p, first), v_add_bits(one, v_as_exponent(rest)));
 }
 
+/* The largest absolute value of elements, `CLOSE` or half as many at a time; NaNs count as anything. */
+enum { CLOSE = 32 };
+#ifdef VECD_STORES
+typedef struct { __m512i even, odd; } magnitude_t;
+VECD_INLINE magnitude_t m_none(void) {
+    magnitude_t m = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+    return m;
+}
+VECD_INLINE __m512i m_larger(__m512i m, const float *p) {
+    return _mm512_castps_si512(_mm512_range_ps(_mm512_castsi512_ps(m), _mm512_loadu_ps(p), 0xb));
+}
+VECD_INLINE void m_see_f32(magnitude_t *m, const float *p) {
+    m->even = m_larger(m->even, p);
+    m->odd = m_larger(m->odd, p + 16);
+}
+VECD_INLINE void m_see_half_f32(magnitude_t *m, const float *p) { m->even = m_larger(m->even, p); }
+VECD_INLINE void m_see_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    __m512i size = _mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi16(0x7fff));
+    m->even = _mm512_max_epu16(m->even, size);
+}
+VECD_INLINE void m_see_half_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    __m256i size = _mm256_loadu_si256((const __m256i *)p);
+    size = _mm256_and_si256(size, _mm256_set1_epi16(0x7fff));
+    m->odd = _mm512_zextsi256_si512(_mm256_max_epu16(_mm512_castsi512_si256(m->odd), size));
+}
+#elif defined(VECD_FLOATS)
+typedef struct { __m256i even, odd; } magnitude_t;
+VECD_INLINE magnitude_t m_none(void) {
+    magnitude_t m = { _mm256_setzero_si256(), _mm256_setzero_si256() };
+    return m;
+}
+VECD_INLINE __m256i m_larger(__m256i m, const float *p) {
+    return _mm256_castps_si256(
+        _mm256_max_ps(_mm256_castsi256_ps(m), s_abs(_mm256_loadu_ps(p))));
+}
+VECD_INLINE void m_see_half_f32(magnitude_t *m, const float *p) {
+    m->even = m_larger(m->even, p);
+    m->odd = m_larger(m->odd, p + 8);
+}
+VECD_INLINE void m_see_f32(magnitude_t *m, const float *p) {
+    m_see_half_f32(m, p);
+    m_see_half_f32(m, p + 16);
+}
+VECD_INLINE __m256i m_larger_bfloats(__m256i m, const bfloat16_t *p) {
+    __m256i size = _mm256_loadu_si256((const __m256i *)p);
+    return _mm256_max_epu16(m, _mm256_and_si256(size, _mm256_set1_epi16(0x7fff)));
+}
+VECD_INLINE void m_see_half_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    m->even = m_larger_bfloats(m->even, p);
+}
+VECD_INLINE void m_see_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    m->even = m_larger_bfloats(m->even, p);
+    m->odd = m_larger_bfloats(m->odd, p + 16);
+}
+#else
+typedef struct { float most; } magnitude_t;
+VECD_INLINE magnitude_t m_none(void) {
+    magnitude_t m = { 0 };
+    return m;
+}
+VECD_INLINE void m_larger(magnitude_t *m, float x) { m->most = fabsf(x) > m->most ? fabsf(x) : m->most; }
+VECD_INLINE void m_see_half_f32(magnitude_t *m, const float *p) {
+    for (int k = 0; k < CLOSE / 2; k++) m_larger(m, p[k]);
+}
+VECD_INLINE void m_see_f32(magnitude_t *m, const float *p) {
+    m_see_half_f32(m, p);
+    m_see_half_f32(m, p + CLOSE / 2);
+}
+VECD_INLINE void m_see_half_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    for (int k = 0; k < CLOSE / 2; k++) m_larger(m, bfloat16_to_f32(p[k]));
+}
+VECD_INLINE void m_see_bfloat16(magnitude_t *m, const bfloat16_t *p) {
+    m_see_half_bfloat16(m, p);
+    m_see_half_bfloat16(m, p + CLOSE / 2);
+}
+#endif
+#ifdef VECD_FLOATS
+VECD_INLINE double m_most_f32(const magnitude_t *m) {
+    float lanes[sizeof *m / 4], most = 0;
+    memcpy(lanes, m, sizeof lanes);
+    for (size_t k = 0; k < sizeof *m / 4; k++) most = lanes[k] > most ? lanes[k] : most;
+    return most;
+}
+VECD_INLINE double m_most_bfloat16(const magnitude_t *m) {
+    uint16_t lanes[sizeof *m / 2];
+    bfloat16_t most = { 0 };
+    memcpy(lanes, m, sizeof lanes);
+    for (size_t k = 0; k < sizeof *m / 2; k++) most.bits = lanes[k] > most.bits ? lanes[k] : most.bits;
+    return bfloat16_to_f32(most);
+}
+#else
+VECD_INLINE double m_most_f32(const magnitude_t *m) { return m->most; }
+VECD_INLINE double m_most_bfloat16(const magnitude_t *m) { return m->most; }
+#endif
+
 #endif

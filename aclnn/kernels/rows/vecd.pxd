@@ -78,6 +78,17 @@ cdef extern from "rows/vecd.h" nogil:
     void v_exps_short(vecd *) noexcept
     vecd v_exp_of_floats(vecd) noexcept
     vecd v_exp_long(vecd, vecd) noexcept
+    ctypedef struct magnitude_t:
+        pass
+    enum:
+        CLOSE
+    magnitude_t m_none() noexcept
+    void m_see_f32(magnitude_t *, const float *) noexcept
+    void m_see_half_f32(magnitude_t *, const float *) noexcept
+    void m_see_bfloat16(magnitude_t *, const bfloat16_t *) noexcept
+    void m_see_half_bfloat16(magnitude_t *, const bfloat16_t *) noexcept
+    double m_most_f32(const magnitude_t *) noexcept
+    double m_most_bfloat16(const magnitude_t *) noexcept
 
 ctypedef fused elem_t:
     float

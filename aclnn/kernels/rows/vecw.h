@@ -129,6 +129,9 @@ VECW_MEMORY(half_t, half)
 VECW_MEMORY(bfloat16_t, bfloat16)
 #endif
 
+/* The larger one, or a NaN where either is one. */
+VECD_INLINE vecw w_max_or_nan(vecw a, vecw b) { return w_where_number(a, w_max(a, b), a); }
+
 /* The same eight floats twice. */
 VECD_INLINE vecw w_twice(vecs a) { return w_of_two(a, a); }
 

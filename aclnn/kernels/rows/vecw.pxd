@@ -27,6 +27,7 @@ cdef extern from "rows/vecw.h" nogil:
     vecw w_fms(vecw, vecw, vecw) noexcept
     vecw w_fnma(vecw, vecw, vecw) noexcept
     vecw w_max(vecw, vecw) noexcept
+    vecw w_max_or_nan(vecw, vecw) noexcept
     vecw w_min(vecw, vecw) noexcept
     vecw w_abs(vecw) noexcept
     vecw w_where_less(vecw, vecw, vecw, vecw) noexcept

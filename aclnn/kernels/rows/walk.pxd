@@ -74,6 +74,10 @@ cdef struct run_t:
 ctypedef void (*run_fn)(const void *, group_t *, const run_t *) noexcept nogil
 ctypedef void (*widen_fn)(const void *, vecd *, ptrdiff_t registers) noexcept nogil
 ctypedef void (*finish_fn)(group_t *, ptrdiff_t cols, const kernel_number *) noexcept nogil
+# Rows from one on, up to the one that it returns, of operands which lie so that it takes them.
+ctypedef ptrdiff_t (*dense_fn)(const tile_view *views, ptrdiff_t row, ptrdiff_t rows,
+                               ptrdiff_t cols, const void *state,
+                               const void *like) noexcept nogil
 
 
 cdef struct pass_t:
@@ -121,6 +125,7 @@ cdef struct row_state:
     pass_t passes[PASSES]
     int n_passes
     run_fn run_kept          # the last pass, where the one before it left what it needs
+    dense_fn dense           # does what passes do, where operands are dense; or NULL
 
 
 cdef struct work_t:
@@ -143,7 +148,8 @@ cdef struct walk_t:
     ptrdiff_t groups         # of the panel
     ptrdiff_t rows           # of a group, at most
     bint whole               # the panel: its rows fill registers
-    bint first               # panel of the tile
+    bint first               # panel that is walked
+    bint begun               # it is behind
     ptrdiff_t wide           # columns of a block
     ptrdiff_t registers      # of a row
     ptrdiff_t parts          # that sums have
