@@ -263,6 +263,7 @@ def measure_one(
     model: torch.nn.Module, inputs: dict[str, Any], trained: bool, given: argparse.Namespace
 ) -> dict[str, Any]:
     torch._dynamo.reset()
+    model.zero_grad()
     other = copy.deepcopy(model)
     made = torch.compile(other, backend="aclnn", dynamic=False)
     with torch.set_grad_enabled(trained):

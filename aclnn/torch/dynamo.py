@@ -1,7 +1,7 @@
 """The backend of ``torch.compile``: parts of a graph as executors, the rest as PyTorch has it.
 
-Dynamo's graph is taken where nothing in it is written in place, and no mode is switched: what PyTorch
-keeps runs as it would without a compiler, and costs no more. Other graphs are first made functional by
+Dynamo's graph is taken where nothing but its own values is written in place, and no mode is switched: what
+PyTorch keeps runs as it would without a compiler, and costs no more. Other graphs are first made functional by
 AOTAutograd.
 """
 
@@ -24,7 +24,7 @@ from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.speed import Speed
 from aclnn.torch.support import Support, partitions_of
-from aclnn.torch.writes import move_to_end
+from aclnn.torch.writes import move_to_end, write_into_new_values
 
 PREFIX = "aclnn_part_"
 TAKE = ("measured", "all")
@@ -104,6 +104,7 @@ def compiled_graph(
             observe.add_folded(folded)
         return code_of(with_executors(graph, options, observe))
 
+    write_into_new_values(graph_module)
     if is_functional(graph_module):
         return compile_graph(graph_module)
     functional = aot_autograd(

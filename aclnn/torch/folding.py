@@ -118,11 +118,12 @@ def seen_by_callers(graph_module: GraphModule) -> set[Node]:
         node = left.pop()
         if node not in found:
             found.add(node)
-            left += node.all_input_nodes if _may_be_view(node) else []
+            left += node.all_input_nodes if may_be_view(node) else []
     return found
 
 
-def _may_be_view(node: Node) -> bool:
+def may_be_view(node: Node) -> bool:
+    """Whether what a node gives may show one of its operands."""
     if node.op not in CALLED:
         return False
     if node.target is python.getitem and isinstance(value_of(node.args[0]), tuple | list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -159,6 +160,19 @@ class Part:
     def _example_inputs(self) -> list[torch.Tensor]:
         return [one.detach() for one in self._like]
 
+    def as_expected(self, grads: Sequence[torch.Tensor | None]) -> tuple[Any, ...]:
+        """Gradients that lie as graphs were made for, whoever computed them."""
+        found = []
+        for one, strides in zip(grads, self._grad_strides, strict=True):
+            if one is not None and one.stride() != strides:
+                one = torch.empty_strided(one.shape, strides, dtype=one.dtype).copy_(one)
+            found.append(one)
+        return tuple(found)
+
+    @functools.cached_property
+    def _grad_strides(self) -> list[tuple[int, ...]]:
+        return [one.stride() for one in self._example_grads([True] * len(self._outputs))]
+
     def _example_grads(self, given: Sequence[bool]) -> list[torch.Tensor]:
         values = itertools.compress([node.meta["val"] for node in self._outputs], given)
         return [torch.empty_like(one).detach() for one in values]
@@ -197,6 +211,7 @@ class _Differentiable(torch.autograd.Function):
         given = tuple([one is not None for one in grads])
         if not any(given):
             return None, *[None] * len(needed)
+        grads = ctx.part.as_expected(grads)
         tensors, kept = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
         if all(given):
             read = [tensors[n] for n in ctx.trained.read]

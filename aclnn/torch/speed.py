@@ -54,6 +54,7 @@ class Speed:
         self._kept = Measurements("torch", facts)
         self._measure = measure or measured
         self.call = Cost(*self._times("a part's call", _smallest_call))
+        self.tracked_call = Cost(*self._times("a part's call and its gradient", _smallest_step))
 
     def cost_of(self, node: Node) -> Cost:
         """The cost of a call of one of ATen's operators."""
@@ -93,11 +94,19 @@ class Speed:
         limit = max(SLOWER_FROM * cost.theirs, cost.theirs + self.call.ours)
         return cost if cost.ours >= limit else None
 
-    def pays(self, calls: Iterable[Node], n_views: int = 0) -> bool:
-        """Whether a part that makes these calls, and views between them, is faster than PyTorch."""
+    def pays(self, calls: Iterable[Node], n_views: int = 0, tracked: bool = False) -> bool:
+        """Whether a part that makes these calls, and views between them, is faster than PyTorch.
+
+        Where gradients are wanted (`tracked`), a part is one node of autograd's, which takes longer than one of
+        PyTorch's own; backward passes gain what forward ones do.
+        """
         costs = list(map(self.cost_of, calls))
-        ours = self.call.ours + sum(cost.ours for cost in costs)
-        return bool(costs) and ours <= VIEW * n_views + sum(cost.theirs for cost in costs)
+        ours = sum(cost.ours for cost in costs)
+        theirs = VIEW * n_views + sum(cost.theirs for cost in costs)
+        if not costs or not tracked:
+            return bool(costs) and self.call.ours + ours <= theirs
+        step = self.tracked_call.theirs - 2 * self.call.theirs  # what autograd takes for a node
+        return self.tracked_call.ours + 2 * ours <= 2 * theirs + step * len(costs)
 
 
 # --- What is measured -----------------------------------------------------------------------------
@@ -243,3 +252,18 @@ def _smallest_call() -> tuple[float, float]:
         x = torch.ones(16)
         part = Part(expanded(torch.neg, [x]), "measured", [x], {}, _kept)
         return least(lambda: part.run(x), lambda: torch.neg(x))
+
+
+def _smallest_step() -> tuple[float, float]:
+    """Of a part and its gradient, whatever they compute, and of PyTorch's own calls."""
+    from aclnn.torch.parts import Part
+
+    with torch.enable_grad(), torch.inference_mode(False), unset_fake_temporarily():
+        x, grad = torch.ones(16, requires_grad=True), torch.ones(16)
+        with torch.no_grad():
+            part = Part(expanded(torch.neg, [x]), "measured", [x], {}, _kept)
+
+        def step(call: Callable[[torch.Tensor], torch.Tensor]) -> None:
+            torch.autograd.grad(call(x), x, grad)
+
+        return least(lambda: step(part), lambda: step(torch.neg))

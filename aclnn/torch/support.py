@@ -176,7 +176,12 @@ def pays(nodes: list[Node], speed: Speed | None) -> bool:
     calls = [one for node in nodes for one in expansion_of(node) or () if _computes(one)]
     if speed is None or any(is_own(one.target) for one in calls):
         return bool(calls)
-    return speed.pays(calls, sum(map(is_view, nodes)))
+    tracked = any(_is_tracked(value_of(node)) for node in nodes)
+    return speed.pays(calls, sum(map(is_view, nodes)), tracked)
+
+
+def _is_tracked(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _computes(call: Node) -> bool:

@@ -732,3 +732,95 @@ def test_several_views_that_one_node_gives_are_taken():
         assert found.left == []
         compiled = torch.compile(function, backend="aclnn")
         torch.testing.assert_close(compiled(x), function(x))
+
+
+def grown(x, y):
+    made = x * 3
+    made += y
+    made.mul_(2)
+    return torch.nn.functional.relu(made, inplace=True) + made
+
+
+def shown_before(x, y):
+    made = x * 3
+    row = made[0]
+    made.add_(y)
+    return row * made
+
+
+def shown_after(x, y):
+    made = (x * 3).add_(y)
+    row = made[0]
+    row.sqrt_()
+    return made * 2, row
+
+
+def widened(x, y):
+    made = x.neg()
+    made += y
+    return made, x
+
+
+def input_written(x, y):
+    return x.add_(y).relu_() * y
+
+
+@pytest.mark.parametrize(
+    "function", [grown, shown_before, shown_after, widened, input_written],
+    ids=lambda one: one.__name__,
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+@pytest.mark.parametrize("tracked", [False, True])
+def test_values_that_a_graph_writes_itself(function, tracked):
+    compiled = torch.compile(function, backend="aclnn", options={"take": "all"})
+    each = []
+    for one in (compiled, function):
+        x, y = tensor(4, 3).requires_grad_(tracked), tensor(4, 3, seed=1).double()
+        own = x * 1  # leaves that are tracked may not be written
+        made = one(own, y if function is widened else y.float())
+        several = made if isinstance(made, tuple) else (made,)
+        if tracked:
+            torch.autograd.backward([each.sum() for each in several])
+        each.append((several, own, x.grad))
+    torch.testing.assert_close(*each)
+
+
+def test_activations_in_place_need_no_other_graph(monkeypatch):
+    def refused(**options):
+        raise AssertionError("AOTAutograd is called")
+
+    monkeypatch.setattr(dynamo, "aot_autograd", refused)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.ReLU(inplace=True), torch.nn.ReLU6(inplace=True),
+        torch.nn.SiLU(inplace=True), torch.nn.LeakyReLU(inplace=True),
+    )  # fmt: skip
+    x = tensor(5, 3)
+    torch.testing.assert_close(torch.compile(model, backend="aclnn")(x), model(x))
+
+
+@pytest.mark.parametrize("take", ["all", "measured"])
+def test_gradients_of_results_lie_as_they_will(take):
+    def function(x, w):
+        return torch.nn.functional.gelu(torch.nn.functional.linear(x, w)) * 2
+
+    compiled = torch.compile(function, backend="aclnn", options={"take": take})
+    grad = torch.randn(5, 3, 2).permute(2, 1, 0)
+    each = []
+    for one in (compiled, function):
+        x, w = tensor(2, 3, 4).requires_grad_(), tensor(5, 4).requires_grad_()
+        one(x, w).backward(grad)
+        each.append((x.grad, w.grad))
+    torch.testing.assert_close(*each)
+
+
+def test_a_part_has_to_gain_more_where_gradients_are_wanted(times, monkeypatch):
+    """A node of autograd's takes longer than one of PyTorch's own, unless several are spared."""
+    monkeypatch.setattr(speed, "_smallest_step", lambda: (30.0, 12.0))
+    times["gelu"] = 3.0, 8.0
+    x = tensor(64, 128).requires_grad_()
+    assert explained(torch.nn.functional.gelu, x.detach(), take="measured").taken == 1
+    torch._dynamo.reset()
+    assert explained(torch.nn.functional.gelu, x, take="measured").parts == []
+    torch._dynamo.reset()
+    function = torch.nn.functional.gelu
+    assert explained(lambda x: function(function(x)), x, take="measured").parts
