@@ -45,7 +45,8 @@ SIZE_FLAGS = {
     "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_flag": "-Os", "_frames": "-Os", "_lists": "-Os",
     "_placing": "-Os", "_program": "-Os", "_python_kernel": "-Os",
     "_call_table": "-O2", "_python_objects": "-Os",
-    "_executor": "-O2", "_launch": "-O2", "_prepared_call": "-O2", "_rebinding": "-O2", "_tensor": "-O2",
+    "_executor": "-O2", "_launch": "-O2", "_prepared_call": "-O2", "_rebinding": "-O2", "_runtime": "-O2",
+    "_tensor": "-O2",
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
 # Blocks of a few elements and casts gain nothing by more copies of loops where vectors are short.
@@ -55,10 +56,10 @@ SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
-INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
 CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
+INCLUDES = ["graph/runtime", "aclnn/kernels"]
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
@@ -218,7 +219,7 @@ def headers(source: str) -> list[str]:
         file = unread.pop()
         for name in INCLUDED.findall((HERE / file).read_text(encoding="utf-8")):
             # Those of the project, not the copies of them that lie beside what was translated.
-            folders = (*map(Path, INCLUDES), *map(Path, CAPI_INCLUDES), file.parent)
+            folders = (*map(Path, INCLUDES), *map(Path, CAPI_INCLUDES), file.parent, Path("aclnn/acl/runtime"))
             places = (Path(os.path.normpath(folder / name)) for folder in folders)
             path = next((path for path in places if (HERE / path).exists()), None)
             if path and path.as_posix() not in found:
@@ -277,6 +278,10 @@ def extensions() -> list[Extension]:
                 ext.include_dirs.append(numpy.get_include())
             if inner.parent.name == "capi":
                 ext.include_dirs = [*INCLUDES, *CAPI_INCLUDES]
+            if path.stem == "_runtime":
+                ext.include_dirs = ["aclnn/acl/runtime", CAPI_GENERATED]
+                ext.extra_compile_args.append("-pthread")
+                ext.extra_link_args.append("-pthread")
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads
                 ext.extra_link_args += threads

@@ -110,6 +110,8 @@ _GROUPS = (
     "acl.memory",
     "acl.stream",
     "acl.events",
+    "acl.device",
+    "acl.mapping",
     "acl.model_ri",
     "api.functional",
     "api.two_phase",

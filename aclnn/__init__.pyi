@@ -73,6 +73,34 @@ from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
 from aclnn.acl.constants import aclrtRunMode as aclrtRunMode
 from aclnn.acl.constants import aclrtStreamFlag as aclrtStreamFlag
 from aclnn.acl.constants import aclrtStreamStatus as aclrtStreamStatus
+from aclnn.acl.device import aclAppLog as aclAppLog
+from aclnn.acl.device import aclDataTypeSize as aclDataTypeSize
+from aclnn.acl.device import aclFinalize as aclFinalize
+from aclnn.acl.device import aclFinalizeReference as aclFinalizeReference
+from aclnn.acl.device import aclFloat16ToFloat as aclFloat16ToFloat
+from aclnn.acl.device import aclFloatToFloat16 as aclFloatToFloat16
+from aclnn.acl.device import aclGetDeviceCapability as aclGetDeviceCapability
+from aclnn.acl.device import aclInit as aclInit
+from aclnn.acl.device import aclnnFinalize as aclnnFinalize
+from aclnn.acl.device import aclnnInit as aclnnInit
+from aclnn.acl.device import aclrtCreateContext as aclrtCreateContext
+from aclnn.acl.device import aclrtDestroyContext as aclrtDestroyContext
+from aclnn.acl.device import aclrtDeviceCanAccessPeer as aclrtDeviceCanAccessPeer
+from aclnn.acl.device import aclrtDeviceDisablePeerAccess as aclrtDeviceDisablePeerAccess
+from aclnn.acl.device import aclrtDeviceEnablePeerAccess as aclrtDeviceEnablePeerAccess
+from aclnn.acl.device import aclrtGetCurrentContext as aclrtGetCurrentContext
+from aclnn.acl.device import aclrtGetDevice as aclrtGetDevice
+from aclnn.acl.device import aclrtGetDeviceCount as aclrtGetDeviceCount
+from aclnn.acl.device import aclrtGetDeviceInfo as aclrtGetDeviceInfo
+from aclnn.acl.device import aclrtGetLastError as aclrtGetLastError
+from aclnn.acl.device import aclrtGetRunMode as aclrtGetRunMode
+from aclnn.acl.device import aclrtGetVersion as aclrtGetVersion
+from aclnn.acl.device import aclrtPeekAtLastError as aclrtPeekAtLastError
+from aclnn.acl.device import aclrtResetDevice as aclrtResetDevice
+from aclnn.acl.device import aclrtResetDeviceForce as aclrtResetDeviceForce
+from aclnn.acl.device import aclrtSetCurrentContext as aclrtSetCurrentContext
+from aclnn.acl.device import aclrtSetDevice as aclrtSetDevice
+from aclnn.acl.device import aclrtSynchronizeDeviceWithTimeout as aclrtSynchronizeDeviceWithTimeout
 from aclnn.acl.errors import AclnnError as AclnnError
 from aclnn.acl.errors import AclnnTypeError as AclnnTypeError
 from aclnn.acl.errors import aclGetRecentErrMsg as aclGetRecentErrMsg
@@ -80,7 +108,9 @@ from aclnn.acl.events import aclrtCreateEventExWithFlag as aclrtCreateEventExWit
 from aclnn.acl.events import aclrtCreateEventWithFlag as aclrtCreateEventWithFlag
 from aclnn.acl.events import aclrtEventGetTimestamp as aclrtEventGetTimestamp
 from aclnn.acl.events import aclrtGetEventId as aclrtGetEventId
+from aclnn.acl.events import aclrtQueryEvent as aclrtQueryEvent
 from aclnn.acl.events import aclrtQueryEventStatus as aclrtQueryEventStatus
+from aclnn.acl.events import aclrtQueryEventWaitStatus as aclrtQueryEventWaitStatus
 from aclnn.acl.events import aclrtRecordEventWithFlag as aclrtRecordEventWithFlag
 from aclnn.acl.events import aclrtResetEvent as aclrtResetEvent
 from aclnn.acl.events import aclrtStreamQuery as aclrtStreamQuery
@@ -89,14 +119,26 @@ from aclnn.acl.events import aclrtStreamWaitEventWithTimeout as aclrtStreamWaitE
 from aclnn.acl.events import aclrtSynchronizeEventWithTimeout as aclrtSynchronizeEventWithTimeout
 from aclnn.acl.events import aclrtSynchronizeStreamWithTimeout as aclrtSynchronizeStreamWithTimeout
 from aclnn.acl.explain import explain as explain
+from aclnn.acl.mapping import aclrtFreePhysical as aclrtFreePhysical
+from aclnn.acl.mapping import aclrtMallocPhysical as aclrtMallocPhysical
+from aclnn.acl.mapping import aclrtMapMem as aclrtMapMem
+from aclnn.acl.mapping import aclrtMemGetAllocationGranularity as aclrtMemGetAllocationGranularity
+from aclnn.acl.mapping import aclrtReleaseMemAddress as aclrtReleaseMemAddress
+from aclnn.acl.mapping import aclrtReserveMemAddress as aclrtReserveMemAddress
+from aclnn.acl.mapping import aclrtUnmapMem as aclrtUnmapMem
 from aclnn.acl.memory import aclrtFree as aclrtFree
 from aclnn.acl.memory import aclrtFreeHost as aclrtFreeHost
 from aclnn.acl.memory import aclrtGetMemInfo as aclrtGetMemInfo
 from aclnn.acl.memory import aclrtMalloc as aclrtMalloc
+from aclnn.acl.memory import aclrtMallocAlign32 as aclrtMallocAlign32
+from aclnn.acl.memory import aclrtMallocCached as aclrtMallocCached
 from aclnn.acl.memory import aclrtMallocHost as aclrtMallocHost
 from aclnn.acl.memory import aclrtMemcpy as aclrtMemcpy
+from aclnn.acl.memory import aclrtMemcpy2d as aclrtMemcpy2d
+from aclnn.acl.memory import aclrtMemcpy2dAsync as aclrtMemcpy2dAsync
 from aclnn.acl.memory import aclrtMemcpyAsync as aclrtMemcpyAsync
 from aclnn.acl.memory import aclrtMemset as aclrtMemset
+from aclnn.acl.memory import aclrtMemsetAsync as aclrtMemsetAsync
 from aclnn.acl.model_ri import aclmdlRI as aclmdlRI
 from aclnn.acl.model_ri import aclmdlRICaptureBegin as aclmdlRICaptureBegin
 from aclnn.acl.model_ri import aclmdlRICaptureEnd as aclmdlRICaptureEnd
@@ -112,20 +154,16 @@ from aclnn.acl.model_ri import aclmdlRIExecute as aclmdlRIExecute
 from aclnn.acl.model_ri import aclmdlRIExecuteAsync as aclmdlRIExecuteAsync
 from aclnn.acl.model_ri import aclmdlRIGetName as aclmdlRIGetName
 from aclnn.acl.model_ri import aclmdlRISetName as aclmdlRISetName
-from aclnn.acl.stream import aclFinalize as aclFinalize
-from aclnn.acl.stream import aclInit as aclInit
-from aclnn.acl.stream import aclnnFinalize as aclnnFinalize
-from aclnn.acl.stream import aclnnInit as aclnnInit
 from aclnn.acl.stream import aclrtCreateEvent as aclrtCreateEvent
 from aclnn.acl.stream import aclrtCreateStream as aclrtCreateStream
+from aclnn.acl.stream import aclrtCreateStreamWithConfig as aclrtCreateStreamWithConfig
 from aclnn.acl.stream import aclrtDestroyEvent as aclrtDestroyEvent
 from aclnn.acl.stream import aclrtDestroyStream as aclrtDestroyStream
+from aclnn.acl.stream import aclrtDestroyStreamForce as aclrtDestroyStreamForce
 from aclnn.acl.stream import aclrtEventElapsedTime as aclrtEventElapsedTime
-from aclnn.acl.stream import aclrtGetDevice as aclrtGetDevice
-from aclnn.acl.stream import aclrtGetDeviceCount as aclrtGetDeviceCount
+from aclnn.acl.stream import aclrtLaunchHostFunc as aclrtLaunchHostFunc
 from aclnn.acl.stream import aclrtRecordEvent as aclrtRecordEvent
-from aclnn.acl.stream import aclrtResetDevice as aclrtResetDevice
-from aclnn.acl.stream import aclrtSetDevice as aclrtSetDevice
+from aclnn.acl.stream import aclrtStreamGetId as aclrtStreamGetId
 from aclnn.acl.stream import aclrtStreamWaitEvent as aclrtStreamWaitEvent
 from aclnn.acl.stream import aclrtSynchronizeDevice as aclrtSynchronizeDevice
 from aclnn.acl.stream import aclrtSynchronizeEvent as aclrtSynchronizeEvent
@@ -408,6 +446,7 @@ __all__ = [
     "Profile",
     "WorkspacePool",
     "abs_",
+    "aclAppLog",
     "aclBoolArray",
     "aclCreateBoolArray",
     "aclCreateFloatArray",
@@ -417,6 +456,7 @@ __all__ = [
     "aclCreateTensor",
     "aclCreateTensorList",
     "aclDataType",
+    "aclDataTypeSize",
     "aclDestroyAclOpExecutor",
     "aclDestroyBoolArray",
     "aclDestroyFloatArray",
@@ -428,10 +468,14 @@ __all__ = [
     "aclDeviceInfo",
     "aclError",
     "aclFinalize",
+    "aclFinalizeReference",
+    "aclFloat16ToFloat",
     "aclFloatArray",
+    "aclFloatToFloat16",
     "aclFormat",
     "aclGetBoolArraySize",
     "aclGetDataType",
+    "aclGetDeviceCapability",
     "aclGetFloatArraySize",
     "aclGetFormat",
     "aclGetIntArraySize",
@@ -1138,13 +1182,20 @@ __all__ = [
     "aclnnWeightQuantBatchMatmulV2",
     "aclnnWeightQuantBatchMatmulV2GetWorkspaceSize",
     "aclrtCallbackBlockType",
+    "aclrtCreateContext",
     "aclrtCreateEvent",
     "aclrtCreateEventExWithFlag",
     "aclrtCreateEventWithFlag",
     "aclrtCreateStream",
+    "aclrtCreateStreamWithConfig",
+    "aclrtDestroyContext",
     "aclrtDestroyEvent",
     "aclrtDestroyStream",
+    "aclrtDestroyStreamForce",
     "aclrtDevAttr",
+    "aclrtDeviceCanAccessPeer",
+    "aclrtDeviceDisablePeerAccess",
+    "aclrtDeviceEnablePeerAccess",
     "aclrtEventElapsedTime",
     "aclrtEventFlag",
     "aclrtEventGetTimestamp",
@@ -1155,42 +1206,67 @@ __all__ = [
     "aclrtEventWaitStatus",
     "aclrtFree",
     "aclrtFreeHost",
+    "aclrtFreePhysical",
+    "aclrtGetCurrentContext",
     "aclrtGetDevice",
     "aclrtGetDeviceCount",
+    "aclrtGetDeviceInfo",
     "aclrtGetEventId",
+    "aclrtGetLastError",
     "aclrtGetMemInfo",
+    "aclrtGetRunMode",
     "aclrtGetSocName",
+    "aclrtGetVersion",
     "aclrtLastErrLevel",
+    "aclrtLaunchHostFunc",
     "aclrtMalloc",
+    "aclrtMallocAlign32",
+    "aclrtMallocCached",
     "aclrtMallocHost",
+    "aclrtMallocPhysical",
+    "aclrtMapMem",
     "aclrtMemAllocationType",
     "aclrtMemAttr",
+    "aclrtMemGetAllocationGranularity",
     "aclrtMemGranularityOptions",
     "aclrtMemHandleType",
     "aclrtMemLocationType",
     "aclrtMemMallocPolicy",
     "aclrtMemcpy",
+    "aclrtMemcpy2d",
+    "aclrtMemcpy2dAsync",
     "aclrtMemcpyAsync",
     "aclrtMemcpyKind",
     "aclrtMemset",
+    "aclrtMemsetAsync",
+    "aclrtPeekAtLastError",
+    "aclrtQueryEvent",
     "aclrtQueryEventStatus",
+    "aclrtQueryEventWaitStatus",
     "aclrtRecordEvent",
     "aclrtRecordEventWithFlag",
+    "aclrtReleaseMemAddress",
+    "aclrtReserveMemAddress",
     "aclrtResetDevice",
+    "aclrtResetDeviceForce",
     "aclrtResetEvent",
     "aclrtRunMode",
+    "aclrtSetCurrentContext",
     "aclrtSetDevice",
     "aclrtStreamFlag",
+    "aclrtStreamGetId",
     "aclrtStreamQuery",
     "aclrtStreamStatus",
     "aclrtStreamWaitEvent",
     "aclrtStreamWaitEventWithFlag",
     "aclrtStreamWaitEventWithTimeout",
     "aclrtSynchronizeDevice",
+    "aclrtSynchronizeDeviceWithTimeout",
     "aclrtSynchronizeEvent",
     "aclrtSynchronizeEventWithTimeout",
     "aclrtSynchronizeStream",
     "aclrtSynchronizeStreamWithTimeout",
+    "aclrtUnmapMem",
     "add",
     "add_",
     "add_layer_norm",

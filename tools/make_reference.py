@@ -71,14 +71,29 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Library and device": (
         "aclInit", "aclFinalize", "aclnnInit", "aclnnFinalize", "aclrtSetDevice",
         "aclrtResetDevice", "aclrtGetDevice", "aclrtGetDeviceCount", "aclrtGetSocName",
+        "aclFinalizeReference", "aclrtResetDeviceForce", "aclrtGetVersion", "aclrtGetRunMode",
+        "aclrtGetDeviceInfo", "aclGetDeviceCapability", "aclrtDeviceCanAccessPeer",
+        "aclrtDeviceEnablePeerAccess", "aclrtDeviceDisablePeerAccess", "aclrtPeekAtLastError",
+        "aclrtGetLastError", "aclDataTypeSize", "aclFloat16ToFloat", "aclFloatToFloat16", "aclAppLog",
+    ),
+    "Contexts": (
+        "aclrtCreateContext", "aclrtDestroyContext", "aclrtSetCurrentContext",
+        "aclrtGetCurrentContext",
     ),
     "Memory": (
         "aclrtMalloc", "aclrtFree", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtMemset",
-        "aclrtMallocHost", "aclrtFreeHost", "aclrtGetMemInfo",
+        "aclrtMallocHost", "aclrtFreeHost", "aclrtGetMemInfo", "aclrtMallocAlign32",
+        "aclrtMallocCached", "aclrtMemsetAsync", "aclrtMemcpy2d", "aclrtMemcpy2dAsync",
+    ),
+    "Addresses and memory apart": (
+        "aclrtMemGetAllocationGranularity", "aclrtMallocPhysical", "aclrtFreePhysical",
+        "aclrtReserveMemAddress", "aclrtReleaseMemAddress", "aclrtMapMem", "aclrtUnmapMem",
     ),
     "Streams": (
         "aclrtCreateStream", "aclrtDestroyStream", "aclrtSynchronizeStream",
         "aclrtSynchronizeStreamWithTimeout", "aclrtStreamQuery", "aclrtSynchronizeDevice",
+        "aclrtSynchronizeDeviceWithTimeout", "aclrtCreateStreamWithConfig", "aclrtDestroyStreamForce",
+        "aclrtStreamGetId", "aclrtLaunchHostFunc",
     ),
     "Events": (
         "aclrtCreateEvent", "aclrtDestroyEvent", "aclrtRecordEvent", "aclrtStreamWaitEvent",
@@ -86,7 +101,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
         "aclrtCreateEventExWithFlag", "aclrtResetEvent", "aclrtRecordEventWithFlag",
         "aclrtStreamWaitEventWithFlag", "aclrtStreamWaitEventWithTimeout",
         "aclrtSynchronizeEventWithTimeout", "aclrtQueryEventStatus", "aclrtEventGetTimestamp",
-        "aclrtGetEventId",
+        "aclrtGetEventId", "aclrtQueryEvent", "aclrtQueryEventWaitStatus",
     ),
     "Stream capture": (
         "aclmdlRI", "aclmdlRICaptureBegin", "aclmdlRICaptureGetInfo", "aclmdlRICaptureEnd",

@@ -76,12 +76,15 @@ def header() -> str:
     """The whole file."""
     prototypes, constants = load("prototypes"), load("constants")
     names = list(prototypes.RUNTIME)
+    major, minor, patch = prototypes.VERSION
     table = "\n".join(f"    {one.pointer};" for one in prototypes.RUNTIME.values())
     lines = " \\\n    ".join(f"X({name})" for name in names)
     return (
         f"{HEAD}{types_of(prototypes, constants)}#endif\n\n"
         f"#define ACLNN_RUNTIME_TABLE_VERSION {VERSION}\n"
-        '#define ACLNN_RUNTIME_TABLE_NAME "aclnn.acl._runtime.table"\n\n'
+        '#define ACLNN_RUNTIME_TABLE_NAME "aclnn.acl._runtime.table"\n'
+        f"#define ACLNN_RUNTIME_MAJOR {major}\n#define ACLNN_RUNTIME_MINOR {minor}\n"
+        f"#define ACLNN_RUNTIME_PATCH {patch}\n\n"
         "typedef struct {\n    uint32_t version;\n    uint32_t size; /* of this structure */\n\n"
         f"{table}\n{FURTHER}}} aclnn_runtime_table;\n\n"
         f"#define ACLNN_RUNTIME_FUNCTIONS(X) \\\n    {lines}\n\n#endif\n"

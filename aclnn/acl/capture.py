@@ -6,7 +6,6 @@ A stream that is captured has a `redirect`, which takes the work that it is give
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 import threading
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from aclnn.acl import _captures
+from aclnn.acl import _captures, _runtime
 from aclnn.acl.constants import (
     ACL_ERROR_RT_CAPTURE_DEPENDENCY,
     ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC,
@@ -362,7 +361,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_lock.renew)
 _active: tuple[Capture, ...] = ()
 _own = threading.local()
-numbers = itertools.count(1)  # of streams, events and models
 
 
 def locked() -> Any:
@@ -382,6 +380,7 @@ def _replace_active(captures: list[Capture]) -> None:
     global _active
     _active = tuple(captures)
     _captures.set_active(len(_active))
+    _runtime.set_captures(len(_active))
 
 
 def capture_of(stream: Any) -> Capture | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
+from aclnn.acl import _runtime
 from aclnn.acl.constants import aclnnStatus
 
 
@@ -82,13 +82,16 @@ def wrong_kind(message: str) -> AclnnTypeError:
 for _kind in (AclnnError, AclnnTypeError):
     _kind.__module__ = "aclnn"  # where programs have it from, and tracebacks name it
 
-_recent = threading.local()
 LONGEST_MESSAGE = 16_000  # of 16 arguments, with a program; shapes of a million axes exist
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 def set_message(text: str) -> None:
     """Keep `text` for this thread's next `aclGetRecentErrMsg`."""
-    _recent.text = text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
+    _runtime.set_message(_shortened(text))
 
 
 def aclGetRecentErrMsg() -> str | None:
@@ -110,18 +113,14 @@ def aclGetRecentErrMsg() -> str | None:
     >>> aclnn.aclGetRecentErrMsg() is None
     True
     """
-    text = getattr(_recent, "text", None)
-    _recent.text = None
-    return text
+    return _runtime.take_message()
 
 
 def fail(status: int, message: str) -> int:
     """Set the message and give the status, so that a function can end with ``return fail(...)``."""
-    set_message(message)
-    _recent.failure = int(status), _recent.text
-    return int(status)
+    return _runtime.note_failure(status, _shortened(message))
 
 
 def latest_failure() -> tuple[int, str] | None:
     """Status and message of this thread's most recent failure, if there was one."""
-    return getattr(_recent, "failure", None)
+    return _runtime.latest_failure()

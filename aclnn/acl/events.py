@@ -6,7 +6,6 @@ from typing import Any
 
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
-from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
@@ -18,6 +17,8 @@ from aclnn.acl.constants import (
     ACL_SUCCESS,
     aclrtEventFlag,
     aclrtEventRecordedStatus,
+    aclrtEventStatus,
+    aclrtEventWaitStatus,
     aclrtStreamStatus,
 )
 from aclnn.acl.errors import fail
@@ -32,7 +33,9 @@ __all__ = [
     "aclrtCreateEventWithFlag",
     "aclrtEventGetTimestamp",
     "aclrtGetEventId",
+    "aclrtQueryEvent",
     "aclrtQueryEventStatus",
+    "aclrtQueryEventWaitStatus",
     "aclrtRecordEventWithFlag",
     "aclrtResetEvent",
     "aclrtStreamQuery",
@@ -118,10 +121,7 @@ def _created(function: str, flag: Any) -> tuple[streams.aclrtEvent | None, int]:
         return None, fail(
             ACL_ERROR_RT_FEATURE_NOT_SUPPORT, f"{function}: no event is shared by processes"
         )
-    event = streams.new_event()
-    event.flags = flags
-    event.signal = Flag() if flags == EXTERNAL else None
-    return event, OK
+    return streams.new_event(flags), OK
 
 
 def _bad_event(function: str, event: Any) -> int:
@@ -166,13 +166,15 @@ def aclrtResetEvent(event: Any, stream: Any) -> int:
         return status
     if status := streams.bad_stream(function, stream):
         return status
-    if event.signal is None:
+    if not event.external:
         return fail(
             ACL_ERROR_RT_PARAM_INVALID,
             f"{function}: event {event.number} was not made with ACL_EVENT_EXTERNAL; others are "
             "recorded again instead",
         )
-    return streams.submit(stream, streams.ExternalTask(captures.RESET, event), function)
+    if stream is None or stream.redirect is not None:
+        return streams.submit(stream, streams.ExternalTask(captures.RESET, event), function)
+    return event.reset(function, stream)
 
 
 def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
@@ -300,7 +302,7 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
     0
     """
     function = "aclrtStreamWaitEventWithTimeout"
-    limit, status = _limit(function, timeout)
+    limit, status = milliseconds(function, timeout)
     return status or _waited(function, stream, event, limit)
 
 
@@ -314,13 +316,16 @@ def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> in
         return status
     if captures.capture_of_event(event) is not None:  # the stream joins the capture
         return streams.aclrtStreamWaitEvent(stream, event)
-    return streams.submit(stream, streams.ExternalTask(captures.WAIT, event, seconds), function)
+    if stream is None or stream.redirect is not None:
+        task = streams.ExternalTask(captures.WAIT, event, seconds)
+        return streams.submit(stream, task, function)
+    return event.hold_up(function, stream, seconds)
 
 
 LONGEST_MILLISECONDS = 10**10  # some months; clocks of some platforms end soon after
 
 
-def _limit(function: str, timeout: Any) -> tuple[float | None, int]:
+def milliseconds(function: str, timeout: Any) -> tuple[float | None, int]:
     """A limit in seconds, None for none; and the status of a timeout that is no limit."""
     number = as_int(timeout)
     if number is None or (number < 1 and number != -1):
@@ -360,26 +365,15 @@ def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
     function = "aclrtSynchronizeEventWithTimeout"
     if status := _bad_event(function, event):
         return status
-    limit, status = _limit(function, timeout)
+    limit, status = milliseconds(function, timeout)
     if status:
         return status
-    if _is_complete(event, limit, wait=True):
+    if event.wait(limit):
         return OK
     return fail(
         ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
         f"{function}: event {event.number} has not happened after {timeout} ms",
     )
-
-
-def _is_complete(event: streams.aclrtEvent, seconds: float | None = 0, *, wait: bool) -> bool:
-    """Whether an event has happened, now or after so many seconds at most."""
-    signal = event.signal
-    if signal is None:
-        record = event.latest
-        if record is None:
-            return True
-        signal = record.happened
-    return signal.wait(seconds) if wait else signal.is_set()
 
 
 def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
@@ -407,13 +401,12 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     0
     """
     function = "aclrtSynchronizeStreamWithTimeout"
-    limit, status = _limit(function, timeout)
+    limit, status = milliseconds(function, timeout)
     if status or limit is None or not isinstance(stream, streams.aclrtStream):
         return status or streams.aclrtSynchronizeStream(stream)
     if status := _bad_query(function, stream):
         return status
-    done = Flag()
-    if not stream.submit(done.set) or done.wait(limit):
+    if stream.wait(limit):
         return streams.aclrtSynchronizeStream(stream)
     return fail(
         ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
@@ -482,9 +475,67 @@ def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
     (1, 0)
     """
     status = _bad_event("aclrtQueryEventStatus", event)
-    if status or not _is_complete(event, wait=False):
+    if status or not event.has_happened():
         return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_NOT_READY), status
     return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE), OK
+
+
+def aclrtQueryEvent(event: Any) -> tuple[int, int]:
+    """As `aclrtQueryEventStatus`, with other values; CANN advises against it.
+
+    Parameters
+    ----------
+    event : aclrtEvent
+
+    Returns
+    -------
+    status : int
+        ACL_EVENT_STATUS_COMPLETE (0), or ACL_EVENT_STATUS_NOT_READY (1), as on failure.
+    ret : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
+        recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
+        for anything but an event.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtQueryEvent(event)
+    (0, (0, 0))
+    """
+    status = _bad_event("aclrtQueryEvent", event)
+    if status or not event.has_happened():
+        return int(aclrtEventStatus.ACL_EVENT_STATUS_NOT_READY), status
+    return int(aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE), OK
+
+
+def aclrtQueryEventWaitStatus(event: Any) -> tuple[int, int]:
+    """Tell whether streams have passed all waits for an event that they were given.
+
+    Parameters
+    ----------
+    event : aclrtEvent
+
+    Returns
+    -------
+    status : int
+        ACL_EVENT_WAIT_STATUS_COMPLETE (0), or ACL_EVENT_WAIT_STATUS_NOT_READY (1), as on failure.
+    ret : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
+        recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
+        for anything but an event.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtQueryEventWaitStatus(event)
+    (0, 0)
+    """
+    status = _bad_event("aclrtQueryEventWaitStatus", event)
+    if status or not event.waits_ended:
+        return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_NOT_READY), status
+    return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE), OK
 
 
 def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
@@ -517,13 +568,9 @@ def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
     function = "aclrtEventGetTimestamp"
     if status := _bad_event(function, event):
         return 0, status
-    record = event.latest
-    if record is None or not record.happened.is_set():
-        return 0, fail(
-            ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-            f"{function}: event {event.number} was not recorded or has not happened yet",
-        )
-    return record.nanoseconds // 1000, OK
+    if not (nanoseconds := event.time_of(function, "event")):
+        return 0, int(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID)
+    return nanoseconds // 1000, OK
 
 
 def aclrtGetEventId(event: Any) -> tuple[int, int]:

@@ -10,21 +10,15 @@ use; its bytes stay until queued work that holds it is done.
 
 from __future__ import annotations
 
-import bisect
-import ctypes
-import operator
-import os
-import sys
-import threading
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from aclnn.acl import _runtime
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
 from aclnn.acl._buffer import memory_of
+from aclnn.acl._runtime import Allocation
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_MEMORY_ALLOCATION,
@@ -32,7 +26,6 @@ from aclnn.acl.constants import (
     ACL_SUCCESS,
     aclrtMemAttr,
     aclrtMemcpyKind,
-    aclrtMemMallocPolicy,
 )
 from aclnn.acl.errors import AclnnError, fail, invalid
 
@@ -43,94 +36,40 @@ __all__ = [
     "aclrtFreeHost",
     "aclrtGetMemInfo",
     "aclrtMalloc",
+    "aclrtMallocAlign32",
+    "aclrtMallocCached",
     "aclrtMallocHost",
     "aclrtMemcpy",
+    "aclrtMemcpy2d",
+    "aclrtMemcpy2dAsync",
     "aclrtMemcpyAsync",
     "aclrtMemset",
+    "aclrtMemsetAsync",
 ]
 
-_T = TypeVar("_T")
-ALIGNMENT = 512
-_LARGEST = min(2**47, sys.maxsize // 2)  # no machine of today addresses more
-
-
-class Allocation:
-    """A stretch of device memory, or of the host's that devices reach, alive until it is freed."""
-
-    __slots__ = ("__weakref__", "_bytes", "address", "alive", "is_host", "made_at", "nbytes")
-
-    def __init__(self, nbytes: int, is_host: bool = False):
-        self.is_host = is_host
-        self.made_at = time.monotonic_ns()  # captures tell by it what was made inside them
-        self._bytes = np.empty(nbytes + ALIGNMENT, np.uint8)
-        self.address = -(-self._bytes.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self.nbytes = nbytes
-        self.alive = True
-
-    @property
-    def end(self) -> int:
-        return self.address + self.nbytes
-
-
-_ADDRESS = operator.attrgetter("address")
+_LARGEST = 2**46  # no machine of today has more
+_LAST = 2**64 - 1  # address
 
 
 class Registry:
-    """The live allocations, by address.
+    """The live allocations, by address; programs in C have them too."""
 
-    Lists are replaced, never changed: a destructor that allocates or frees may run in the middle of a
-    look-up.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # such a destructor may run while it is held
-        self._live: list[Allocation] = []
-
-    def add(self, allocation: Allocation) -> None:
-        self._replace(lambda live: bisect.insort(live, allocation, key=_ADDRESS))
+    def allocate(self, nbytes: int, is_host: bool) -> Allocation:
+        """A new allocation among the live ones; raises MemoryError where there is no room for it."""
+        if nbytes > _LARGEST:
+            raise MemoryError
+        return _runtime.allocate(nbytes, is_host)
 
     def remove(self, address: int, is_host: bool = False) -> bool:
         """End the allocation that begins at `address`; False when there is none of that kind."""
-
-        def take(live: list[Allocation]) -> Allocation | None:
-            index = bisect.bisect_left(live, address, key=_ADDRESS)
-            if index == len(live) or live[index].address != address:
-                return None
-            if live[index].is_host != is_host:
-                return None
-            return live.pop(index)
-
-        found = self._replace(take)
-        if found is not None:
-            found.alive = False
-        return found is not None
+        return 0 <= address <= _LAST and _runtime.end_allocation(address, is_host)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that has the byte at `address` (or ends there)."""
-        live = self._live
-        index = bisect.bisect(live, address, key=_ADDRESS) - 1
-        found = live[index] if index >= 0 else None
-        return found if found is not None and address <= found.end else None
-
-    def _replace(self, change: Callable[[list[Allocation]], _T]) -> _T:
-        """Change a copy and put it in the list's place; again, if that was replaced meanwhile."""
-        with self._lock:
-            while True:
-                before = self._live
-                live = before.copy()
-                result = change(live)
-                if self._live is before:
-                    self._live = live
-                    return result
-
-    def after_fork(self) -> None:
-        """Make a new lock in a forked child: the thread that would release the old one is gone."""
-        self._lock = threading.RLock()
+        return _runtime.find(address) if 0 <= address <= _LAST else None
 
 
 LIVE = Registry()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LIVE.after_fork)
 
 
 class AddressError(ValueError):
@@ -202,11 +141,73 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     >>> status, address % 512, aclnn.aclrtFree(address)
     (0, 0, 0)
     """
-    try:
-        as_member("policy", policy, aclrtMemMallocPolicy)
-    except ValueError as error:
-        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMalloc: {error}")
-    return _allocate("aclrtMalloc", size)
+    return _allocate_device("aclrtMalloc", size, policy)
+
+
+def aclrtMallocAlign32(size: int, policy: int) -> tuple[int, int]:
+    """Allocate device memory, as `aclrtMalloc` does: its alignment is more than this one needs.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1.
+    policy : aclrtMemMallocPolicy
+        A hint.
+
+    Returns
+    -------
+    address : int
+        0 on failure.
+    status : int
+        ACL_SUCCESS (0) or as `aclrtMalloc`: ACL_ERROR_RT_PARAM_INVALID (107000),
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001).
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, status = aclnn.aclrtMallocAlign32(100, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> status, address % 32, aclnn.aclrtFree(address)
+    (0, 0, 0)
+    """
+    return _allocate_device("aclrtMallocAlign32", size, policy)
+
+
+def aclrtMallocCached(size: int, policy: int) -> tuple[int, int]:
+    """Allocate device memory, as `aclrtMalloc` does: all of it is cached.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1.
+    policy : aclrtMemMallocPolicy
+        A hint.
+
+    Returns
+    -------
+    address : int
+        0 on failure.
+    status : int
+        ACL_SUCCESS (0) or as `aclrtMalloc`: ACL_ERROR_RT_PARAM_INVALID (107000),
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001).
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, status = aclnn.aclrtMallocCached(100, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> status, aclnn.aclrtFree(address)
+    (0, 0)
+    """
+    return _allocate_device("aclrtMallocCached", size, policy)
+
+
+def _allocate_device(function: str, size: Any, policy: Any) -> tuple[int, int]:
+    number = as_int(policy)
+    if number is None or not 0 <= number < 2**31 or not _runtime.is_policy(number):
+        return 0, fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: policy is {shown(policy)}, which is no member of aclrtMemMallocPolicy",
+        )
+    return _allocate(function, size)
 
 
 def aclrtMallocHost(size: int) -> tuple[int, int]:
@@ -240,7 +241,7 @@ def _allocate(function: str, size: Any, is_host: bool = False) -> tuple[int, int
         nbytes = _count("size", size)
         if nbytes == 0:
             raise ValueError("size is 0, must be at least 1")
-        return _allocated(nbytes, is_host).address, OK
+        return LIVE.allocate(nbytes, is_host).address, OK
     except ValueError as error:
         return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
     except MemoryError:
@@ -248,15 +249,6 @@ def _allocate(function: str, size: Any, is_host: bool = False) -> tuple[int, int
             ACL_ERROR_RT_MEMORY_ALLOCATION,
             f"{function}: {shown(size)} bytes cannot be allocated",
         )
-
-
-def _allocated(nbytes: int, is_host: bool = False) -> Allocation:
-    """A new allocation among the live ones; raises MemoryError where there is no room for it."""
-    if nbytes > _LARGEST:
-        raise MemoryError
-    allocation = Allocation(nbytes, is_host)
-    LIVE.add(allocation)
-    return allocation
 
 
 def aclrtFree(address: int) -> int:
@@ -408,18 +400,101 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
         copy = Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
-    if status := _refuse_async(copy, stream):
-        return status
-    return streams.submit(stream, copy, "aclrtMemcpyAsync")
+    return queue_copy(copy, stream)
 
 
-def _refuse_async(copy: Copy, stream: Any) -> int:
-    """ACL_SUCCESS, or the status of a queued copy that a capture forbids."""
+def queue_copy(copy: Copy, stream: Any) -> int:
+    """Give a copy to a stream, unless a capture forbids it."""
     for side, name in ((copy.src, "src"), (copy.dst, "dst")):
         is_pageable = not isinstance(side.keep, Allocation)
-        if is_pageable and (status := captures.refuse_pageable("aclrtMemcpyAsync", name)):
+        if is_pageable and (status := captures.refuse_pageable(copy.function, name)):
             return status
-    return OK if stream is not None else captures.refuse_default_stream("aclrtMemcpyAsync")
+    if stream is None and (status := captures.refuse_default_stream(copy.function)):
+        return status
+    return streams.submit(stream, copy, copy.function)
+
+
+def aclrtMemcpy2d(
+    dst: Any, dpitch: int, src: Any, spitch: int, width: int, height: int, kind: int
+) -> int:
+    """Copy rows of bytes.
+
+    Parameters
+    ----------
+    dst : int or buffer
+        Where to, as for `aclrtMemcpy`.
+    dpitch : int
+        Bytes from the begin of a row of `dst` to that of the next, at least `width`.
+    src : int or buffer
+        Where from.
+    spitch : int
+        Bytes from the begin of a row of `src` to that of the next, at least `width`.
+    width : int
+        Bytes of a row.
+    height : int
+        Rows.
+    kind : aclrtMemcpyKind
+        Which sides are the device's.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) when the rows exceed a pitch or either
+        side, an address is not live, a side or a number is none of the above;
+        ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT (107030) while a stream is captured in a mode that
+        forbids it to the calling thread.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> room = bytearray(6)
+    >>> aclnn.aclrtMemcpy2d(room, 3, b"abcd", 2, 2, 2, aclnn.ACL_MEMCPY_HOST_TO_HOST), room
+    (0, bytearray(b'ab\\x00cd\\x00'))
+    """
+    if status := captures.refuse_unsafe("aclrtMemcpy2d"):
+        return status
+    try:
+        copy = Copy.of_rows("aclrtMemcpy2d", dst, dpitch, src, spitch, width, height, kind)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy2d: {error}")
+    outcome = copy()
+    return fail(*outcome) if isinstance(outcome, tuple) else outcome
+
+
+def aclrtMemcpy2dAsync(
+    dst: Any, dpitch: int, src: Any, spitch: int, width: int, height: int, kind: int, stream: Any
+) -> int:
+    """Queue a copy of rows on a stream; see `aclrtMemcpy2d` and `aclrtMemcpyAsync`.
+
+    Parameters
+    ----------
+    dst, dpitch, src, spitch, width, height, kind
+        As for `aclrtMemcpy2d`; sizes in bytes.
+    stream : aclrtStream or None
+        None copies now.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for arguments that `aclrtMemcpy2d` would
+        refuse; ACL_ERROR_RT_INVALID_HANDLE (107017), ACLNN_ERR_RUNTIME_ERROR (361001),
+        ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC (107041), ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031),
+        ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903), ACL_ERROR_STREAM_TASK_GROUP_INTR (107034),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019)
+        and ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) as `aclrtMemcpyAsync` has them.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> room = bytearray(6)
+    >>> aclnn.aclrtMemcpy2dAsync(room, 3, b"abcd", 2, 2, 2, aclnn.ACL_MEMCPY_HOST_TO_HOST, None)
+    0
+    """
+    try:
+        copy = Copy.of_rows("aclrtMemcpy2dAsync", dst, dpitch, src, spitch, width, height, kind)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy2dAsync: {error}")
+    return queue_copy(copy, stream)
 
 
 def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
@@ -459,17 +534,86 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     if status := captures.refuse_unsafe("aclrtMemset"):
         return status
     try:
-        room, nbytes = _count("maxCount", maxCount), _count("count", count)
-        if nbytes > room:
-            raise ValueError(f"count is {shown(nbytes)}, but maxCount is {shown(room)}")
+        filling = Fill("aclrtMemset", address, maxCount, value, count)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
+    filling.replay()
+    return OK
+
+
+def aclrtMemsetAsync(address: Any, maxCount: int, value: int, count: int, stream: Any) -> int:
+    """Queue the setting of bytes on a stream; see `aclrtMemset`.
+
+    Parameters
+    ----------
+    address, maxCount, value, count
+        As for `aclrtMemset`.
+    stream : aclrtStream or None
+        None sets them now.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for arguments that `aclrtMemset` would
+        refuse; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
+        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream;
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream while a stream is captured
+        in a mode that binds the calling thread. What a capture records:
+        ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903), ACL_ERROR_STREAM_TASK_GROUP_INTR (107034),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019)
+        and ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) as `aclrtRecordEvent` has them.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, _ = aclnn.aclrtMalloc(4, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> aclnn.aclrtMemsetAsync(address, 4, 7, 4, None), aclnn.aclrtFree(address)
+    (0, 0)
+    """
+    function = "aclrtMemsetAsync"
+    try:
+        filling = Fill(function, address, maxCount, value, count)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
+    if stream is None and (status := captures.refuse_default_stream(function)):
+        return status
+    return streams.submit(stream, filling, function)
+
+
+class Fill:
+    """A checked setting of bytes, ready to run, any number of times where a capture records it."""
+
+    kind = "MEMSET_ASYNC"
+
+    def __init__(self, function: str, address: Any, room: Any, value: Any, count: Any):
+        self.function = self.name = function
+        most, self.nbytes = _count("maxCount", room), _count("count", count)
+        if self.nbytes > most:
+            raise ValueError(f"count is {shown(self.nbytes)}, but maxCount is {shown(most)}")
         byte = as_int(value)
         if byte is None or not -128 <= byte <= 255:
             raise ValueError(f"value is {shown(value)}, must be a byte")
-        side = _Side(address, nbytes, "address", device=True, writable=True)
-    except ValueError as error:
-        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
-    ctypes.memset(side.address, byte & 255, nbytes)
-    return OK
+        self.value = byte & 255
+        self.dst = _Side(address, self.nbytes, "address", device=True, writable=True)
+
+    def __call__(self) -> int | tuple[int, str]:
+        if not is_alive(self.dst.keep):  # since it was checked
+            freed = f"{self.function}: address lies in memory that was freed"
+            return ACL_ERROR_RT_PARAM_INVALID, freed
+        self.replay()
+        return OK
+
+    def replay(self) -> None:
+        """Set the bytes, without a look at whether the memory lives."""
+        _runtime.fill(self.dst.address, self.value, self.nbytes)
+
+    def owners(self) -> list[tuple[str, Any]]:
+        """What keeps the memory, by name."""
+        return [("address", self.dst.keep)]
+
+    def frozen(self) -> str:
+        """The setting as a line."""
+        return f"{self.function}(address={self.dst.address:#x}, {self.nbytes} bytes)"
 
 
 def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
@@ -500,20 +644,28 @@ def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
         as_member("attr", attr, aclrtMemAttr)
     except ValueError as error:
         return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
-    page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
-    # macOS does not say how much is free.
-    free = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in os.sysconf_names else total
-    return free * page, total * page, OK
+    return *_runtime.memory_sizes(), OK
 
 
 class _Side:
     """One side of a copy: where it is, and what keeps it there."""
 
-    def __init__(self, given: Any, nbytes: int, what: str, *, device: bool, writable: bool):
+    def __init__(
+        self,
+        given: Any,
+        nbytes: int,
+        what: str,
+        *,
+        device: bool,
+        writable: bool,
+        foreign: bool = False,
+    ):
         self.keep: Any
         address = as_int(given)
         if address is not None:
-            self.address, self.keep = address, _checked(address, nbytes, what)
+            self.address = address
+            is_own = foreign and address and not _runtime.is_ours(address)
+            self.keep = None if is_own else _checked(address, nbytes, what)
             return
         if device:
             kind = "null" if given is None else type(given).__name__
@@ -558,11 +710,59 @@ class Copy:
     def __init__(self, function: str, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
         self.function = self.name = function
         room, self.nbytes = _count("destMax", destMax), _count("count", count)
-        as_member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
             raise ValueError(f"count is {shown(self.nbytes)}, but destMax is {shown(room)}")
-        self.dst = _Side(dst, self.nbytes, "dst", device=kind in _TO_DEVICE, writable=True)
-        self.src = _Side(src, self.nbytes, "src", device=kind in _FROM_DEVICE, writable=False)
+        self._check(dst, self.nbytes, src, self.nbytes, kind)
+
+    def _check(
+        self, dst: Any, to: int, src: Any, start: int, kind: Any, *, foreign: bool = False
+    ) -> None:
+        """Look up both sides, so many bytes of each."""
+        as_member("kind", kind, aclrtMemcpyKind)
+        to_device, from_device = kind in _TO_DEVICE, kind in _FROM_DEVICE
+        self.dst = _Side(dst, to, "dst", device=to_device, writable=True, foreign=foreign)
+        self.src = _Side(src, start, "src", device=from_device, writable=False, foreign=foreign)
+
+    @staticmethod
+    def of_rows(
+        function: str, dst: Any, dpitch: Any, src: Any, spitch: Any, width: Any, height: Any, kind: Any,
+        *, foreign: bool = False,
+    ) -> Copy:  # fmt: skip
+        """A copy of rows."""
+        copy = Rows.__new__(Rows)
+        copy.function = copy.name = function
+        copy.width, copy.height = _count("width", width), _count("height", height)
+        copy.pitches = _count("dpitch", dpitch), _count("spitch", spitch)
+        for name, pitch in zip(("dpitch", "spitch"), copy.pitches, strict=True):
+            if copy.width > pitch:
+                raise ValueError(f"width is {shown(copy.width)}, but {name} is {shown(pitch)}")
+        rows = copy.height - 1
+        to, start = (
+            pitch * rows + copy.width if copy.width and copy.height else 0 for pitch in copy.pitches
+        )
+        copy.nbytes = copy.width * copy.height
+        copy._check(dst, to, src, start, kind, foreign=foreign)
+        return copy
+
+    @staticmethod
+    def of_program(
+        function: str,
+        dst: int,
+        dpitch: int,
+        src: int,
+        spitch: int,
+        width: int,
+        height: int,
+        kind: int,
+    ) -> Copy:
+        """A copy that a program in C asks for, whose addresses may be those of memory of its own."""
+        if height == 1 and dpitch == spitch == width:
+            copy = Copy.__new__(Copy)
+            copy.function, copy.nbytes = function, width
+            copy.name = function
+            copy._check(dst, width, src, width, kind, foreign=True)
+            return copy
+        return Copy.of_rows(function, dst, dpitch, src, spitch, width, height, kind, foreign=True)
 
     def __call__(self) -> int | tuple[int, str]:
         for name, side in (("dst", self.dst), ("src", self.src)):
@@ -574,7 +774,7 @@ class Copy:
 
     def replay(self) -> None:
         """Copy, without a look at whether the memory lives."""
-        ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
+        _runtime.move(self.dst.address, self.src.address, self.nbytes)
 
     def owners(self) -> list[tuple[str, Any]]:
         """What keeps either side, by name."""
@@ -586,6 +786,21 @@ class Copy:
             f"{self.function}(dst={self.dst.address:#x}, src={self.src.address:#x}, "
             f"{self.nbytes} bytes)"
         )
+
+
+class Rows(Copy):
+    """A copy of rows."""
+
+    kind = "MEMCPY_2D_ASYNC"
+    width: int
+    height: int
+    pitches: tuple[int, int]
+
+    def replay(self) -> None:
+        """Copy, without a look at whether the memory lives."""
+        (to, start), width = self.pitches, self.width
+        for row in range(self.height if width else 0):
+            _runtime.move(self.dst.address + row * to, self.src.address + row * start, width)
 
 
 def _shown(value: Any) -> str:

@@ -10,8 +10,8 @@ import threading
 from enum import IntEnum
 from typing import Any
 
+from aclnn.acl import _runtime, files, registry
 from aclnn.acl import capture as captures
-from aclnn.acl import files
 from aclnn.acl import stream as streams
 from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, as_member, shown
@@ -97,10 +97,11 @@ class aclmdlRI:
     """
 
     def __init__(self) -> None:
-        self.number = next(captures.numbers)
+        self.number = _runtime.next_number()
         self.name = ""
         self.destroyed = False
         self.tasks: tuple[captures.Task, ...] = ()
+        self.groups: list[captures.TaskGroup] = []
         self._replay: Any = None  # an aclnn.execution.replay.Replay, once the capture has ended
         self._count = threading.Lock()
         self._pending = 0  # runs that were given to streams and have not ended
@@ -158,6 +159,9 @@ class aclmdlRI:
                 return False
             self.destroyed = True
         self.tasks, self._replay = (), None
+        registry.forget(self)
+        for group in self.groups:
+            registry.forget(group)
         return True
 
     def __repr__(self) -> str:
@@ -201,6 +205,8 @@ def _bad_model(function: str, model: Any, *, complete: bool = True) -> int:
     """ACL_SUCCESS for a model that can be used, else a status and a message."""
     if not isinstance(model, aclmdlRI):
         what = "null" if model is None else f"{type(model).__name__}, must be an aclmdlRI"
+        if isinstance(model, int):
+            what = f"{hex(model)}, which is no live aclmdlRI"
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: modelRI is {what}")
     if model.destroyed:
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: modelRI is destroyed")
@@ -706,7 +712,9 @@ def aclmdlRICaptureTaskGrpEnd(stream: Any) -> tuple[captures.TaskGroup | None, i
                 ACL_ERROR_STREAM_TASK_GROUP_STATUS,
                 f"{function}: {captures.named(stream)} has no open task group. {capture.summary()}",
             )
-        return capture.groups.pop(stream), OK
+        group = capture.groups.pop(stream)
+        group.model.groups.append(group)
+        return group, OK
 
 
 def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
@@ -746,8 +754,8 @@ def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
     if not isinstance(handle, captures.TaskGroup):
         return fail(
             ACL_ERROR_RT_INVALID_HANDLE,
-            f"{function}: handle is {type(handle).__name__}, must be what "
-            "aclmdlRICaptureTaskGrpEnd gave",
+            f"{function}: handle is {hex(handle) if isinstance(handle, int) else type(handle).__name__}"
+            ", must be what aclmdlRICaptureTaskGrpEnd gave",
         )
     with captures.locked():
         if stream.redirect is not None:

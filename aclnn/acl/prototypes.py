@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["OBJECTS", "RUNTIME", "STRUCTS", "TYPES", "Parameter", "Prototype", "parse"]
+__all__ = ["OBJECTS", "RUNTIME", "STRUCTS", "TYPES", "VERSION", "Parameter", "Prototype", "parse"]
+
+VERSION = (1, 0, 0)  # of the interface: ACL_MAJOR_VERSION, ACL_MINOR_VERSION, ACL_PATCH_VERSION
 
 # Names of C types and what they are, in the order in which they can be declared.
 TYPES = {

@@ -1,58 +1,43 @@
 """Streams, events and the device: queues of work with threads of their own.
 
-A stream is a queue with a thread that is started when the first work arrives. The default stream,
-`None`, runs work at once on the calling thread. Handles are checked at every use.
+A stream is a queue with a thread that is started when the first work arrives; both are C
+(`aclnn.acl._runtime`). The default stream, `None`, runs work at once on the calling thread. Handles are
+checked at every use.
 """
-
-# ruff: noqa: N803  (CANN's spelling)
 
 from __future__ import annotations
 
-import _thread
-import os
-import queue
-import threading
-import time
-import weakref
 from collections.abc import Callable
 from typing import Any
 
+from aclnn.acl import _runtime, registry
 from aclnn.acl import capture as captures
-from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
-    ACL_ERROR_REPEAT_FINALIZE,
-    ACL_ERROR_REPEAT_INITIALIZE,
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
     ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-    ACL_ERROR_RT_INVALID_DEVICEID,
     ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_PARAM_INVALID,
     ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
-    ACL_ERROR_UNINITIALIZE,
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
+    aclrtStreamFlag,
 )
 from aclnn.acl.errors import AclnnError, fail
-from aclnn.graph.runtime import _scheduler
 
 OK = int(ACL_SUCCESS)
-ASKING_SECONDS = 0.001  # for which a query of a stream waits for its thread
 
 __all__ = [
-    "aclFinalize",
-    "aclInit",
-    "aclnnFinalize",
-    "aclnnInit",
     "aclrtCreateEvent",
     "aclrtCreateStream",
+    "aclrtCreateStreamWithConfig",
     "aclrtDestroyEvent",
     "aclrtDestroyStream",
+    "aclrtDestroyStreamForce",
     "aclrtEventElapsedTime",
-    "aclrtGetDevice",
-    "aclrtGetDeviceCount",
+    "aclrtLaunchHostFunc",
     "aclrtRecordEvent",
-    "aclrtResetDevice",
-    "aclrtSetDevice",
+    "aclrtStreamGetId",
     "aclrtStreamWaitEvent",
     "aclrtSynchronizeDevice",
     "aclrtSynchronizeEvent",
@@ -62,18 +47,18 @@ __all__ = [
 Job = Callable[[], Any]
 
 
-class aclrtStream:
+class aclrtStream(_runtime.Stream):
     """A queue of work and the thread that does it; made by `aclrtCreateStream`.
 
-    Queued jobs keep the stream alive, the thread keeps only the queue: a stream that is dropped
-    without being destroyed ends, with its thread, after its last job.
-    """
+    A stream that is dropped without being destroyed ends, with its thread, after its last job.
 
-    def __init__(self) -> None:
-        self.destroyed = False
-        self.number = next(captures.numbers)
-        self.redirect: captures.Capture | captures.Update | None = None  # takes the work instead
-        self.forget_worker()
+    Attributes
+    ----------
+    handle : int
+        The `aclrtStream` of programs in C.
+    number : int
+        What messages and traces name it by.
+    """
 
     def __repr__(self) -> str:
         if self.destroyed:
@@ -81,169 +66,21 @@ class aclrtStream:
         doing = ", capturing" if self.redirect is not None else ""
         return f"<aclrtStream {self.number}{doing}>"
 
-    def forget_worker(self) -> None:
-        """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
-        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
-        self._lock = threading.RLock()  # a destructor may come back here
-        self._worker: _Worker | None = None
-        self._started = False  # whether the worker is known to work: start() came back
-        self._failures: list[str] = []
 
-    def is_idle(self) -> bool:
-        """Whether all work has been done that it was given.
+class aclrtEvent(_runtime.Event):
+    """A mark in a stream's work; made by `aclrtCreateEvent`.
 
-        The thread is asked: counting would make every launch slower.
-        """
-        if not self._started:
-            return True
-        done = Flag()
-        return not self.submit(done.set) or done.wait(ASKING_SECONDS)
-
-    def submit(self, job: Job) -> bool:
-        """Queue `job`; False when the stream is destroyed, so that nothing follows its end.
-
-        RuntimeError where no thread can be had for it.
-        """
-        with self._lock:
-            if self.destroyed:
-                return False
-            self._have_worker()
-            self._queue.put((self, job))
-            return True
-
-    def _have_worker(self) -> None:
-        """Start the thread, unless it works already.
-
-        A signal handler may raise anywhere in here, and nobody can tell then whether there is a
-        thread: the next work finds out, and never are there two that take from the queue.
-        """
-        if self._started:
-            return
-        if self._worker is None or self._worker.retire():
-            self._worker = _Worker(self._queue)  # known before it starts
-            _scheduler.start_with_stack(self._worker)
-        self._started = True
-
-    def synchronize(self) -> str | None:
-        """Wait for all work queued so far; the message of the first failure since the last time."""
-        done = Flag()
-        if self._other_thread() is not None:
-            if self.submit(done.set):
-                done.wait()
-            else:
-                self.join()
-        return self.take_failure()
-
-    def join(self) -> None:
-        """Wait for a closed stream's thread."""
-        worker = self._other_thread()
-        if worker is not None and (self._started or not worker.retire()):
-            worker.join()
-
-    def take_failure(self) -> str | None:
-        with self._lock:
-            failures, self._failures = self._failures, []
-        return failures[0] if failures else None
-
-    def _other_thread(self) -> _Worker | None:
-        """The thread, unless it is the calling one: a wait for itself would never end."""
-        worker = self._worker
-        return None if worker is not None and worker.is_this_thread() else worker
-
-    def close(self) -> bool:
-        """Take no more work and let the worker end after the last; False when closed before."""
-        with self._lock:
-            if self.destroyed:
-                return False
-            self.destroyed = True
-            self._queue.put(None)
-            return True
-
-    def run(self, job: Job) -> None:
-        failure = _failure(job)
-        if failure is not None:
-            with self._lock:
-                self._failures.append(failure)
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a stream cannot be copied or pickled: its thread is one")
-
-    def __del__(self) -> None:
-        self.close()  # who finds it in the weak set meanwhile must not wait for what never runs
-
-
-class _Worker:
-    """A stream's thread, which knows only the queue: works, unless it was retired before it could.
-
-    No `threading.Thread`: a signal handler that raises in its `start` may leave a lock locked that
-    the new thread waits for, and a thread among those that there are which never began.
+    Attributes
+    ----------
+    handle : int
+        The `aclrtEvent` of programs in C.
+    number : int
+        What messages and traces name it by.
     """
 
-    def __init__(self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
-        self._jobs = jobs
-        self._fate: dict[str, str] = {}  # what is set first stays, whichever thread sets it
-        self._ended = Flag()
-        self._thread: int | None = None
-
-    def start(self) -> None:
-        """Begin to work. Where a handler raises in here there may be a thread, or none."""
-        _thread.start_new_thread(self.run, ())
-
-    def is_this_thread(self) -> bool:
-        """Whether it is the one that asks."""
-        return self._thread == threading.get_ident()
-
-    def join(self) -> None:
-        """Wait until it has ended."""
-        self._ended.wait()
-
-    def retire(self) -> bool:
-        """Keep it from ever working; False where it works, or has worked, already."""
-        return self._fate.setdefault("is", "retired") == "retired"
-
-    def run(self) -> None:
-        if self._fate.setdefault("is", "working") == "retired":
-            return
-        self._thread = threading.get_ident()
-        while (item := self._jobs.get()) is not None:
-            stream, job = item
-            stream.run(job)
-            del item, stream, job  # the next wait must hold nothing
-        self._thread = None
-        self._ended.set()
-
-
-def _failure(job: Job) -> str | None:
-    """Run a job; what went wrong, if anything."""
-    try:
-        outcome = job()
-    except BaseException as error:  # nothing may end the thread: who synchronises would hang
-        return f"{type(error).__name__}: {error}"
-    return str(outcome[1]) if isinstance(outcome, tuple) else None
-
-
-class aclrtEvent:
-    """A mark in a stream's work; made by `aclrtCreateEvent`."""
-
-    def __init__(self) -> None:
-        self.destroyed = False
-        self.number = next(captures.numbers)
-        self.latest: _Record | None = None
-        self.captured_by: captures.Capture | None = None  # the latest capture that recorded it
-        self.captured_at = 0  # the task that did
-        self.flags = 0
-        # Of an external event: whether it is recorded, as runs of models and other streams see it.
-        self.signal: Flag | None = None
-
     def __repr__(self) -> str:
-        recorded = self.latest is not None or self.captured_by is not None
-        state = "destroyed" if self.destroyed else "recorded" if recorded else "not recorded"
+        state = "destroyed" if self.destroyed else "live"
         return f"<aclrtEvent {self.number}, {state}>"
-
-    def after_fork(self) -> None:
-        """Forget, in a forked child, a recording that only the parent's thread would reach."""
-        if self.latest is not None and not self.latest.happened.is_set():
-            self.latest = None
 
 
 class ExternalTask:
@@ -254,25 +91,11 @@ class ExternalTask:
         self._event, self._seconds = event, seconds
 
     def __call__(self) -> int | tuple[int, str]:
-        signal = self._event.signal
-        if signal is None:  # a plain event, recorded or waited for with the flag EXTERNAL
-            return self._plain()
-        if self.kind == captures.WAIT:
-            return OK if signal.wait(self._seconds) else self._timed_out()
-        if self.kind == captures.RECORD:
-            signal.set()
-        else:
-            signal.clear()
-        return OK
-
-    def _plain(self) -> int | tuple[int, str]:
-        event = self._event
         if self.kind == captures.RESET:
-            event.latest = None
+            self._event.forget()
         elif self.kind == captures.RECORD:
-            event.latest = _Record()
-            event.latest.mark()
-        elif event.latest is not None and not event.latest.happened.wait(self._seconds):
+            self._event.record(self.name, None)
+        elif not self._event.wait(self._seconds):
             return self._timed_out()
         return OK
 
@@ -291,65 +114,16 @@ class ExternalTask:
         return f"{self.kind} of event {self.event_number}"
 
 
-class _Record:
-    """One recording of an event: when it happened, if it has."""
-
-    __slots__ = ("happened", "nanoseconds")
-
-    def __init__(self) -> None:
-        self.happened = Flag()
-        self.nanoseconds = 0
-
-    def mark(self) -> int:
-        self.nanoseconds = time.perf_counter_ns()
-        self.happened.set()
-        return OK
-
-    def wait(self) -> int:
-        self.happened.wait()
-        return OK
-
-
-class _Handles:
-    """The streams and events there are; a weak set that threads may share."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
-        self._events: weakref.WeakSet[aclrtEvent] = weakref.WeakSet()
-
-    def add_stream(self, stream: aclrtStream) -> aclrtStream:
-        with self._lock:
-            self._streams.add(stream)
-        return stream
-
-    def add_event(self, event: aclrtEvent) -> aclrtEvent:
-        with self._lock:
-            self._events.add(event)
-        return event
-
-    def streams(self) -> list[aclrtStream]:
-        with self._lock:
-            return [stream for stream in self._streams if not stream.destroyed]
-
-    def after_fork(self) -> None:
-        self._lock = threading.RLock()
-        for stream in list(self._streams):
-            stream.forget_worker()
-        for event in list(self._events):
-            event.after_fork()
-
-
-_handles = _Handles()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_handles.after_fork)
-
-
 def bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
     """ACL_SUCCESS for a live handle, else 107017 and a message."""
     if handle is None:
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is null")
     if not isinstance(handle, kind):
+        if isinstance(handle, int) and not isinstance(handle, bool):
+            return fail(
+                ACL_ERROR_RT_INVALID_HANDLE,
+                f"{function}: {name} is {hex(handle)}, which is no live {kind.__name__}",
+            )
         return fail(
             ACL_ERROR_RT_INVALID_HANDLE,
             f"{function}: {name} is {type(handle).__name__}, must be an {kind.__name__}",
@@ -380,10 +154,7 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
     redirect = stream.redirect
     if redirect is not None and (status := redirect.launch(stream, job, function)) is not None:
         return status
-    try:
-        return OK if stream.submit(job) else _destroyed(function, "stream")
-    except RuntimeError as error:  # out of threads, or of memory for one
-        return fail(ACLNN_ERR_RUNTIME_ERROR, f"{function}: the stream has no thread: {error}")
+    return stream.queue(job, function)
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
@@ -403,7 +174,47 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
     (0, 0, 0)
     """
-    return _handles.add_stream(aclrtStream()), OK
+    return registry.keep(aclrtStream()), OK
+
+
+def aclrtCreateStreamWithConfig(priority: int, flag: int) -> tuple[aclrtStream | None, int]:
+    """Create a stream with hints, which have no effect here.
+
+    Parameters
+    ----------
+    priority : int
+        From 0 on.
+    flag : aclrtStreamFlag
+        Hints, which can be combined; 0 for none.
+
+    Returns
+    -------
+    stream : aclrtStream or None
+        None on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for a negative priority and for unknown
+        hints.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> flag = aclnn.ACL_STREAM_FAST_LAUNCH | aclnn.ACL_STREAM_FAST_SYNC
+    >>> stream, status = aclnn.aclrtCreateStreamWithConfig(0, flag)
+    >>> status, aclnn.aclrtDestroyStream(stream), aclnn.aclrtCreateStreamWithConfig(0, 64)
+    (0, 0, (None, 107000))
+    """
+    function = "aclrtCreateStreamWithConfig"
+    number, flags = as_int(priority), as_int(flag)
+    if number is None or number < 0:
+        return None, fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: priority is {shown(priority)}, must be from 0 on",
+        )
+    if flags is None or flags < 0 or flags & ~sum(aclrtStreamFlag):
+        return None, fail(
+            ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, of unknown hints"
+        )
+    return registry.keep(aclrtStream(0, flags)), OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
@@ -438,8 +249,144 @@ def aclrtDestroyStream(stream: Any) -> int:
         return stream.redirect.refuse("aclrtDestroyStream", stream)
     if not stream.close():
         return _destroyed("aclrtDestroyStream", "stream")
+    registry.drop(stream)
     stream.join()
-    return _outcome(stream.take_failure())
+    return outcome(stream.take_failure())
+
+
+LAST_SECONDS = 1  # that a forced end waits for the job that runs
+
+
+def aclrtDestroyStreamForce(stream: Any) -> int:
+    """Destroy a stream without its work: what has not begun never runs.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, a null handle, succeeds and does nothing.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
+        ACL_ERROR_RT_STREAM_CAPTURED (107027) for one that is captured;
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) for one that updates a task group.
+
+    Notes
+    -----
+    The job that runs is waited for, for a second at most.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> aclnn.aclrtDestroyStreamForce(stream), aclnn.aclrtDestroyStreamForce(stream)
+    (0, 107017)
+    """
+    if stream is None:
+        return OK
+    if status := bad_handle("aclrtDestroyStreamForce", "stream", stream, aclrtStream):
+        return status
+    if stream.redirect is not None:
+        return stream.redirect.refuse("aclrtDestroyStreamForce", stream)
+    if not stream.close(True):
+        return _destroyed("aclrtDestroyStreamForce", "stream")
+    registry.drop(stream)
+    stream.join(LAST_SECONDS)
+    return OK
+
+
+def aclrtStreamGetId(stream: Any) -> tuple[int, int]:
+    """The number by which messages and traces name a stream.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+
+    Returns
+    -------
+    streamId : int
+        0 for the default stream, and on failure.
+    ret : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> number, ret = aclnn.aclrtStreamGetId(stream)
+    >>> number > 0, ret, aclnn.aclrtStreamGetId(None), aclnn.aclrtDestroyStream(stream)
+    (True, 0, (0, 0), 0)
+    """
+    if status := bad_stream("aclrtStreamGetId", stream):
+        return 0, status
+    return (0 if stream is None else stream.number), OK
+
+
+class HostCall:
+    """A function that a stream calls, each time that it runs."""
+
+    kind, name = "HOST_FUNC", "aclrtLaunchHostFunc"
+
+    def __init__(self, function: Callable[[Any], Any], argument: Any):
+        self._function, self._argument = function, argument
+
+    def __call__(self) -> int:
+        self._function(self._argument)
+        return OK
+
+    replay = __call__
+
+    def frozen(self) -> str:
+        """The call as a line."""
+        return f"aclrtLaunchHostFunc of {shown(self._function)}"
+
+
+def aclrtLaunchHostFunc(stream: Any, fn: Callable[[Any], Any], args: Any = None) -> int:
+    """Have a stream call a function, after the work that it was given so far.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, the default stream, calls it now.
+    fn : callable
+        What it returns is not looked at; what it raises surfaces at the stream's next synchronise.
+        On a captured stream, each run of the model calls it.
+    args : object, optional
+        What it is given.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for what cannot be called;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
+        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream. What a capture
+        records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903), ACL_ERROR_STREAM_TASK_GROUP_INTR
+        (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP
+        (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) as `aclrtRecordEvent` has them.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> seen = []
+    >>> aclnn.aclrtLaunchHostFunc(stream, seen.append, "called")
+    0
+    >>> aclnn.aclrtDestroyStream(stream), seen
+    (0, ['called'])
+    """
+    function = "aclrtLaunchHostFunc"
+    if not callable(fn):
+        return fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: fn is {'null' if fn is None else shown(fn)}, must be a function",
+        )
+    if status := bad_stream(function, stream):
+        return status
+    try:
+        return submit(stream, HostCall(fn, args), function)
+    except Exception as error:  # of the default stream, which calls it now
+        return fail(ACLNN_ERR_RUNTIME_ERROR, f"{function}: {type(error).__name__}: {error}")
 
 
 def aclrtSynchronizeStream(stream: Any) -> int:
@@ -474,7 +421,7 @@ def aclrtSynchronizeStream(stream: Any) -> int:
         return status
     if (capture := captures.capture_of(stream)) is not None:
         return capture.refuse("aclrtSynchronizeStream", stream)
-    return OK if stream is None else _outcome(stream.synchronize())
+    return OK if stream is None else outcome(stream.synchronize())
 
 
 def aclrtSynchronizeDevice() -> int:
@@ -493,16 +440,15 @@ def aclrtSynchronizeDevice() -> int:
     >>> aclnn.aclrtSynchronizeDevice()
     0
     """
-    return captures.refuse_device("aclrtSynchronizeDevice") or _synchronized()
+    return captures.refuse_device("aclrtSynchronizeDevice") or synchronized()
 
 
-def _synchronized() -> int:
+def synchronized() -> int:
     """Wait for every stream; the status of the first failure."""
-    failures = [stream.synchronize() for stream in _handles.streams()]
-    return _outcome(next((failure for failure in failures if failure), None))
+    return outcome(_runtime.synchronize_all()[1])
 
 
-def _outcome(failure: str | None) -> int:
+def outcome(failure: str | None) -> int:
     return OK if failure is None else fail(ACLNN_ERR_RUNTIME_ERROR, failure)
 
 
@@ -526,9 +472,9 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
     return new_event(), OK
 
 
-def new_event() -> aclrtEvent:
-    """An event that forked children know of, too."""
-    return _handles.add_event(aclrtEvent())
+def new_event(flags: int = 0) -> aclrtEvent:
+    """An event that programs in C can be given, too."""
+    return registry.keep(aclrtEvent(0, flags))
 
 
 def aclrtDestroyEvent(event: Any) -> int:
@@ -556,7 +502,9 @@ def aclrtDestroyEvent(event: Any) -> int:
         return OK
     if status := bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
         return status
-    event.destroyed = True
+    if not event.close():
+        return _destroyed("aclrtDestroyEvent", "event")
+    registry.drop(event)
     return OK
 
 
@@ -597,8 +545,8 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
         return status
     if status := bad_stream("aclrtRecordEvent", stream):
         return status
-    if event.signal is not None:
-        return submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
+    if event.external:
+        return _external(stream, captures.RECORD, event, "aclrtRecordEvent")
     capture = captures.capture_of(stream)
     if capture is not None:
         recorded = capture.record(event, stream)
@@ -608,11 +556,20 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
         if stream is None:
             return _implicit("aclrtRecordEvent", event, other)
         return other.refuse_event("aclrtRecordEvent", "event", event)
-    record = _Record()
-    status = submit(stream, record.mark, "aclrtRecordEvent")
-    if status == OK:  # a recording that no stream reaches must not be waited for
-        event.latest = record
-    return status
+    if stream is not None and stream.redirect is not None:  # an update of a task group
+        return submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
+    return event.record("aclrtRecordEvent", stream)
+
+
+def _external(stream: Any, kind: str, event: aclrtEvent, function: str) -> int:
+    """Do something with an external event on a stream, which records it where it is captured."""
+    if stream is None or stream.redirect is not None:
+        return submit(stream, ExternalTask(kind, event), function)
+    if kind == captures.RECORD:
+        return event.record(function, stream)
+    if kind == captures.WAIT:
+        return event.hold_up(function, stream)
+    return event.reset(function, stream)
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
@@ -654,12 +611,13 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
         return status
     if status := bad_stream("aclrtStreamWaitEvent", stream):
         return status
-    if event.signal is not None:
-        return submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
+    if event.external:
+        return _external(stream, captures.WAIT, event, "aclrtStreamWaitEvent")
     if (recorded := _captured_wait(stream, event)) is not None:
         return recorded
-    record = event.latest
-    return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
+    if stream is None or stream.redirect is not None:
+        return submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
+    return event.hold_up("aclrtStreamWaitEvent", stream)
 
 
 def _captured_wait(stream: Any, event: Any) -> int | None:
@@ -708,11 +666,8 @@ def aclrtSynchronizeEvent(event: Any) -> int:
         return status
     if (capture := captures.capture_of_event(event)) is not None:
         return capture.refuse_event("aclrtSynchronizeEvent", "event", event)
-    if event.signal is not None:
-        event.signal.wait()
-        return OK
-    record = event.latest
-    return OK if record is None else record.wait()
+    event.wait()
+    return OK
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
@@ -749,223 +704,7 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
             return 0.0, status
         if (capture := captures.capture_of_event(event)) is not None:
             return 0.0, capture.refuse_event("aclrtEventElapsedTime", name, event)
-        record = event.latest
-        if record is None or not record.happened.is_set():
-            return 0.0, fail(
-                ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-                f"aclrtEventElapsedTime: {name} was not recorded or has not happened yet",
-            )
-        times.append(record.nanoseconds)
+        if not (nanoseconds := event.time_of("aclrtEventElapsedTime", name)):
+            return 0.0, int(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID)
+        times.append(nanoseconds)
     return (times[1] - times[0]) / 1e6, OK
-
-
-class _Life:
-    """Whether aclInit and aclFinalize were called; nothing else here depends on it."""
-
-    def __init__(self, begin: str, end: str):
-        self._names = begin, end
-        self._state = "new"
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """Make a new lock in a forked child: the thread that would release the old one is gone."""
-        self._lock = threading.Lock()
-
-    def begin(self) -> int:
-        with self._lock:
-            if self._state == "begun":
-                name = self._names[0]
-                return fail(ACL_ERROR_REPEAT_INITIALIZE, f"{name}: was called already")
-            self._state = "begun"
-            return OK
-
-    def finish(self) -> int:
-        with self._lock:
-            begin, end = self._names
-            if self._state == "new":
-                return fail(ACL_ERROR_UNINITIALIZE, f"{end}: {begin} was not called")
-            if self._state == "ended":
-                return fail(ACL_ERROR_REPEAT_FINALIZE, f"{end}: was called already")
-            self._state = "ended"
-            return OK
-
-
-_runtime = _Life("aclInit", "aclFinalize")
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_runtime.after_fork)
-
-
-def aclInit(configPath: Any = None) -> int:
-    """Start the runtime. Programs work without it.
-
-    Parameters
-    ----------
-    configPath : str or None, optional
-        CANN's configuration file; not read here.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_REPEAT_INITIALIZE (100002) if the runtime is started already.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclInit(), aclnn.aclInit(), aclnn.aclFinalize()
-    (0, 100002, 0)
-    """
-    return _runtime.begin()
-
-
-def aclFinalize() -> int:
-    """End the runtime, then wait until the work of every stream is done.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_UNINITIALIZE (100001) if `aclInit` was not called;
-        ACL_ERROR_REPEAT_FINALIZE (100037) if the runtime has ended already;
-        ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
-        `aclrtSynchronizeDevice` has them.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
-    (0, 0, 100037)
-    """
-    return captures.refuse_device("aclFinalize") or _runtime.finish() or _synchronized()
-
-
-def aclnnInit(configPath: Any = None) -> int:
-    """Start the operator library; does nothing here, so that it may be called any number of times.
-
-    Parameters
-    ----------
-    configPath : str or None, optional
-        CANN's configuration file; not read here.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0).
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclnnInit(None)
-    0
-    """
-    return OK
-
-
-def aclnnFinalize() -> int:
-    """End the operator library; does nothing here, so that it may be called any number of times.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0).
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclnnFinalize()
-    0
-    """
-    return OK
-
-
-def aclrtSetDevice(deviceId: int) -> int:
-    """Choose the device.
-
-    Parameters
-    ----------
-    deviceId : int
-        0, this machine's CPU, the only device.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtSetDevice(0), aclnn.aclrtSetDevice(1)
-    (0, 107001)
-    """
-    return _check_device("aclrtSetDevice", deviceId)
-
-
-def aclrtResetDevice(deviceId: int) -> int:
-    """Wait until the work of every stream of the device is done.
-
-    Parameters
-    ----------
-    deviceId : int
-        0, this machine's CPU, the only device.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0;
-        ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
-        `aclrtSynchronizeDevice` has them.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtResetDevice(0), aclnn.aclrtResetDevice(1)
-    (0, 107001)
-    """
-    if status := _check_device("aclrtResetDevice", deviceId):
-        return status
-    return captures.refuse_device("aclrtResetDevice") or _synchronized()
-
-
-def _check_device(function: str, device: Any) -> int:
-    if as_int(device) == 0:
-        return OK
-    return fail(
-        ACL_ERROR_RT_INVALID_DEVICEID,
-        f"{function}: deviceId is {shown(device)}, this machine has one device, 0",
-    )
-
-
-def aclrtGetDevice() -> tuple[int, int]:
-    """Tell which device is in use.
-
-    Returns
-    -------
-    deviceId : int
-        0, this machine's CPU, whether or not `aclrtSetDevice` was called.
-    status : int
-        ACL_SUCCESS (0).
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtGetDevice()
-    (0, 0)
-    """
-    return 0, OK
-
-
-def aclrtGetDeviceCount() -> tuple[int, int]:
-    """Get the number of devices.
-
-    Returns
-    -------
-    count : int
-        1: this machine's CPU.
-    status : int
-        ACL_SUCCESS (0).
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtGetDeviceCount()
-    (1, 0)
-    """
-    return 1, OK

@@ -28,7 +28,7 @@ from cases import each
 
 import aclnn
 from aclnn import cli
-from aclnn.acl import dtypes, stream
+from aclnn.acl import _runtime, dtypes
 from aclnn.cli.ops import accuracies, accuracy_in_words
 from aclnn.compiler import phase_one
 from aclnn.operators import ENTRIES, FAMILIES, REGISTRY
@@ -39,9 +39,9 @@ from aclnn.reports.profiling import PROFILE_SCHEMA
 @pytest.fixture(autouse=True)
 def runtime():
     """Examples begin and end the runtime, whose state others look at."""
-    before, stream._runtime._state = stream._runtime._state, "new"
+    before = _runtime.exchange_life()
     yield
-    stream._runtime._state = before
+    _runtime.exchange_life(before)
 
 
 MODULES = sorted(
@@ -206,7 +206,8 @@ def test_docstrings_tell_statuses_by_name_and_number(function, of_object):
     for name, number in re.findall(r"\b(ACL(?:NN)?_(?:ERR|SUCCESS)\w*)(?: \((\d+)\))?", told):
         assert number == str(STATUSES[name])
     gives = what_it_gives(function)
-    if function.__name__.startswith("acl") and re.search(r"\bint(\]|$)", gives):
+    is_value = function.__name__ in ("aclDataTypeSize", "aclFloatToFloat16")
+    if function.__name__.startswith("acl") and re.search(r"\bint(\]|$)", gives) and not is_value:
         assert "SUCCESS (0)" in told
 
 

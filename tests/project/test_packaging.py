@@ -179,6 +179,7 @@ def test_a_change_of_a_header_builds_what_includes_it():
     assert "aclnn/kernels/simd/exp.h" not in of["_kernels"] | of["_row_kernels"]
     assert "aclnn/kernels/simd/gelu.h" not in of["_formula_kernels"]
     assert "graph/runtime/thread_pool.h" in of["_scheduler"]
+    assert "aclnn/acl/runtime/memory.h" in of["_runtime"]
 
 
 @pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])

@@ -1,0 +1,977 @@
+"""The runtime below the Python layer: memory, streams and events in C, which programs in C share.
+
+The headers in `aclnn/acl/runtime/` have all that needs no interpreter; the classes here show it to
+Python. `table` is a capsule of its functions for programs in C (`runtime_table.h`, made of
+`aclnn.acl.prototypes`). A stream's thread takes the interpreter's lock for work that was queued
+from Python, while that runs.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memmove, memset, strlen
+
+import atexit
+import importlib
+import os
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState
+    ctypedef int PyGILState_STATE
+    PyGILState_STATE PyGILState_Ensure() nogil
+    void PyGILState_Release(PyGILState_STATE) nogil
+    PyThreadState *PyEval_SaveThread() nogil
+    void PyEval_RestoreThread(PyThreadState *) nogil
+    const char *PyUnicode_AsUTF8(object) except NULL
+    object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
+
+cdef extern from "entries.h" nogil:
+    ctypedef struct rt_text:
+        char *bytes
+        size_t length
+    ctypedef struct rt_thread:
+        rt_text message, failure
+        int status, last_error
+    ctypedef struct rt_object:
+        int in_python
+        uint64_t handle
+    ctypedef struct rt_block:
+        int is_host
+        uint64_t address, nbytes
+        int64_t made_at
+    ctypedef struct rt_stream:
+        rt_object base
+        int number, flags, redirected, closed, in_python
+    ctypedef struct rt_event:
+        rt_object base
+        int number, closed, awaited, passed
+        uint32_t flags
+        void *signal
+    ctypedef struct rt_range
+    ctypedef int (*rt_function)(void *) noexcept nogil
+    ctypedef void (*rt_destructor)(void *) noexcept nogil
+    enum:
+        RT_SUCCESS
+        RT_UNINITIALIZE
+        RT_INVALID_HANDLE
+        RT_RUNTIME_ERROR
+        RT_STREAM
+        RT_EVENT
+        RT_MODEL
+        RT_GROUP
+        RT_CUT
+    int rt_python_ended, rt_captures
+    rt_stream *rt_works_for
+    int (*rt_python)(const char *, const char *, const uint64_t *, uint64_t *) noexcept nogil
+    void (*rt_thread_leaves)() noexcept nogil
+    const void *rt_table_pointer "(&rt_table)"
+
+    void rt_load()
+    void rt_begin_anew()
+    rt_thread *rt_this_thread()
+    void rt_set_message(const char *, size_t)
+    int rt_note_failure(int, const char *, size_t)
+    int rt_fail(int, const char *, ...)
+    int rt_last_error(int)
+    int rt_next_number()
+    int64_t rt_clock()
+    int64_t rt_until(int64_t)
+
+    rt_block *rt_allocate(uint64_t, int)
+    rt_block *rt_find(uint64_t)
+    int rt_end_block(uint64_t, int, int)
+    void rt_block_hold(rt_block *)
+    void rt_block_drop(rt_block *)
+    int rt_block_lives(rt_block *)
+    int rt_is_policy(int64_t)
+    int rt_is_ours(uint64_t)
+
+    uint64_t rt_open(rt_object *, int)
+    rt_object *rt_get(uint64_t, int)
+    rt_object *rt_close(uint64_t, int)
+    void rt_put(rt_object *)
+
+    rt_stream *rt_new_stream(uint32_t)
+    int rt_queue(rt_stream *, const char *, rt_function, void *, rt_destructor)
+    int rt_wait_done(rt_stream *, int64_t)
+    int rt_wait_end(rt_stream *, int64_t)
+    int rt_is_idle(rt_stream *)
+    char *rt_take_failure(rt_stream *)
+    int rt_close_stream(rt_stream *, int)
+    rt_stream **rt_all_streams(int *)
+
+    rt_event *rt_new_event(uint32_t)
+    int rt_close_event(rt_event *)
+    int rt_record(const char *, rt_event *, rt_stream *)
+    int rt_await(const char *, rt_stream *, rt_event *, int64_t)
+    int rt_reset(const char *, rt_event *, rt_stream *)
+    int rt_has_happened(rt_event *, int64_t)
+    int64_t rt_time_of(const char *, const char *, rt_event *)
+    void rt_run_mark(void *)
+    void rt_run_reset(void *)
+    void rt_set_latest(rt_event *, void *)
+
+    int rt_life_state "rt_life.state"
+    int rt_life_count "rt_life.count"
+    int rt_begin()
+    int rt_finish(const char *, int, int *)
+    void rt_use_device()
+    int rt_leave_device(int)
+    int rt_device_info(const char *, int, int64_t *)
+    int rt_capability(const char *, int, int64_t *)
+    uint64_t rt_all_memory()
+    uint64_t rt_free_memory()
+    uint64_t rt_new_context(const char *)
+    int rt_end_context(const char *, uint64_t)
+    int rt_choose_context(const char *, uint64_t)
+    int rt_current_context(const char *, uint64_t *)
+    void rt_end_streams(int)
+    uint64_t rt_new_physical(const char *, uint64_t)
+    int rt_end_physical(const char *, uint64_t)
+    int rt_reserve(const char *, uint64_t, uint64_t, uint64_t, uint64_t *)
+    int rt_release(const char *, uint64_t)
+    int rt_map(const char *, uint64_t, uint64_t, uint64_t, uint64_t)
+    int rt_unmap(const char *, uint64_t)
+    size_t rt_aclDataTypeSize(int)
+    float rt_aclFloat16ToFloat(unsigned short)
+    unsigned short rt_aclFloatToFloat16(float)
+    void rt_aclAppLog(int, const char *, const char *, uint32_t, const char *, ...)
+
+cdef extern from "entries.h":
+    void *(*rt_object_of)(void *) noexcept
+    void *(*rt_handle_of)(void *) noexcept
+
+cdef enum:
+    SLICE = 20_000_000  # nanoseconds after which a wait looks whether signals have come
+    KEEP_LOCK_BELOW = 16384  # bytes that are copied with the interpreter's lock
+
+
+# --- The calling thread ---------------------------------------------------------------------------
+
+cdef object decoded(rt_text *text):
+    if text.bytes == NULL:
+        return None
+    return PyUnicode_DecodeUTF8(text.bytes, <Py_ssize_t>text.length, b"surrogatepass")
+
+
+def set_message(str text not None):
+    """Keep a text for this thread's next `aclGetRecentErrMsg`."""
+    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+    rt_set_message(encoded, len(encoded))
+
+
+def take_message():
+    """The message of this thread's most recent failure; reading clears it."""
+    cdef rt_thread *own = rt_this_thread()
+    if own == NULL or own.message.bytes == NULL:
+        return None
+    text = decoded(&own.message)
+    free(own.message.bytes)
+    own.message.bytes = NULL
+    return text
+
+
+def note_failure(int status, str text not None):
+    """Set the message and remember the failure; gives the status."""
+    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+    return rt_note_failure(status, encoded, len(encoded))
+
+
+def latest_failure():
+    """Status and message of this thread's most recent failure, or None."""
+    cdef rt_thread *own = rt_this_thread()
+    if own == NULL or own.failure.bytes == NULL:
+        return None
+    return own.status, decoded(&own.failure)
+
+
+def last_error(bint clear):
+    """The latest status of the runtime on this thread that was not 0."""
+    return rt_last_error(clear)
+
+
+def next_number():
+    """A number for a stream, an event or a model."""
+    return rt_next_number()
+
+
+def set_captures(int count):
+    """Note how many captures are under way."""
+    global rt_captures
+    rt_captures = count
+
+
+# --- Memory ---------------------------------------------------------------------------------------
+
+cdef class Allocation:
+    """A stretch of device memory, or of the host's that devices reach, alive until it is freed.
+
+    Each look-up makes an object; those of the same stretch are equal. They keep its bytes, not its
+    life.
+    """
+
+    cdef rt_block *block
+    cdef object __weakref__
+
+    def __dealloc__(self):
+        if self.block != NULL:
+            rt_block_drop(self.block)
+
+    @property
+    def address(self):
+        return self.block.address
+
+    @property
+    def nbytes(self):
+        return self.block.nbytes
+
+    @property
+    def end(self):
+        return self.block.address + self.block.nbytes
+
+    @property
+    def alive(self):
+        return bool(rt_block_lives(self.block))
+
+    @property
+    def is_host(self):
+        return bool(self.block.is_host)
+
+    @property
+    def made_at(self):
+        """When, by the monotonic clock: captures tell by it what was made inside them."""
+        return self.block.made_at
+
+    def __eq__(self, other):
+        return isinstance(other, Allocation) and (<Allocation>other).block == self.block
+
+    def __hash__(self):
+        return hash(<size_t>self.block >> 4)
+
+    def __reduce__(self):
+        raise TypeError("an allocation cannot be copied or pickled: its address is this process's")
+
+
+cdef Allocation shown(rt_block *block):
+    cdef Allocation one = Allocation.__new__(Allocation)
+    one.block = block
+    return one
+
+
+def allocate(uint64_t nbytes, bint is_host=False):
+    """A new allocation; raises MemoryError where there is no room for it."""
+    cdef rt_block *block = rt_allocate(nbytes, is_host)
+    if block == NULL:
+        raise MemoryError
+    rt_block_hold(block)
+    return shown(block)
+
+
+def end_allocation(uint64_t address, bint is_host=False):
+    """End the allocation that begins at an address; False where there is none of that kind."""
+    return bool(rt_end_block(address, is_host, RT_CUT))
+
+
+def find(uint64_t address):
+    """The live allocation that has the byte at an address, or ends there; None without one."""
+    cdef rt_block *block = rt_find(address)
+    return None if block == NULL else shown(block)
+
+
+def is_ours(uint64_t address):
+    """Whether an address is one that the runtime gives out, live or freed."""
+    return bool(rt_is_ours(address))
+
+
+def is_policy(int64_t policy):
+    """Whether a number is an allocation policy, to which kinds of memory may be added."""
+    return bool(rt_is_policy(policy))
+
+
+def move(size_t dst, size_t src, size_t nbytes):
+    """Copy bytes, which may overlap."""
+    if nbytes < KEEP_LOCK_BELOW:
+        if nbytes:
+            memmove(<void *>dst, <void *>src, nbytes)
+        return
+    with nogil:
+        memmove(<void *>dst, <void *>src, nbytes)
+
+
+def fill(size_t address, int value, size_t nbytes):
+    """Set bytes to a value."""
+    if not nbytes:
+        return
+    with nogil:
+        memset(<void *>address, value, nbytes)
+
+
+def store_text(size_t address, size_t room, str text not None):
+    """Write a text with a zero byte behind it, as much of it as there is room for."""
+    cdef bytes encoded = text.encode("utf-8", "replace")[:room - 1]
+    memmove(<void *>address, <const char *>encoded, len(encoded))
+    (<char *>address)[len(encoded)] = 0
+
+
+def memory_sizes():
+    """Bytes of free memory, and of all, of this machine."""
+    return rt_free_memory(), rt_all_memory()
+
+
+def new_physical(str function not None, uint64_t size):
+    """Memory that can be mapped: its handle, 0 and a message on failure."""
+    return rt_new_physical(PyUnicode_AsUTF8(function), size)
+
+
+def end_physical(str function not None, uint64_t handle):
+    """Give up the handle of memory that can be mapped; a status."""
+    return rt_end_physical(PyUnicode_AsUTF8(function), handle)
+
+
+def reserve(str function not None, uint64_t size, uint64_t alignment):
+    """Reserve address space: where, and a status."""
+    cdef uint64_t address = 0
+    status = rt_reserve(PyUnicode_AsUTF8(function), size, alignment, 0, &address)
+    return address, status
+
+
+def release(str function not None, uint64_t address):
+    """Give reserved address space back; a status."""
+    return rt_release(PyUnicode_AsUTF8(function), address)
+
+
+def map_memory(str function not None, uint64_t address, uint64_t size, uint64_t offset,
+               uint64_t handle):
+    """Put memory behind addresses; a status."""
+    return rt_map(PyUnicode_AsUTF8(function), address, size, offset, handle)
+
+
+def unmap_memory(str function not None, uint64_t address):
+    """Take memory from behind addresses; a status."""
+    return rt_unmap(PyUnicode_AsUTF8(function), address)
+
+
+# --- Work that needs the interpreter --------------------------------------------------------------
+
+ctypedef struct python_job:
+    PyObject *job
+
+
+cdef int run_python(void *given) noexcept nogil:
+    """Run what was queued from Python, on a stream's thread."""
+    cdef python_job *one = <python_job *>given
+    cdef int status
+    if rt_python_ended:
+        return rt_fail(RT_UNINITIALIZE, b"the interpreter has ended")
+    if rt_works_for != NULL:
+        rt_works_for.in_python = 1
+    keep_thread_state()
+    with gil:
+        status = run_job(<object>one.job)
+        Py_DECREF(<object>one.job)
+        one.job = NULL
+    if rt_works_for != NULL:
+        rt_works_for.in_python = 0
+    return status
+
+
+cdef void drop_python(void *given) noexcept nogil:
+    """Let go of work that did not run."""
+    cdef python_job *one = <python_job *>given
+    if one.job != NULL and not rt_python_ended:
+        with gil:
+            Py_DECREF(<object>one.job)
+    free(one)
+
+
+cdef int run_job(job) noexcept:
+    """A job gives ACL_SUCCESS or ``(status, message)``; what it raises is a failure too."""
+    try:
+        outcome = job()
+        if isinstance(outcome, tuple):
+            set_message(str(outcome[1]))
+            return RT_RUNTIME_ERROR
+        return RT_SUCCESS
+    except BaseException as error:  # nothing may end the thread: who synchronises would hang
+        try:
+            set_message(f"{type(error).__name__}: {error}")
+        except BaseException:
+            set_message(type(error).__name__)
+        return RT_RUNTIME_ERROR
+
+
+cdef extern from *:
+    """
+    /* A thread that C made gets a state when it takes the interpreter's lock, which takes time:
+     * the thread of a stream keeps its first one until it ends. */
+    static __thread PyThreadState *aclnn_kept;
+    static __thread PyGILState_STATE aclnn_before;
+    static void aclnn_keep_thread_state(void) {
+        if (rt_works_for == NULL || aclnn_kept != NULL) return;
+        aclnn_before = PyGILState_Ensure();
+        aclnn_kept = PyEval_SaveThread();
+    }
+    static void aclnn_thread_leaves(void) {
+        if (aclnn_kept == NULL || rt_python_ended) return;
+        PyEval_RestoreThread(aclnn_kept);
+        aclnn_kept = NULL;
+        PyGILState_Release(aclnn_before);
+    }
+    """
+    void keep_thread_state "aclnn_keep_thread_state"() nogil
+    void thread_leaves "aclnn_thread_leaves"() noexcept nogil
+
+
+# --- Streams --------------------------------------------------------------------------------------
+
+cdef object text_of(char *text):
+    """A failure's message, which is freed; None without one."""
+    if text == NULL:
+        return None
+    try:
+        return PyUnicode_DecodeUTF8(text, <Py_ssize_t>strlen(text), b"surrogatepass")
+    finally:
+        free(text)
+
+
+cdef int64_t end_of_slice(int64_t until) noexcept:
+    cdef int64_t soon = rt_clock() + SLICE
+    return soon if until < 0 or soon < until else until
+
+
+cdef bint is_over(int64_t until) noexcept:
+    return until >= 0 and rt_clock() >= until
+
+
+cdef int64_t end_of(seconds) except? -2:
+    """A time of the clock so many seconds from now; -1, for ever, for None."""
+    return -1 if seconds is None else rt_until(<int64_t>(float(seconds) * 1e9))
+
+
+cdef class Stream:
+    """A queue of work, and the thread that does it.
+
+    Parameters
+    ----------
+    handle : int
+        Of a stream that a program in C made; 0 makes one, which ends with this object.
+    flags : int
+        Hints, of `aclrtStreamFlag`.
+    """
+
+    cdef rt_stream *stream
+    cdef bint owns
+    cdef object taker  # of the work, instead of the stream
+    cdef object __weakref__
+
+    def __cinit__(self, uint64_t handle=0, uint32_t flags=0):
+        if handle:
+            self.stream = <rt_stream *>rt_get(handle, RT_STREAM)
+            if self.stream == NULL:
+                raise ValueError("the handle is not live")
+            self.stream.base.in_python = 1
+            return
+        self.stream = rt_new_stream(flags)
+        if self.stream == NULL:
+            raise MemoryError
+        rt_get(self.stream.base.handle, RT_STREAM)
+        self.owns = True
+
+    def __dealloc__(self):
+        if self.stream == NULL:
+            return
+        if self.owns:
+            rt_close_stream(self.stream, 0)
+        rt_put(&self.stream.base)
+
+    @property
+    def handle(self):
+        """The number by which programs in C know it."""
+        return self.stream.base.handle
+
+    @property
+    def number(self):
+        return self.stream.number
+
+    @property
+    def flags(self):
+        return self.stream.flags
+
+    @property
+    def destroyed(self):
+        return bool(self.stream.closed)
+
+    @property
+    def redirect(self):
+        """The capture or the update that takes the stream's work instead; None without one."""
+        return self.taker
+
+    @redirect.setter
+    def redirect(self, taker):
+        self.taker = taker
+        self.stream.redirected = taker is not None
+
+    def queue(self, job, str function not None):
+        """Queue work for a function; a status, with a message where it is not ACL_SUCCESS."""
+        cdef const char *name = PyUnicode_AsUTF8(function)
+        cdef python_job *one = <python_job *>malloc(sizeof(python_job))
+        if one == NULL:
+            raise MemoryError
+        Py_INCREF(job)
+        one.job = <PyObject *>job
+        return rt_queue(self.stream, name, run_python, one, drop_python)
+
+    def submit(self, job):
+        """Queue work; False when the stream is destroyed."""
+        return self.queue(job, "stream") != RT_INVALID_HANDLE
+
+    def is_idle(self):
+        """Whether all work has been done that it was given."""
+        return bool(rt_is_idle(self.stream))
+
+    def wait(self, seconds=None):
+        """Wait for all work queued so far; whether it was done in time. Signals are heard."""
+        cdef int64_t until = end_of(seconds), slice_ends
+        cdef bint done = rt_is_idle(self.stream)
+        while not done:
+            slice_ends = end_of_slice(until)
+            with nogil:
+                done = rt_wait_done(self.stream, slice_ends)
+            PyErr_CheckSignals()
+            if not done and is_over(until):
+                return False
+        return True
+
+    def synchronize(self):
+        """Wait for all work queued so far; the message of the first failure since the last time."""
+        self.wait()
+        return self.take_failure()
+
+    def join(self, seconds=None):
+        """Wait until the thread of a closed stream has ended; whether it did in time."""
+        cdef int64_t until = end_of(seconds), slice_ends
+        cdef bint ended = False
+        while not ended:
+            slice_ends = end_of_slice(until)
+            with nogil:
+                ended = rt_wait_end(self.stream, slice_ends)
+            PyErr_CheckSignals()
+            if not ended and is_over(until):
+                return False
+        return True
+
+    def take_failure(self):
+        """The message of the first failure since the last time, or None."""
+        return text_of(rt_take_failure(self.stream))
+
+    def close(self, bint at_once=False):
+        """Take no more work and let the thread end after the last; False when closed before."""
+        return bool(rt_close_stream(self.stream, at_once))
+
+    def __reduce__(self):
+        raise TypeError("a stream cannot be copied or pickled: its thread is one")
+
+
+cdef class Waiting:
+    """A stream that may have work, whoever made it."""
+
+    cdef rt_stream *stream
+
+    def __dealloc__(self):
+        rt_put(&self.stream.base)
+
+    def wait(self, int64_t until):
+        """Wait until its work is done, or a time of the clock; whether it is."""
+        cdef int64_t slice_ends
+        cdef bint done = rt_is_idle(self.stream)
+        while not done:
+            slice_ends = end_of_slice(until)
+            with nogil:
+                done = rt_wait_done(self.stream, slice_ends)
+            PyErr_CheckSignals()
+            if not done and is_over(until):
+                return False
+        return True
+
+    def take_failure(self):
+        return text_of(rt_take_failure(self.stream))
+
+
+def synchronize_all(seconds=None):
+    """Wait for every stream: whether all were done in time, and the message of one failure."""
+    cdef int count = 0, index
+    cdef rt_stream **found = rt_all_streams(&count)
+    cdef Waiting one
+    cdef list waiting = []
+    cdef int64_t until = end_of(seconds)
+    for index in range(count):
+        one = Waiting.__new__(Waiting)
+        one.stream = found[index]
+        waiting.append(one)
+    free(found)
+    failure = None
+    for one in waiting:
+        if not one.wait(until):
+            return False, failure
+        failure = failure or one.take_failure()
+    return True, failure
+
+
+def end_streams():
+    """Close every stream that is not captured: later uses are refused."""
+    rt_end_streams(0)
+
+
+# --- Events ---------------------------------------------------------------------------------------
+
+cdef rt_stream *under(Stream stream) noexcept:
+    return NULL if stream is None else stream.stream
+
+
+cdef class Event:
+    """A mark in a stream's work.
+
+    Parameters
+    ----------
+    handle : int
+        Of an event that a program in C made; 0 makes one, which ends with this object.
+    flags : int
+        Of `aclrtEventFlag`.
+    """
+
+    cdef rt_event *event
+    cdef bint owns
+    cdef public object captured_by  # the latest capture that recorded it
+    cdef public int captured_at  # the task that did
+    cdef object __weakref__
+
+    def __cinit__(self, uint64_t handle=0, uint32_t flags=0):
+        if handle:
+            self.event = <rt_event *>rt_get(handle, RT_EVENT)
+            if self.event == NULL:
+                raise ValueError("the handle is not live")
+            self.event.base.in_python = 1
+            return
+        self.event = rt_new_event(flags)
+        if self.event == NULL:
+            raise MemoryError
+        rt_get(self.event.base.handle, RT_EVENT)
+        self.owns = True
+
+    def __dealloc__(self):
+        if self.event == NULL:
+            return
+        if self.owns:
+            rt_close_event(self.event)
+        rt_put(&self.event.base)
+
+    @property
+    def handle(self):
+        """The number by which programs in C know it."""
+        return self.event.base.handle
+
+    @property
+    def number(self):
+        return self.event.number
+
+    @property
+    def flags(self):
+        return self.event.flags
+
+    @property
+    def destroyed(self):
+        return bool(self.event.closed)
+
+    @property
+    def external(self):
+        """Whether runs of models and streams outside of captures share it."""
+        return self.event.signal != NULL
+
+    @property
+    def waits_ended(self):
+        """Whether streams have passed all waits for it that they were given."""
+        return self.event.passed >= self.event.awaited
+
+    def close(self):
+        """Take no more calls; False when closed before."""
+        return bool(rt_close_event(self.event))
+
+    def record(self, str function not None, Stream stream=None):
+        """Record it behind the work that a stream (None: the default one) was given; a status."""
+        return rt_record(PyUnicode_AsUTF8(function), self.event, under(stream))
+
+    def hold_up(self, str function not None, Stream stream not None, seconds=None):
+        """Let a stream wait for it, for so many seconds at most; a status."""
+        cdef int64_t limit = -1 if seconds is None else <int64_t>(float(seconds) * 1e9)
+        return rt_await(PyUnicode_AsUTF8(function), stream.stream, self.event, limit)
+
+    def reset(self, str function not None, Stream stream=None):
+        """Let it count as not recorded, behind the work that a stream was given; a status."""
+        return rt_reset(PyUnicode_AsUTF8(function), self.event, under(stream))
+
+    def forget(self):
+        """Let it count as not recorded from now on."""
+        if self.event.signal != NULL:
+            rt_run_reset(self.event.signal)
+        else:
+            rt_set_latest(self.event, NULL)
+
+    def has_happened(self):
+        """Whether its latest recording has; without one it has, unless it is external."""
+        return bool(rt_has_happened(self.event, 0))
+
+    def wait(self, seconds=None):
+        """Wait until it has happened; whether it did in time. Signals are heard."""
+        cdef int64_t until = end_of(seconds), slice_ends
+        cdef bint happened = rt_has_happened(self.event, 0)
+        while not happened:
+            slice_ends = end_of_slice(until)
+            with nogil:
+                happened = rt_has_happened(self.event, slice_ends)
+            PyErr_CheckSignals()
+            if not happened and is_over(until):
+                return False
+        return True
+
+    def time_of(self, str function not None, str name not None):
+        """When its latest recording happened, in nanoseconds; 0, with a message, if it has not."""
+        return rt_time_of(PyUnicode_AsUTF8(function), PyUnicode_AsUTF8(name), self.event)
+
+    def __reduce__(self):
+        raise TypeError("an event cannot be copied or pickled: it is of this process")
+
+
+# --- Calls of programs in C that the Python layer serves ------------------------------------------
+
+cdef class Handle:
+    """A number by which programs in C know a model ('m') or a task group ('g') of Python's."""
+
+    cdef rt_object *object_
+    cdef int kind
+
+    def __cinit__(self, str kind not None):
+        self.object_ = <rt_object *>malloc(64)
+        self.kind = RT_MODEL if kind == "m" else RT_GROUP
+        if self.object_ == NULL:
+            raise MemoryError
+        memset(self.object_, 0, 64)
+        if not rt_open(self.object_, self.kind):
+            free(self.object_)
+            self.object_ = NULL
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef rt_object *held
+        if self.object_ != NULL:
+            held = rt_close(self.object_.handle, self.kind)
+            if held != NULL:
+                rt_put(held)
+
+    @property
+    def value(self):
+        return self.object_.handle
+
+
+cdef dict names = {}  # text of C that was told for good
+
+
+def lasting(str text not None):
+    """The address of a text in C that stays."""
+    if text not in names:
+        names[text] = text.encode()
+    return <size_t><char *>(<bytes>names[text])
+
+
+cdef object python_layer():
+    """The module that serves these calls, found by its name: it stands above this one."""
+    return importlib.import_module("aclnn.acl.from_c")
+
+
+cdef int ask_python(const char *name, const char *kinds, const uint64_t *arguments,
+                    uint64_t *results) noexcept nogil:
+    if rt_python_ended:
+        return rt_fail(RT_UNINITIALIZE, b"%s: the interpreter has ended", name)
+    with gil:
+        return asked(name, kinds, arguments, results)
+
+
+cdef int asked(const char *name, const char *kinds, const uint64_t *arguments,
+               uint64_t *results) noexcept:
+    cdef int index
+    cdef list given = []
+    try:
+        from_c = python_layer()
+        for index in range(<int>strlen(kinds)):
+            given.append(argument(from_c, kinds[index], arguments[index]))
+        outcome = from_c.call(name.decode(), given)
+        if not isinstance(outcome, tuple):
+            return outcome
+        for index in range(len(outcome) - 1):
+            if results != NULL:
+                results[index] = as_number(from_c, outcome[index])
+        return outcome[len(outcome) - 1]
+    except BaseException as error:
+        try:
+            return note_failure(
+                507000, f"{name.decode()}: {type(error).__name__}: {error}")
+        except BaseException:
+            return 507000
+
+
+cdef object argument(from_c, char kind, uint64_t value):
+    if kind == b"i":
+        return <int64_t>value
+    if kind == b"p":
+        return value
+    if kind == b"t":
+        return (<const char *><size_t>value).decode("utf-8", "replace")
+    return from_c.object_of(value)
+
+
+cdef uint64_t as_number(from_c, value) except? 0:
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return <uint64_t><int64_t>value if value < 0 else <uint64_t>value
+    return from_c.handle_of(value)
+
+
+cdef void *object_of(void *handle) noexcept:
+    try:
+        from_c = python_layer()
+        found = from_c.object_of(<size_t>handle)
+        if found is None or isinstance(found, int):
+            return NULL
+        Py_INCREF(found)
+        return <void *>found
+    except BaseException:
+        return NULL
+
+
+cdef void *handle_of(void *given) noexcept:
+    try:
+        from_c = python_layer()
+        return <void *><size_t>from_c.handle_of(<object>given)
+    except BaseException:
+        return NULL
+
+
+def call_now(size_t function, size_t argument):
+    """Call a function of C with its argument."""
+    with nogil:
+        (<void (*)(void *) noexcept nogil>function)(<void *>argument)
+
+
+# --- Life, device, contexts -----------------------------------------------------------------------
+
+def begin():
+    """As aclInit; a status."""
+    return rt_begin()
+
+
+def finish(str function not None, bint everything):
+    """Take one call of aclInit back, or all: how many are left, and a status."""
+    cdef int left = 0
+    status = rt_finish(PyUnicode_AsUTF8(function), everything, &left)
+    return left, status
+
+
+def exchange_life(life=(0, 0)):
+    """Set whether aclInit and aclFinalize were called, and how often; what was before.
+
+    For tests: every program begins with ``(0, 0)``.
+    """
+    global rt_life_state, rt_life_count
+    before = rt_life_state, rt_life_count
+    rt_life_state, rt_life_count = life
+    return before
+
+
+def use_device():
+    """As aclrtSetDevice."""
+    rt_use_device()
+
+
+def leave_device(bint everything):
+    """Take one use of the device back, or all; whether that was the last."""
+    return bool(rt_leave_device(everything))
+
+
+def device_info(str function not None, int attribute):
+    """A fact about the device, and a status."""
+    cdef int64_t value = 0
+    status = rt_device_info(PyUnicode_AsUTF8(function), attribute, &value)
+    return value, status
+
+
+def capability(str function not None, int info):
+    """Another fact about the device, and a status."""
+    cdef int64_t value = 0
+    status = rt_capability(PyUnicode_AsUTF8(function), info, &value)
+    return value, status
+
+
+def new_context(str function not None):
+    """A context, which becomes this thread's; 0 and a message on failure."""
+    return rt_new_context(PyUnicode_AsUTF8(function))
+
+
+def end_context(str function not None, uint64_t handle):
+    """Destroy a context; a status."""
+    return rt_end_context(PyUnicode_AsUTF8(function), handle)
+
+
+def choose_context(str function not None, uint64_t handle):
+    """Make a context this thread's; a status."""
+    return rt_choose_context(PyUnicode_AsUTF8(function), handle)
+
+
+def current_context(str function not None):
+    """This thread's context, and a status."""
+    cdef uint64_t handle = 0
+    status = rt_current_context(PyUnicode_AsUTF8(function), &handle)
+    return handle, status
+
+
+def type_size(int dtype):
+    """Bytes of an element."""
+    return rt_aclDataTypeSize(dtype)
+
+
+def half_to_float(int value):
+    """A half of 16 bits as a number; see aclFloat16ToFloat."""
+    return rt_aclFloat16ToFloat(<unsigned short>value)
+
+
+def float_to_half(float value):
+    """A number as the bits of a half; see aclFloatToFloat16."""
+    return rt_aclFloatToFloat16(value)
+
+
+def app_log(int level, bytes function not None, bytes file not None, int line,
+            bytes text not None):
+    """Write a line to standard error, if ACLNN_VERBOSE asks for lines."""
+    rt_aclAppLog(level, function, file, line, b"%s", <const char *>text)
+
+
+def _after_fork():
+    rt_begin_anew()
+
+
+def _interpreter_ends():
+    global rt_python_ended
+    rt_python_ended = 1
+
+
+rt_load()
+rt_python = ask_python
+rt_object_of = object_of
+rt_handle_of = handle_of
+rt_thread_leaves = thread_leaves
+atexit.register(_interpreter_ends)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+table = PyCapsule_New(<void *>rt_table_pointer, b"aclnn.acl._runtime.table", NULL)

@@ -1,0 +1,106 @@
+"""Calls of programs in C that the Python layer serves: captures, models, and what they forbid."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from aclnn.acl import _runtime, capture, device, events, memory, model_ri, registry, stream
+from aclnn.acl.constants import ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS
+from aclnn.acl.errors import fail
+
+OK = int(ACL_SUCCESS)
+_STREAM, _EVENT = 1, 2  # the kinds of handles, in their last four bits
+
+
+def object_of(handle: int) -> Any:
+    """The object of a live handle, None for 0; the handle itself where it is not live."""
+    if handle == 0:
+        return None
+    kind = handle & 15
+    if kind == _STREAM:
+        found = registry.found(handle, stream.aclrtStream)
+    elif kind == _EVENT:
+        found = registry.found(handle, stream.aclrtEvent)
+    else:
+        found = registry.numbered(handle)
+    return handle if found is None else found
+
+
+def handle_of(given: Any) -> int:
+    """The handle of a stream, event, model or task group."""
+    if isinstance(given, stream.aclrtStream | stream.aclrtEvent):
+        return int(given.handle)
+    return registry.number(given, "m" if isinstance(given, model_ri.aclmdlRI) else "g")
+
+
+def call(name: str, arguments: list[Any]) -> Any:
+    """What a call gives: the results and the status, or the status alone."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(*arguments)
+    for module in (stream, events, device, model_ri):
+        if name in module.__all__:
+            return getattr(module, name)(*arguments)
+    raise LookupError(f"no function of programs in C is called {name}")
+
+
+def _soc_name() -> tuple[int, int]:
+    settings = importlib.import_module("aclnn.compiler.settings")
+    return _runtime.lasting(settings.aclrtGetSocName()), OK
+
+
+def _refuse_event(function: str, event: Any) -> int:
+    """ACL_SUCCESS, or the status of a question about an event that a capture has recorded."""
+    found = capture.capture_of_event(event)
+    return OK if found is None else found.refuse_event(function, "event", event)
+
+
+def _copy_later(
+    function: str,
+    dst: int,
+    dpitch: int,
+    src: int,
+    spitch: int,
+    width: int,
+    height: int,
+    kind: int,
+    given: Any,
+) -> int:
+    """Queue a copy, or have a capture record it: addresses may be of the program's own memory."""
+    try:
+        copy = memory.Copy.of_program(function, dst, dpitch, src, spitch, width, height, kind)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
+    return memory.queue_copy(copy, given)
+
+
+def _fill_later(address: int, room: int, value: int, count: int, given: Any) -> int:
+    return memory.aclrtMemsetAsync(address, room, value, count, given)
+
+
+def _launch_call(given: Any, function: int, argument: int) -> int:
+    def called(_: Any) -> None:
+        _runtime.call_now(function, argument)
+
+    return stream.aclrtLaunchHostFunc(given, called)
+
+
+def _name_into(model: Any, room: int, address: int) -> int:
+    name, status = model_ri.aclmdlRIGetName(model)
+    if status == OK:
+        _runtime.store_text(address, room, name)
+    return status
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "aclrtGetSocName": _soc_name,
+    "copy_later": _copy_later,
+    "fill_later": _fill_later,
+    "launch_call": _launch_call,
+    "name_into": _name_into,
+    "refuse_device": capture.refuse_device,
+    "refuse_event": _refuse_event,
+    "refuse_unsafe": capture.refuse_unsafe,
+}

@@ -1,0 +1,271 @@
+"""Address space and memory apart: reserved addresses that memory is put behind.
+
+In Python as in C, with addresses and handles as ints. Memory is a part of a file without a name, so that it
+keeps its contents where it is mapped again.
+"""
+
+# ruff: noqa: N803  (CANN's spelling)
+
+from __future__ import annotations
+
+from typing import Any
+
+from aclnn.acl import _runtime
+from aclnn.acl.arguments import as_int, as_member, shown
+from aclnn.acl.constants import (
+    ACL_ERROR_RT_MEMORY_ALLOCATION,
+    ACL_ERROR_RT_PARAM_INVALID,
+    ACL_SUCCESS,
+    aclrtMemGranularityOptions,
+)
+from aclnn.acl.errors import fail
+
+OK = int(ACL_SUCCESS)
+GRANULARITY = 2 << 20  # bytes; sizes are multiples of it
+_NUMBERS = 2**64
+
+__all__ = [
+    "aclrtFreePhysical",
+    "aclrtMallocPhysical",
+    "aclrtMapMem",
+    "aclrtMemGetAllocationGranularity",
+    "aclrtReleaseMemAddress",
+    "aclrtReserveMemAddress",
+    "aclrtUnmapMem",
+]
+
+
+def _bad_numbers(function: str, **numbers: Any) -> int:
+    """ACL_SUCCESS for ints that C's unsigned numbers of 64 bits hold."""
+    for name, value in numbers.items():
+        number = as_int(value)
+        if number is None or not 0 <= number < _NUMBERS:
+            return fail(
+                ACL_ERROR_RT_PARAM_INVALID,
+                f"{function}: {name} is {shown(value)}, must be an int of 64 bits that is not negative",
+            )
+    return OK
+
+
+def aclrtMemGetAllocationGranularity(option: int, prop: Any = None) -> tuple[int, int]:
+    """Tell of which size `aclrtMallocPhysical` allocates multiples.
+
+    Parameters
+    ----------
+    option : aclrtMemGranularityOptions
+        The minimum, or what is recommended: they are the same here.
+    prop : object, optional
+        Of the memory; not looked at.
+
+    Returns
+    -------
+    granularity : int
+        Bytes; 0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another option.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtMemGetAllocationGranularity(aclnn.ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM)
+    (2097152, 0)
+    """
+    function = "aclrtMemGetAllocationGranularity"
+    try:
+        number = as_member("option", option, aclrtMemGranularityOptions)
+    except ValueError as error:
+        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
+    if number == aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF:
+        return 0, fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: option is {number}, must be the minimum or what is recommended",
+        )
+    return GRANULARITY, OK
+
+
+def aclrtMallocPhysical(size: int, prop: Any = None, flags: int = 0) -> tuple[int, int]:
+    """Allocate memory that has no address yet.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, a multiple of what `aclrtMemGetAllocationGranularity` tells.
+    prop : object, optional
+        Of the memory; not looked at: all is of one kind.
+    flags : int, optional
+        0.
+
+    Returns
+    -------
+    handle : int
+        For `aclrtMapMem`; 0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another size;
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when memory is short.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> handle, status = aclnn.aclrtMallocPhysical(2 << 20)
+    >>> status, aclnn.aclrtFreePhysical(handle), aclnn.aclrtFreePhysical(handle)
+    (0, 0, 107000)
+    """
+    function = "aclrtMallocPhysical"
+    if status := _bad_numbers(function, size=size):
+        return 0, status
+    if not size or size % GRANULARITY:
+        return 0, fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: size is {size}, must be a multiple of {GRANULARITY} above 0",
+        )
+    handle = _runtime.new_physical(function, size)
+    return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)
+
+
+def aclrtFreePhysical(handle: int) -> int:
+    """Give up memory; its bytes stay where it is mapped.
+
+    Parameters
+    ----------
+    handle : int
+        From `aclrtMallocPhysical`.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for anything else, and for memory that
+        was given up.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtFreePhysical(0)
+    107000
+    """
+    function = "aclrtFreePhysical"
+    status = _bad_numbers(function, handle=handle)
+    return status or int(_runtime.end_physical(function, handle))
+
+
+def aclrtReserveMemAddress(
+    size: int, alignment: int = 0, expectPtr: int | None = None, flags: int = 0
+) -> tuple[int, int]:
+    """Reserve addresses, with no memory behind them.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, a multiple of what `aclrtMemGetAllocationGranularity` tells.
+    alignment : int, optional
+        A power of two; at least that granularity is kept.
+    expectPtr : int, optional
+        A hint, which is not followed.
+    flags : int, optional
+        Hints for pages.
+
+    Returns
+    -------
+    virPtr : int
+        The first address; 0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another size or alignment;
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when addresses are short.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, status = aclnn.aclrtReserveMemAddress(4 << 20)
+    >>> handle, _ = aclnn.aclrtMallocPhysical(2 << 20)
+    >>> aclnn.aclrtMapMem(address, 2 << 20, 0, handle), aclnn.aclrtMemset(address, 4, 7, 4)
+    (0, 0)
+    >>> aclnn.aclrtUnmapMem(address), aclnn.aclrtFreePhysical(handle)
+    (0, 0)
+    >>> aclnn.aclrtReleaseMemAddress(address)
+    0
+    """
+    function = "aclrtReserveMemAddress"
+    if status := _bad_numbers(function, size=size, alignment=alignment):
+        return 0, status
+    return _runtime.reserve(function, size, alignment)
+
+
+def aclrtReleaseMemAddress(virPtr: int) -> int:
+    """Give reserved addresses back.
+
+    Parameters
+    ----------
+    virPtr : int
+        From `aclrtReserveMemAddress`, with no memory behind it any more.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for anything else.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtReleaseMemAddress(4096)
+    107000
+    """
+    function = "aclrtReleaseMemAddress"
+    status = _bad_numbers(function, virPtr=virPtr)
+    return status or int(_runtime.release(function, virPtr))
+
+
+def aclrtMapMem(virPtr: int, size: int, offset: int, handle: int, flags: int = 0) -> int:
+    """Put memory behind reserved addresses.
+
+    Parameters
+    ----------
+    virPtr : int
+        From `aclrtReserveMemAddress`, or some way into such a range.
+    size : int
+        Bytes, a multiple of what `aclrtMemGetAllocationGranularity` tells.
+    offset : int
+        Bytes of the memory before the first that is mapped.
+    handle : int
+        From `aclrtMallocPhysical`.
+    flags : int, optional
+        0.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for addresses that are not reserved or
+        have memory already, for more than the memory has, and for another handle;
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when memory is short.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtMapMem(4096, 2 << 20, 0, 0)
+    107000
+    """
+    function = "aclrtMapMem"
+    status = _bad_numbers(function, virPtr=virPtr, size=size, offset=offset, handle=handle)
+    return status or int(_runtime.map_memory(function, virPtr, size, offset, handle))
+
+
+def aclrtUnmapMem(virPtr: int) -> int:
+    """Take memory from behind addresses; it keeps its contents.
+
+    Parameters
+    ----------
+    virPtr : int
+        As it was given to `aclrtMapMem`.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for anything else.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtUnmapMem(4096)
+    107000
+    """
+    function = "aclrtUnmapMem"
+    status = _bad_numbers(function, virPtr=virPtr)
+    return status or int(_runtime.unmap_memory(function, virPtr))

@@ -1,0 +1,58 @@
+"""Objects of Python by the handles that programs in C have of them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from aclnn.acl import _runtime
+
+_made_here: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_made_in_c: dict[int, Any] = {}  # until they are destroyed: captures know them by their objects
+_numbered: dict[int, Any] = {}  # models and task groups that programs in C were given
+
+
+def keep(made: Any) -> Any:
+    """Note a stream or event that was made in Python, which may be dropped at any time."""
+    _made_here[made.handle] = made
+    return made
+
+
+def drop(destroyed: Any) -> None:
+    """Forget a stream or event."""
+    _made_here.pop(destroyed.handle, None)
+    _made_in_c.pop(destroyed.handle, None)
+
+
+def found(handle: int, kind: Any) -> Any:
+    """The stream or event of a live handle, made for it if need be; None for anything else."""
+    known = _made_here.get(handle) or _made_in_c.get(handle)
+    if known is None:
+        try:
+            known = kind(handle)
+        except ValueError:
+            return None
+        known = _made_in_c.setdefault(handle, known)
+    return known
+
+
+def numbered(handle: int) -> Any:
+    """The model or task group of a handle, or None."""
+    return _numbered.get(handle)
+
+
+def number(given: Any, kind: str) -> int:
+    """The handle of a model ('m') or task group ('g')."""
+    handle = getattr(given, "_handle", None)
+    if handle is None:
+        handle = given._handle = _runtime.Handle(kind)
+        _numbered[handle.value] = given
+    return int(handle.value)
+
+
+def forget(given: Any) -> None:
+    """End the handle of a model or task group, if it has one."""
+    handle = getattr(given, "_handle", None)
+    if handle is not None:
+        _numbered.pop(handle.value, None)
+        given._handle = None
