@@ -3,7 +3,7 @@
 Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
 and executors that plan once and run often.  Names are loaded when they are first used, so that
 `aclnn.graph`, which knows no operator, can be imported without any kernel.  ``from aclnn import *`` leaves
-Python's own names alone: `abs`, `compile`, `max`, `pow`, `slice` and `sum` stay ``aclnn.abs`` and so on.
+Python's own names alone: `abs`, `max`, `round`, `sum` and others stay ``aclnn.abs`` and so on.
 
 Examples
 --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -46,6 +46,25 @@ _ELSEWHERE = {
     "pad": "constant_pad_nd", "power": "pow", "subtract": "sub", "take": "index_select",
     "tile": "repeat", "transpose": "permute", "slope": "negative_slope",
 }  # fmt: skip
+
+
+# Parameters that PyTorch, NumPy and CANN call differently: by a name that is given, those that it may mean.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "input": ("self", "x"),
+    "self": ("input", "x"),
+    "eps": ("epsilon",),
+    "epsilon": ("eps",),
+    "axis": ("dim",),
+}
+
+
+def parameter_meant(name: str, parameters: Collection[str]) -> str | None:
+    """The parameter that another library calls `name`; None if there is none.
+
+    >>> parameter_meant("axis", ("input", "dim")), parameter_meant("axis", ("self",))
+    ('dim', None)
+    """
+    return next((one for one in OTHER_NAMES.get(name, ()) if one in parameters), None)
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -47,7 +47,15 @@ cdef inline Py_ssize_t parameter_called(tuple parameters, PyObject *name):
     for k in range(len(parameters)):
         if parameters[k] == <object>name:
             return k
-    return -1
+    return called_otherwise(parameters, <object>name)
+
+
+cdef inline Py_ssize_t called_otherwise(tuple parameters, str name):
+    """The number of a parameter that other libraries call `name`, -1 if there is none."""
+    from aclnn.acl.arguments import parameter_meant
+
+    meant = parameter_meant(name, parameters)
+    return -1 if meant is None else parameters.index(meant)
 
 
 cdef inline object wrong_arguments(str function, str problem):

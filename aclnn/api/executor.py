@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl._frames import boundary
-from aclnn.acl.arguments import as_int, as_truth, did_you_mean
+from aclnn.acl.arguments import as_int, as_truth, did_you_mean, parameter_meant
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api import refusals
 from aclnn.api._functional import FunctionalHandle
@@ -207,13 +207,14 @@ def _bound_arguments(
     places = operator.positional
     if len(operands) > len(places):
         raise _too_many(operator.name, len(places), len(operands))
-    positional = dict(zip(places, operands, strict=False))
-    for role in options:
-        if role in positional:
+    given = dict(zip(places, operands, strict=False))
+    for word, value in options.items():
+        role = word if word in known else parameter_meant(word, known) or word
+        if role in given:
             raise wrong_kind(f"{operator.name}: {role} is given twice")
         if role not in known:
             raise _unknown(operator.name, role, known)
-    given = positional | dict(options)
+        given[role] = value
     return _with_defaults(operator, operator.name, {}, given, {role: role for role in known})
 
 
@@ -235,6 +236,7 @@ def _arguments_in_c(
     roles = {role: role for role in known} | {p.name: p.role for p in parameters}
     given = {p.role: one for p, one in zip(parameters, operands, strict=False)}
     for word, value in options.items():
+        word = word if word in roles else parameter_meant(word, roles) or word
         if word not in roles:
             raise _unknown(name, word, [p.name for p in parameters])
         if roles[word] in given:

@@ -62,7 +62,7 @@ from numpy import copyto, empty, ndarray, uint8
 
 from aclnn.acl import memory
 from aclnn.acl._frames import boundary
-from aclnn.acl.arguments import did_you_mean, shown
+from aclnn.acl.arguments import did_you_mean, parameter_meant, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -758,6 +758,9 @@ cdef class aclOpExecutor:
             return self.names.index(name)
         if self.arrays.roles is not None and name in self.arrays.roles:
             return self.arrays.roles.index(name)
+        meant = parameter_meant(name, self.names) if isinstance(name, str) else None
+        if meant is not None:
+            return self.names.index(meant)
         known = list(self.names)
         if self.arrays.form is not None:
             for role in self.handle.scalar_roles:

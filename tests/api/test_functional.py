@@ -531,7 +531,7 @@ def test_a_star_imports_every_other_public_name():
     found = {}
     exec("from aclnn import *", found)
     assert {"leaky_relu", "aclnnGelu", "aclrtMalloc", "ACL_FLOAT", "executor"} <= set(found)
-    left = {"abs", "compile", "max", "pow", "slice", "sum", "__version__"}
+    left = {"abs", "compile", "max", "pow", "round", "slice", "sum", "__version__"}
     assert set(dir(aclnn)) - set(found) == left
 
 
@@ -735,3 +735,27 @@ def test_options_of_equal_values_and_other_types():
         assert aclnn.cast(x, "float64").dtype == np.float64
         with pytest.raises(TypeError, match="keepdim"):
             aclnn.sum(x, 1, "no")
+
+
+# --- Names that other libraries have ------------------------------------------------------------------
+
+
+def test_parameters_go_by_the_names_of_pytorch_and_numpy():
+    x = np.float32([[1, -2], [3, 4]])
+    same = [
+        (aclnn.leaky_relu(input=x), aclnn.leaky_relu(self=x)),
+        (aclnn.relu(self=x), aclnn.relu(x)),
+        (aclnn.softmax(x, axis=0), aclnn.softmax(x, dim=0)),
+        (aclnn.logit(x, epsilon=0.1), aclnn.logit(x, eps=0.1)),
+        (aclnn.executor("softmax", x, axis=0).run(), aclnn.softmax(x, 0)),
+        (aclnn.executor("leaky_relu", input=x).run(input=2 * x), aclnn.leaky_relu(2 * x)),
+    ]
+    for one, other in same:
+        np.testing.assert_array_equal(one, other)
+    for bad in ({"input": x, "self": x}, {"dim": 0, "axis": 0}):
+        with pytest.raises(TypeError, match="multiple values|unexpected|missing"):
+            aclnn.leaky_relu(**bad)
+    with pytest.raises(TypeError, match="multiple values for argument 'dim'"):
+        aclnn.softmax(x, 0, axis=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        aclnn.relu(x, axis=0)

@@ -168,8 +168,8 @@ MISTAKES = {
         False,
     ),
     "axis": (
-        lambda: aclnn.softmax(X, axis=-1),
-        "softmax() got an unexpected keyword argument 'axis'; did you mean 'dim'?",
+        lambda: aclnn.softmax(X, dims=-1),
+        "softmax() got an unexpected keyword argument 'dims'; did you mean 'dim'?",
         True,
     ),
     "option of an executor": (
