@@ -419,7 +419,7 @@ if __name__ == "__main__":
             "aclnn.capi": ["interface/*.txt"],
             "aclnn.operators": ["*.json"],
             "aclnn.torch": ["*.json"],
-            "aclnn.reports": ["templates/*", "schemas/*.json"],
+            "aclnn.reports": ["templates/*", "schemas/*.json", "vendored/*"],
             "aclnn.graph": ["py.typed", "*/*.pyi", "*/*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
         },

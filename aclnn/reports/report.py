@@ -6,6 +6,10 @@ the pointer, one value followed through all views. Without it everything is stil
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,19 +18,25 @@ from typing import Any, NamedTuple
 from aclnn.acl.errors import AclnnError
 from aclnn.compiler.phase_one import own_kernels, scheduled
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
+from aclnn.graph.lower.schedule import Step
 from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
 from aclnn.graph.passes.pipeline import PassStep
+from aclnn.graph.planner.plan import Buffer
 from aclnn.graph.views import notebook, svg
+from aclnn.graph.views.explorer import explorer_data
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.heat import Heat, rules_of, sizes, traffic
+from aclnn.graph.views.repeats import Folded, folded
 from aclnn.graph.views.svg import marked
-from aclnn.graph.views.text import base_words, human_bytes
+from aclnn.graph.views.text import base_words, human_bytes, some
 from aclnn.reports.config import config
 from aclnn.reports.lines import lines_of
 from aclnn.reports.profiling import times
 
 TEMPLATES = Path(__file__).parent / "templates"
+VENDORED = Path(__file__).parent / "vendored"
+_NAME, _LOOP = re.compile(r"\w+"), re.compile(r"tile loop \d+")
 REPEAT, LEAST_REPEAT = 20, 3  # runs of the profile
 SECONDS = 2.0  # that they may take
 MANY_STEPS = 12  # from which on their operands are folded
@@ -34,12 +44,24 @@ MOST_OPERANDS = 8  # of the call, at its top
 
 
 class Stage(NamedTuple):
-    """The graph at one point of the way from the call to the schedule."""
+    """The graph at one point of the way from the call to the schedule, and the one before."""
 
     name: str
     words: str
     notes: tuple[Note, ...]
     graph: Graph
+    before: Graph
+
+    def folded_notes(self) -> list[tuple[Note, int]]:
+        """Notes that say the same of what repeats once, with how many there are."""
+        stands_for = _first_of_copies(self.before) | _first_of_copies(self.graph)
+        found: dict[tuple[str, str, str], tuple[Note, int]] = {}
+        for note in self.notes:
+            words = _NAME.sub(lambda name: stands_for.get(name[0], name[0]), note.why)
+            key = stands_for.get(note.node, note.node), note.action, _LOOP.sub("tile loop", words)
+            first, count = found.get(key, (note, 0))
+            found[key] = first, count + 1
+        return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -76,10 +98,30 @@ class Way:
             heats.insert(0, replace(self.time, amounts=made))
         return self.plan.to_svg(heats, whole)
 
-    def whole_graph(self) -> str:
-        """The picture with every node by itself; empty where the other one has that."""
-        whole = self.graph.to_svg(self.plan, whole=True)
-        return "" if whole == self.graph.to_svg(self.plan) else whole
+    def explored(self) -> str:
+        """What the page draws the graph from, group by group."""
+        heats = [heat for heat in (self.time, traffic(self.graph)) if heat is not None]
+        return packed(json.dumps(explorer_data(self.graph, self.plan, heats)))
+
+    def folded_steps(self) -> list[tuple[int, Step, int]]:
+        """Steps with their numbers; what repeats is there once, with how often."""
+        small = folded(self.graph)
+        kept = {node.name for node in small.graph.nodes}
+        return [
+            (number, step, _times(small, step.ops[0].node))
+            for number, step in enumerate(self.schedule.steps)
+            if any(op.node in kept for op in step.ops)
+        ]
+
+    def folded_buffers(self) -> list[tuple[Buffer, int]]:
+        """Buffers; those of what repeats once, with how often."""
+        small = folded(self.graph)
+        known, kept = ({n.name for n in g.nodes} for g in (self.graph, small.graph))
+        return [
+            (buffer, _times(small, buffer.producer))
+            for buffer in self.plan.buffers
+            if buffer.producer in kept or buffer.producer not in known
+        ]
 
     def whole_plan(self) -> str:
         """The picture with every step; empty where the other one has that."""
@@ -94,6 +136,21 @@ class Way:
     def base(self, operand: Any) -> str:
         """Where an operand of the schedule lies."""
         return base_words(self.schedule, operand.base)
+
+
+def _times(small: Folded, node: str) -> int:
+    """How often a node is there that stands for others too."""
+    return small.repeats[small.member[node]].count if node in small.member else 1
+
+
+def _first_of_copies(graph: Graph) -> dict[str, str]:
+    """For nodes and values that repeat what stands for them in pictures."""
+    return {name: first for first, names in folded(graph).copies.items() for name in names}
+
+
+def packed(text: str) -> str:
+    """Text that the page's script unpacks: compressed, as letters."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def to_html(executor: Any) -> str:
@@ -132,7 +189,12 @@ def to_html(executor: Any) -> str:
     )
     environment.filters["marked"] = lambda names: marked(*names)
     environment.filters["bare"] = svg.without_rules
-    environment.filters |= {"grouped": "{:,}".format, "human": human_bytes, "s": plural}
+    environment.filters |= {
+        "grouped": "{:,}".format,
+        "human": human_bytes,
+        "s": plural,
+        "some": some,
+    }
     profile, unprofiled = profiled(executor)
     time = times(profile.executors[0]) if profile and profile.steps else None
     ways = both_ways(executor, time)
@@ -140,6 +202,9 @@ def to_html(executor: Any) -> str:
         executor=executor,
         operator=executor.operator,
         call=call_words(executor),
+        engine=(VENDORED / "dagre.min.js").read_text(encoding="utf-8"),
+        explored=ways[0].explored(),
+        packed=packed,
         made_by=made_by(executor),
         ways=ways,
         lines=lines_of(executor.graph, time),
@@ -233,10 +298,14 @@ def _way(
     time: Heat | None = None,
 ) -> Way:
     steps = plural(len(graph.steps()), "step")
+    graphs = [built, built, *(step.graph for step in passes)]
     stages = (
-        Stage("as built", "Every node that the call could need.", (), built),
-        *(Stage(p.name, _purpose(p.name), tuple(p.notes), p.graph) for p in passes),
-        Stage("as scheduled", f"{steps}, {human_bytes(plan.size)} of workspace.", (), graph),
+        Stage("as built", "Every node that the call could need.", (), built, built),
+        *(
+            Stage(p.name, _purpose(p.name), tuple(p.notes), p.graph, before)
+            for p, before in zip(passes, graphs[1:], strict=False)
+        ),
+        Stage("as scheduled", f"{steps}, {human_bytes(plan.size)} of workspace.", (), graph, graph),
     )
     return Way(name, stages, graph, plan, schedule, time)
 

@@ -43,7 +43,7 @@ def graph_to_svg(
 ) -> str:
     small = folded(graph, whole)
     boxes = boxes_of(small, places(plan))
-    give_groups(boxes, small)
+    give_groups(boxes, small.words)
     if not whole:
         boxes = collapsed(boxes)
         place_the_rest(boxes)
@@ -53,7 +53,8 @@ def graph_to_svg(
     for box in coloured:
         box.told = scale.told(box.nodes)
     top = MARGIN + (LEGEND_HEIGHT + 8 if heats else 0)
-    layout = Layout(boxes, MARGIN, top)
+    layout = Layout(boxes)
+    layout.place(MARGIN, top)
     body = [_frame(group) for group in layout.groups]
     body += [_arrow(layout, box, at) for box, at in layout.edges]
     body += map(_title, layout.groups)

@@ -6,19 +6,18 @@ outside of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
 from .boxes import Box, Group
-from .repeats import Folded
 
 REPEAT, FUNCTION, LINE, LOOP, CALL = "repeat", "function", "line", "loop", "call"
 Key = tuple[str, object]
 
 
-def give_groups(boxes: Sequence[Box], small: Folded) -> None:
-    """Tell every box which groups it is in."""
+def give_groups(boxes: Sequence[Box], repeat_words: Callable[[int], str]) -> None:
+    """Tell every box which groups it is in; `repeat_words` titles a repeat by its number."""
     nodes = [box for box in boxes if box.is_node]
     known: tuple[Group, ...] = ()
     for _, step in groupby(nodes, lambda box: id(box) if box.loop is None else box.loop):
@@ -27,7 +26,9 @@ def give_groups(boxes: Sequence[Box], small: Folded) -> None:
             path: list[Group] = []
             for place, key in enumerate(keys):
                 again = place < len(known) and known[place].key == key and path == [*known[:place]]
-                path.append(known[place] if again else Group(key[0], _words(key, small), key))
+                path.append(
+                    known[place] if again else Group(key[0], _words(key, repeat_words), key)
+                )
             box.path = known = tuple(path)
             lines = [group for group in path if group.kind in (FUNCTION, LINE)]
             for group in lines[:-1]:  # lines that call functions
@@ -72,12 +73,12 @@ def _keys(step: Sequence[Box]) -> list[list[Key]]:
     return found
 
 
-def _words(key: Key, small: Folded) -> str:
+def _words(key: Key, repeat_words: Callable[[int], str]) -> str:
     """The title of a group."""
     kind, what = key
     if kind == REPEAT:
         assert isinstance(what, int)
-        return small.words(what)
+        return repeat_words(what)
     return f"tile loop {what}" if kind == LOOP else str(what).partition("#")[0]
 
 

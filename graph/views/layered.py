@@ -81,17 +81,18 @@ class Layout:
     ----------
     boxes : sequence of Box
         With their sizes; each names the groups that it is in, the outermost first.
-    left, top : float
-        Where the picture begins.
 
     Attributes
     ----------
     groups : list of Group
-        Outer ones before those inside; all have their places.
+        Outer ones before those inside.
+    edges : list of (Box, int)
+        The box that each edge leads to, and the place among its sources.
     width, height : float
+        Of everything that `place` placed.
     """
 
-    def __init__(self, boxes: Sequence[Box], left: float = 0, top: float = 0):
+    def __init__(self, boxes: Sequence[Box]):
         self.boxes = boxes
         self.root = Group("all", "")
         self.levels: dict[Group, Level] = {self.root: Level(self.root)}
@@ -108,7 +109,11 @@ class Layout:
         self.ends: dict[tuple[Item, bool], list[tuple[Wire, int]]] = {}
         self.attached: dict[tuple[Wire, Item, bool], float] = {}
         self.edges = [(box, at) for box in boxes for at in range(len(box.sources))]
+        self.width = self.height = 0.0
         self._wire_up()
+
+    def place(self, left: float, top: float) -> None:
+        """Give everything its place in a picture that begins at a corner."""
         for group in reversed(list(self.levels)):
             self._lay_out(self.levels[group])
         self._move(self.root, left, top)
@@ -310,6 +315,11 @@ class Layout:
                 elif isinstance(entry, Box):
                     entry.left, entry.y = x + entry.x - entry.width / 2, y + top
 
+    def leads_back(self, box: Box, at: int) -> bool:
+        """Whether an edge leads up, as something is written after it was read."""
+        level, begin, end = self._meet(box.sources[at][0], box)
+        return self.order[level][begin] > self.order[level][end]
+
     # --- Edges ------------------------------------------------------------------------------------
 
     def route(self, box: Box, at: int) -> list[Point]:
@@ -320,7 +330,7 @@ class Layout:
         """
         source = box.sources[at][0]
         level, begin, end = self._meet(source, box)
-        back = self.order[level][begin] > self.order[level][end]
+        back = self.leads_back(box, at)
         net = Net(source, box if back else None)
         points: list[Point] = []
         path = (

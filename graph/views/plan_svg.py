@@ -29,6 +29,9 @@ NARROW = 4 * CHAR  # a box of less width has no name
 LOOKED_AT = 50  # buffers that may be above another one
 
 
+MOST_SHARING = 6  # buffers in the bytes of one that are named
+
+
 def plan_to_svg(plan: WorkspacePlan, heats: Sequence[Heat] = (), whole: bool = False) -> str:
     if not any(buffer.nbytes for buffer in plan.buffers):
         words = words_at(MARGIN, MARGIN + 12, "workspace 0 bytes: nothing needs space", "t b")
@@ -227,7 +230,7 @@ class _Chart:
             f"[{buffer.offset}, {buffer.end}) of {buffer.output or 'the workspace'} "
             f"in steps {buffer.first} to {buffer.last}\n"
             f"made by {buffer.producer or '-'}, read by {some(buffer.consumers)}\n"
-            f"shares space with {buffer.sharing or 'nothing'}"
+            f"shares space with {some(buffer.shared_with, MOST_SHARING)}"
         )
         copies = self.copies.get(self.identity(buffer), [])
         lines = [title, *([f"again as {some([one.name for one in copies])}"] if copies else [])]

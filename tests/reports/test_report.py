@@ -68,8 +68,13 @@ def test_every_view_is_in_the_file(page, executor):
     details = [a for a in elements.named("details") if a.get("class") == "stage"]
     stages = len(executor.passes) + 2
     assert len([a for a in details if a["data-place"].startswith("materialized-")]) == stages
-    # A picture of every stage of both ways, and of both plans.
-    assert len(elements.named("svg")) == len(details) + 2
+    # A picture of every stage of both ways, once where several are the same, and of both plans;
+    # then the graph whose groups open, and its map.
+    same = [a for a in elements.named("figure") if "data-same" in a]
+    assert len(elements.named("svg")) == len(details) - len(same) + 4
+    called = {a["data-called"] for a in elements.named("figure") if "data-called" in a}
+    assert {a["data-same"] for a in same} <= called
+    assert len(called) + len(same) == len(details)
     rows = {a["data-names"] for a in elements.named("tr") if "data-names" in a}
     boxes = {n for a in elements.named("g") for n in a.get("data-names", "").split()}
     for buffer in executor.plan.buffers:
@@ -131,9 +136,9 @@ def test_every_stage_says_what_it_is_for(executor):
 
 def test_a_call_with_nothing_to_do_says_so_where_its_steps_would_be():
     page = aclnn.executor("leaky_relu", np.zeros((0, 3), np.float32)).to_html()
-    for way in page.split("<h2>Schedule</h2>")[1:]:
+    for way in page.split("Schedule</h2>")[1:]:
         assert way.strip().startswith('<p class="soft">nothing to do</p>')
-    assert page.count("<h2>Schedule</h2>") == 2
+    assert page.count("Schedule</h2>") == 2
 
 
 # --- What a report must not do --------------------------------------------------------------------
@@ -364,7 +369,7 @@ def test_both_ways_in_one_place(browser, executor):
         return [p.get_attribute("data-way") for p in find(browser, ".way") if p.is_displayed()]
 
     assert shown() == ["materialized"]
-    assert not any(part.is_displayed() for part in find(browser, "summary"))  # tabs do their work
+    assert not any(part.is_displayed() for part in find(browser, ".way summary"))  # tabs do it
     find(browser, "[value=fused]")[0].click()
     assert shown() == ["fused"]
     assert "nothing needs space" in one(browser, "[data-way=fused] .plan").text
@@ -426,7 +431,9 @@ def test_without_scripts_everything_is_there_to_read(browser, page, executor):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.get(page.as_uri())
     pictures = find(browser, f"{SHOWN} .stage svg")
-    assert len(pictures) == len(executor.passes) + 2
+    same = find(browser, f"{SHOWN} .stage [data-same]")
+    assert all(part.text.startswith("The picture of ") for part in same)
+    assert len(pictures) == len(executor.passes) + 2 - len(same) > 0
     assert all(picture.is_displayed() for picture in pictures)
     assert one(browser, ".plan svg")
     titles = find(browser, f"{SHOWN} .plan g > title")
@@ -473,16 +480,18 @@ def test_reports_of_large_models_are_small_and_made_fast(large):
     begin = time.process_time()
     text = large.to_html()
     assert time.process_time() - begin < 10
-    assert len(text) < 4_000_000
+    assert len(text.encode()) < 1_000_000
     folded = [
         picture
         for picture in re.findall("<svg.*?</svg>", text, re.DOTALL)
         if "times the same" in picture
     ]
-    assert len(folded) >= len(large.passes) + 2
+    assert len(folded) + text.count(' data-same="') >= len(large.passes) + 2
     assert max(map(len, folded)) < 100_000
     assert max(picture.count("<rect") for picture in folded) < 100
-    assert text.count('class="whole"') == 2  # the graph and the plan of this executor
+    assert text.count('class="whole scripted"') == 1  # the plan of this executor
+    assert text.count('<section class="step"') < 60
+    assert '<span class="tag">× 50</span>' in text
 
 
 def test_reports_say_what_made_them(large, executor):
@@ -599,12 +608,140 @@ def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
 
 
 def test_what_is_drawn_once_unfolds(wide_browser):
-    whole = one(wide_browser, "[data-way=fused] .stage:not([hidden]) .whole")
-    assert not whole.find_element("css selector", "svg").is_displayed()
+    whole = one(wide_browser, "[data-way=fused] .whole")
+    assert not whole.find_elements("css selector", "svg")
     whole.find_element("css selector", "summary").click()
+    wait(wide_browser, lambda: whole.find_elements("css selector", "svg"))
     picture = whole.find_element("css selector", "svg")
     assert picture.is_displayed()
-    assert len(picture.find_elements("css selector", "g[data-details]")) > 250
+    assert len(picture.find_elements("css selector", "g[data-details]")) > 100
+
+
+# --- The graph whose groups open and close --------------------------------------------------------
+
+
+def wait(browser, condition):
+    """Until something is so, which a script does as soon as it can."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 10).until(lambda _: condition())
+
+
+@pytest.fixture
+def explored(wide_browser):
+    """The graph as it is shown first."""
+    wait(wide_browser, lambda: find(wide_browser, ".explorer .scroll g[data-names]"))
+    do(wide_browser, "some")
+    return wide_browser
+
+
+def do(browser, what):
+    find(browser, f".explorer [data-do={what}]")[0].click()
+
+
+def drawn(browser):
+    """The titles of what is drawn: of boxes, closed groups and open groups."""
+    script = "return [...document.querySelectorAll('.explorer .scroll ' + arguments[0])].map((g) => g.querySelector('text').textContent)"
+    return [
+        browser.execute_script(script, query)
+        for query in ("g[data-details]:not([data-group])", "g[data-details][data-group]", "g.toggle")
+    ]  # fmt: skip
+
+
+def top(part):
+    """Where something is on the screen."""
+    return part.parent.execute_script("return arguments[0].getBoundingClientRect().top", part)
+
+
+def test_groups_open_and_close_in_place(explored):
+    boxes, closed, opened = drawn(explored)
+    assert closed
+    assert len(boxes) + len(closed) < 60
+    do(explored, "none")
+    boxes, closed, opened = drawn(explored)
+    assert not opened
+    assert sum(words.startswith("⊞ repeat ") for words in closed) == 49
+    group = find(explored, ".explorer .scroll g[data-details][data-group]")[3]
+    explored.execute_script("arguments[0].scrollIntoView({block: 'center'})", group)
+    before = top(group)
+    explored.execute_script(
+        "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", group
+    )
+    opened = drawn(explored)[2]
+    assert len(opened) == 1
+    assert opened[0].removeprefix("⊟ ") == closed[3].removeprefix("⊞ ")
+    title = find(explored, ".explorer .scroll g.toggle")[0]
+    assert abs(top(title) - before) < 40  # it opens where it was
+    explored.execute_script(
+        "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", title
+    )
+    assert drawn(explored)[2] == []
+    assert drawn(explored)[1] == closed
+
+
+def test_every_node_is_in_the_open_graph(explored, large):
+    do(explored, "all")
+    parts = find(explored, ".explorer .scroll g[data-details]")
+    names = {name for part in parts for name in part.get_attribute("data-names").split()}
+    assert {node.name for node in large.graph.nodes} <= names
+    assert not find(explored, ".explorer .scroll g[data-details][data-group]")
+    do(explored, "some")
+
+
+def test_sections_and_steps_have_links(wide_browser, large_page):
+    buttons = [part.text for part in find(wide_browser, ".sections button")]
+    assert buttons == [
+        "fused or materialized", "lines", "graph", "workspace plan", "schedule", "profile",
+    ]  # fmt: skip
+    links = find(wide_browser, "[data-way=fused] .step a.anchor")
+    assert len(links) > 5
+    href = links[4].get_attribute("href")
+    assert href.startswith(large_page.as_uri() + "#fused-step-")
+    wide_browser.get(href)
+    step = find(wide_browser, f"#{href.partition('#')[2]}")[0]
+    wait(wide_browser, lambda: abs(top(step)) < 900)
+    assert step.is_displayed()
+    other = href.replace("#fused", "#materialized")
+    wide_browser.get(other)
+    wait(wide_browser, lambda: find(wide_browser, f"#{other.partition('#')[2]}")[0].is_displayed())
+    find(wide_browser, "[value=fused]")[0].click()
+
+
+def test_search_leads_into_closed_groups(explored):
+    from selenium.webdriver.common.keys import Keys
+
+    do(explored, "none")
+    box = find(explored, ".explorer input")[0]
+    box.send_keys("gelu_17")
+    assert "found" in find(explored, ".explorer .hits")[0].text
+    box.send_keys(Keys.ENTER)
+    (found,) = find(explored, ".explorer .scroll .found")
+    assert "gelu_17" in found.get_attribute("data-names").split()
+    frame = find(explored, ".explorer .scroll")[0].rect
+    assert frame["y"] <= found.rect["y"] <= frame["y"] + frame["height"]
+    box.clear()
+    box.send_keys("no such node")
+    assert find(explored, ".explorer .hits")[0].text == "nothing found"
+    box.clear()
+
+
+def test_contents_and_map_lead_to_groups(explored):
+    do(explored, "none")
+    do(explored, "one")
+    entries = find(explored, ".explorer .contents li button")
+    wanted = next(entry for entry in entries if entry.text.startswith("repeat 40 of"))
+    explored.execute_script("arguments[0].click()", wanted)
+    (found,) = find(explored, ".explorer .scroll .found")
+    assert "repeat 40 of 49" in found.text
+    there = explored.execute_script("return document.querySelector('.explorer .scroll').scrollTop")
+    assert there > 1000
+    seen = find(explored, ".explorer .map > rect:not(.small)")[0]
+    assert float(seen.get_attribute("y")) == pytest.approx(there, abs=1)
+    explored.execute_script(
+        "const m = document.querySelector('.explorer .map'), b = m.getBoundingClientRect();"
+        "m.dispatchEvent(new PointerEvent('pointerdown', {clientX: b.x + b.width / 2, clientY: b.y + 1}))"
+    )
+    assert explored.execute_script("return document.querySelector('.explorer .scroll').scrollTop") < 500  # fmt: skip
 
 
 def test_a_line_follows_its_nodes(wide_browser, large):
