@@ -32,7 +32,7 @@ from aclnn.graph.views.svg import marked
 from aclnn.graph.views.text import base_words, human_bytes, some
 from aclnn.reports.config import config
 from aclnn.reports.lines import lines_of
-from aclnn.reports.profiling import times
+from aclnn.reports.profiling import ExecutorTime, StepTime, times
 
 TEMPLATES = Path(__file__).parent / "templates"
 VENDORED = Path(__file__).parent / "vendored"
@@ -62,6 +62,33 @@ class Stage(NamedTuple):
             first, count = found.get(key, (note, 0))
             found[key] = first, count + 1
         return list(found.values())
+
+
+class StepTimes(NamedTuple):
+    """Steps that are the same but for where they are, and what they took together."""
+
+    steps: tuple[StepTime, ...]
+
+    @property
+    def first(self) -> StepTime:
+        return self.steps[0]
+
+    @property
+    def median(self) -> float:
+        return sum(step.median for step in self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(step.bytes_read + step.bytes_written for step in self.steps)
+
+    @property
+    def share(self) -> float:
+        return sum(step.share for step in self.steps)
+
+    def ops(self) -> list[tuple[str, float]]:
+        """The nodes of the first one, and what all took together."""
+        rows = zip(*[step.ops for step in self.steps], strict=True)
+        return [(row[0].node, sum(op.estimated_ns for op in row)) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -127,6 +154,15 @@ class Way:
         """The picture with every step; empty where the other one has that."""
         whole = self.plan_picture(whole=True)
         return "" if whole == self.plan_picture() else whole
+
+    def folded_times(self, one: ExecutorTime) -> list[StepTimes]:
+        """The steps of a profile; those of what repeats are added up."""
+        stands_for = _first_of_copies(self.graph)
+        groups: dict[tuple[str, ...], list[StepTime]] = {}
+        for step in one.steps:
+            key = tuple([stands_for.get(name, name) for name in step.name.split("+")])
+            groups.setdefault(key, []).append(step)
+        return [StepTimes(tuple(steps)) for steps in groups.values()]
 
     def names(self, value: str) -> str:
         """What to look for when `value` is followed: it, and what it is a view of."""

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..result_steps import steps_of
 from .dot import gathered
 from .repeats import Folded, is_large
 from .svg import CHAR, LINE
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
 
 MOST_DETAILS = 3  # results, and views that are read, in the lines of a node
+MOST_COPIES = 3  # that what repeats once names on hovering
 GAP_Y = 28  # pixels between rows of boxes
 MOST_CHARS = 44  # of a line in a box
 WEIGHT = "▪"  # before arguments that are lines in boxes
@@ -175,7 +177,7 @@ def _argument(small: Folded, value: Value, style: str) -> Box:
     if value.alias_of is not None:
         lines.append(f"at {graph.value(value.alias_of).name}")
     like = (style, value.storage)
-    title += f"\nand {some(names[1:])}" if len(names) > 1 else ""
+    title += f"\nand {some(names[1:], MOST_COPIES)}" if len(names) > 1 else ""
     return Box([*map(clipped, lines)], style, title, names=names, like=like)
 
 
@@ -186,8 +188,10 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
     operator, named = call.partition("#")[0], written_words(graph, node)
     head = [named] if operator in ("", named) else [operator, named]
     beside = [graph.value(id) for id in weights]
+    taken_in = steps_of(node)
+    then = [f"then {', '.join(step.kernel or step.kind for step in taken_in)}"] if taken_in else []
     if call and (small.repeats or is_large(graph)):
-        lines = [*head, *_short_lines(graph, outs, where)]
+        lines = [*head, *then, *_short_lines(graph, outs, where)]
     else:
         lines = [*head, kind_words(node)]
         for out in outs[:MOST_DETAILS]:
@@ -206,7 +210,7 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
     style = "copy" if node.is_forced_copy else "box"
     title = "\n".join([_node_title(graph, node), *(reads if call else [])])
     title += "".join(f"\n{v.name}: {v}, {storage_words(graph, v)}" for v in beside)
-    title += f"\nand {some(nodes[1:])}" if len(nodes) > 1 else ""
+    title += f"\nand {some(nodes[1:], MOST_COPIES)}" if len(nodes) > 1 else ""
     read = [name for value in beside for name in small.names(value.name)]
     return Box(
         [*map(clipped, lines)],
@@ -214,10 +218,21 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
         title,
         node.attr("loop"),
         small.member.get(node.name),
-        both(*nodes, *(name for out in outs for name in small.names(out.name)), *read),
+        both(
+            *nodes,
+            *(name for out in outs for name in small.names(out.name)),
+            *(step.name for step in taken_in),
+            *read,
+        ),
         nodes,
         node.origin,
-        like=(node.kind, node.attr("kernel"), node.domain, tuple((v.shape, v.dtype) for v in outs)),
+        like=(
+            node.kind,
+            node.attr("kernel"),
+            node.domain,
+            tuple((v.shape, v.dtype) for v in outs),
+            *then,
+        ),
         call=call,
         category=_category(node),
     )

@@ -15,6 +15,7 @@ MOST_READ = 40  # boxes of nodes; beyond, those of a line or call of the program
 TALL = 2700  # pixels, without frames: three screens with them
 MOST_BOXES = 60  # beyond, a box stands for several nodes, whatever they are
 ANY = (CALL, FUNCTION, LINE, LOOP)  # groups that may be one box
+MOST_HOVERED = 12  # names on hovering over a box that stands for several
 MOST_LISTED = 5  # names in the lines of a box that stands for several
 
 
@@ -182,7 +183,7 @@ def _together(inside: list[Box], group: Group | None = None) -> Box:
     else:
         last = inside[-1].lines[-1] if group.kind == CALL else _kinds(inside)
         lines = [group.words, f"{count} nodes", last]
-    title = "\n".join([f"{head}: {some([box.names[0] for box in inside], 40)}", *origin])
+    title = "\n".join([f"{head}: {some([box.names[0] for box in inside], MOST_HOVERED)}", *origin])
     path = common_start([box.path for box in inside])
     if group in path:
         path = path[: path.index(group)]

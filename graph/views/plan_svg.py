@@ -29,7 +29,8 @@ NARROW = 4 * CHAR  # a box of less width has no name
 LOOKED_AT = 50  # buffers that may be above another one
 
 
-MOST_SHARING = 6  # buffers in the bytes of one that are named
+MOST_SHARING = 6  # buffers in the bytes of one, and readers of one, that are named
+MOST_COPIES = 3  # buffers that one stands for that are named
 
 
 def plan_to_svg(plan: WorkspacePlan, heats: Sequence[Heat] = (), whole: bool = False) -> str:
@@ -229,11 +230,14 @@ class _Chart:
             f"{buffer.nbytes:,} bytes, {buffer.padded - buffer.nbytes} of padding\n"
             f"[{buffer.offset}, {buffer.end}) of {buffer.output or 'the workspace'} "
             f"in steps {buffer.first} to {buffer.last}\n"
-            f"made by {buffer.producer or '-'}, read by {some(buffer.consumers)}\n"
+            f"made by {buffer.producer or '-'}, read by {some(buffer.consumers, MOST_SHARING)}\n"
             f"shares space with {some(buffer.shared_with, MOST_SHARING)}"
         )
         copies = self.copies.get(self.identity(buffer), [])
-        lines = [title, *([f"again as {some([one.name for one in copies])}"] if copies else [])]
+        lines = [
+            title,
+            *([f"again as {some([one.name for one in copies], MOST_COPIES)}"] if copies else []),
+        ]
         lines += self.scale.told([buffer.name])
         names = [
             name for one in (buffer, *copies) for name in (one.name, *(p.name for p in one.parts))

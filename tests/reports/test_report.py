@@ -494,6 +494,19 @@ def test_reports_of_large_models_are_small_and_made_fast(large):
     assert '<span class="tag">× 50</span>' in text
 
 
+def test_times_of_what_repeats_are_added_up(large):
+    (one,) = large.profile(repeat=3).executors
+    mine, _ = report.both_ways(large)
+    rows = mine.folded_times(one)
+    assert len(rows) < len(one.steps) / 10
+    assert sum(len(row.steps) for row in rows) == len(one.steps)
+    assert sum(row.median for row in rows) == pytest.approx(sum(s.median for s in one.steps))
+    assert sum(row.share for row in rows) + one.between_share == pytest.approx(one.share)
+    assert sum(row.nbytes for row in rows) == one.bytes_read + one.bytes_written
+    steps = mine.folded_steps()
+    assert sum(count for _, _, count in steps) == len(mine.schedule.steps)
+
+
 def test_reports_say_what_made_them(large, executor):
     text = unescape(large.to_html())
     line = network.__wrapped__.__code__.co_firstlineno
@@ -660,7 +673,7 @@ def test_groups_open_and_close_in_place(explored):
     do(explored, "none")
     boxes, closed, opened = drawn(explored)
     assert not opened
-    assert sum(words.startswith("⊞ repeat ") for words in closed) == 49
+    assert sum(words.startswith("⊞ repeat ") for words in closed) >= 49
     group = find(explored, ".explorer .scroll g[data-details][data-group]")[3]
     explored.execute_script("arguments[0].scrollIntoView({block: 'center'})", group)
     before = top(group)
@@ -694,16 +707,17 @@ def test_sections_and_steps_have_links(wide_browser, large_page):
         "fused or materialized", "lines", "graph", "workspace plan", "schedule", "profile",
     ]  # fmt: skip
     links = find(wide_browser, "[data-way=fused] .step a.anchor")
-    assert len(links) > 5
-    href = links[4].get_attribute("href")
+    assert len(links) > 3
+    href = links[3].get_attribute("href")
     assert href.startswith(large_page.as_uri() + "#fused-step-")
     wide_browser.get(href)
     step = find(wide_browser, f"#{href.partition('#')[2]}")[0]
     wait(wide_browser, lambda: abs(top(step)) < 900)
     assert step.is_displayed()
-    other = href.replace("#fused", "#materialized")
-    wide_browser.get(other)
-    wait(wide_browser, lambda: find(wide_browser, f"#{other.partition('#')[2]}")[0].is_displayed())
+    step = find(wide_browser, "[data-way=materialized] .step")[3]
+    assert not step.is_displayed()
+    wide_browser.get(f"{large_page.as_uri()}#{step.get_attribute('id')}")
+    wait(wide_browser, lambda: step.is_displayed() and abs(top(step)) < 900)
     find(wide_browser, "[value=fused]")[0].click()
 
 
@@ -712,11 +726,11 @@ def test_search_leads_into_closed_groups(explored):
 
     do(explored, "none")
     box = find(explored, ".explorer input")[0]
-    box.send_keys("gelu_17")
+    box.send_keys("layer_norm_17")
     assert "found" in find(explored, ".explorer .hits")[0].text
     box.send_keys(Keys.ENTER)
     (found,) = find(explored, ".explorer .scroll .found")
-    assert "gelu_17" in found.get_attribute("data-names").split()
+    assert "layer_norm_17" in found.get_attribute("data-names").split()
     frame = find(explored, ".explorer .scroll")[0].rect
     assert frame["y"] <= found.rect["y"] <= frame["y"] + frame["height"]
     box.clear()
@@ -732,7 +746,7 @@ def test_contents_and_map_lead_to_groups(explored):
     wanted = next(entry for entry in entries if entry.text.startswith("repeat 40 of"))
     explored.execute_script("arguments[0].click()", wanted)
     (found,) = find(explored, ".explorer .scroll .found")
-    assert "repeat 40 of 49" in found.text
+    assert "repeat 40 of" in found.text
     there = explored.execute_script("return document.querySelector('.explorer .scroll').scrollTop")
     assert there > 1000
     seen = find(explored, ".explorer .map > rect:not(.small)")[0]
