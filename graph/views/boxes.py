@@ -139,11 +139,12 @@ def _read_beside(small: Folded) -> set[int]:
     """Arguments that nodes read beside what flows through the graph: weights, tables, constants.
 
     Those are constants, what each repetition has its own of, and inputs of which every reader reads
-    something that is computed too.  In a large graph also all but the first of what a node reads
-    that reads inputs alone.
+    something that is computed too; a graph of one call has all its inputs as boxes.  In a large
+    graph also all but the first of what a node reads that reads inputs alone.
     """
     graph, writers = small.graph, small.graph.writers()
     large = is_large(graph) or bool(small.repeats)
+    is_call = not large and not any(node.attr("call") for node in graph.nodes)
     constants = {value.id for value in graph.values if value.storage == "constant"}
     readers: dict[int, int] = {}
     flowing: set[int] = set()  # read by a node that reads nothing else
@@ -160,7 +161,7 @@ def _read_beside(small: Folded) -> set[int]:
         value.id
         for value in arguments(graph)
         if value.id in readers
-        and (value.id in constants or value.id not in flowing)
+        and (value.id in constants or not (is_call or value.id in flowing))
         and value.id not in writers
     }
 
@@ -199,9 +200,7 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
         lines += _more(outs, "results")
     lines += [_weight_line(small, value) for value in beside[:MOST_DETAILS]]
     lines += _more(beside, "weights")
-    views = [
-        v for v in map(graph.value, node.inputs) if v.is_view and graph.root(v.id).id not in weights
-    ]
+    views = [value for value in map(graph.value, node.inputs) if value.is_view]
     reads = [
         f"reads {graph.root(v.id).name} by {dims(v.strides)}{f' at {v.offset}' * bool(v.offset)}"
         for v in views
