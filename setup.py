@@ -219,7 +219,12 @@ def headers(source: str) -> list[str]:
         file = unread.pop()
         for name in INCLUDED.findall((HERE / file).read_text(encoding="utf-8")):
             # Those of the project, not the copies of them that lie beside what was translated.
-            folders = (*map(Path, INCLUDES), *map(Path, CAPI_INCLUDES), file.parent, Path("aclnn/acl/runtime"))
+            folders = (
+                *map(Path, INCLUDES),
+                *map(Path, CAPI_INCLUDES),
+                file.parent,
+                Path("aclnn/acl/runtime"),
+            )
             places = (Path(os.path.normpath(folder / name)) for folder in folders)
             path = next((path for path in places if (HERE / path).exists()), None)
             if path and path.as_posix() not in found:

@@ -97,11 +97,76 @@ class _Form:
         return self.tensor(role, _input_words(self.operator, role))
 
 
+_FIRST = "The tensor that the operator is applied to."
+OPERAND_WORDS = {
+    "input": _FIRST, "self": _FIRST, "x": _FIRST, "a": _FIRST, "tokens": "A row for each token.",
+    "other": "The second operand, broadcast with the first one.",
+    "bias": "What is added to results, an element for each channel or column.",
+    "weight": "Factors or matrix that results are scaled or multiplied by.",
+    "gamma": "Factors of the normalised elements.", "beta": "Addends of the normalised elements.",
+    "query": "Queries: the rows that results are computed for.",
+    "key": "Keys, which queries are compared with.", "value": "Values, whose weighted sums are results.",
+    "x1": "The first addend or factor.", "x2": "The second addend or factor.",
+    "attn_mask": "Which keys count for a query: truth values, or numbers that are added to scores.",
+    "atten_mask": "Which keys do not count for a query, where it is not 0.",
+    "index": "Positions along a dimension.", "indices": "Positions, such as rows of a table.",
+    "pse_shift": "Numbers that are added to scores.", "pse": "Numbers that are added to scores.",
+    "scale": "Scales of quantisation.", "scales": "Scales of quantisation, or weights of rows.",
+    "offset": "Offsets of quantisation.", "zero_points": "Offsets of quantisation.",
+    "actual_seq_lengths": "Lengths of the queries of each batch.",
+    "actual_seq_lengths_kv": "Lengths of the keys and values of each batch.",
+    "actual_seq_qlen": "Lengths of the queries of each batch.",
+    "actual_seq_kvlen": "Lengths of the keys and values of each batch.",
+    "block_table": "Numbers of the cache's blocks that each batch has.",
+    "block_tables": "Numbers of the cache's blocks that each batch has.",
+    "group_index": "Ends or sizes of groups of rows.", "group_list": "Ends or sizes of groups of rows.",
+    "query_rope": "Further columns of queries, which carry positions.",
+    "key_rope": "Further columns of keys, which carry positions.",
+    "learnable_sink": "A score for each head that takes part in sums, and has no value.",
+    "mat": "The matrix of the product.", "mat1": "The left matrix of the product.",
+    "mat2": "The right matrix of the product.", "batch1": "The left matrices of the product.",
+    "batch2": "The right matrices of the product.", "vec": "The vector of the product.",
+    "b": "The right matrix of the product.", "c": "What is added to the product.",
+    "key_cache": "The cache of keys, in blocks.", "value_cache": "The cache of values, in blocks.",
+    "k_cache": "The cache of rotated keys.", "ckv_cache": "The cache of compressed keys and values.",
+    "seq_lens": "Lengths of the sequences.", "slot_mapping": "Slot of the cache for each token.",
+    "running_mean": "Mean of each channel over earlier batches.",
+    "running_var": "Variance of each channel over earlier batches.",
+    "finished": "Which rows are finished already.", "mask": "Where it holds.",
+    "padding_mask": "Reserved.", "condition": "Where to take the first of both.",
+    "antiquant_scale": "Scales that make numbers of quantised weights.",
+    "antiquant_offset": "Offsets that make numbers of quantised weights.",
+    "end": "The other end, reached with a weight of 1.", "tensors": "The parts, in order.",
+    "exponent": "The exponents.", "smooth_scales": "Factors of columns before quantisation.",
+    "smooth_scale1": "Factors of columns before the first quantisation.",
+    "smooth_scale2": "Factors of columns before the second quantisation.",
+    "pertoken_scale": "A scale for each row.", "per_token_scale": "A scale for each row.",
+    "quant_scale": "Scales of the result.", "quant_offset": "Offsets of the result.",
+    "scales1": "Scales of the first result.", "zero_points1": "Offsets of the first result.",
+    "scales2": "Scales of the second result.", "zero_points2": "Offsets of the second result.",
+    "weight_scale": "Scales of the weights.", "activation_scale": "A scale for each row.",
+    "grad": "Gradient with respect to the forward operator's result.",
+    "dy": "Gradient with respect to the forward operator's result.",
+    "output": "Result of the forward operator.", "attention_in": "Result of the forward operator.",
+    "softmax_max": "Maxima of scores that the forward operator gave.",
+    "softmax_sum": "Sums that the forward operator gave.",
+    "kv": "Compressed keys and values, with the columns that carry positions.",
+    "expert_idx": "Experts of each token.", "probs": "Weight of each expert of a token.",
+    "permuted_tokens": "Rows in the order of experts.",
+    "sorted_indices": "Where each token's rows are in the order of experts.",
+    "source": "What is written.", "src": "What is copied.", "values": "Results where the input is 0.",
+    "tensor1": "The first factor.", "tensor2": "The second factor.",
+    "noise": "Takes the slopes that were drawn.", "buffer": "Takes what the gradient needs.",
+    "logits": "A row of scores for each batch.", "p": "Sum of probabilities that each row keeps.",
+    "k": "Number of elements that each row keeps.",
+}  # fmt: skip
+
+
 def _input_words(operator: Operator, role: str) -> str:
     if role in ("grad_output", "grad_out"):
         return "Gradient with respect to the forward operator's result."
     if not {"grad_output", "grad_out"} & {*operator.inputs}:
-        return "An input of the operator."
+        return OPERAND_WORDS.get(role, "The operand that the formula calls by this name.")
     result = " or, if the option says so, its result" if "result" in role else ""
     return f"The input of the forward operator{result}."
 
