@@ -242,7 +242,18 @@ class Traced:
         found: list[Any] = []
         if not mapped(self.result, out, found.append):
             raise invalid(f"{self.name}: out is not nested as what the function returns")
+        if len(found) > 1:
+            self._refuse_shared(found)
         return found
+
+    def _refuse_shared(self, outs: Sequence[Any]) -> None:
+        """Refuse outputs that overlap each other: steps may read from one while another is written."""
+        given = [one for one in outs if isinstance(one, np.ndarray)]
+        for (first, one), (second, other) in itertools.combinations(enumerate(given), 2):
+            if np.may_share_memory(one, other) and np.shares_memory(one, other):
+                raise invalid(
+                    f"{self.name}: outputs {first} and {second} of out share memory; each needs its own"
+                )
 
 
 MOST_LAYOUTS = 16  # of results, for which a trace has plans

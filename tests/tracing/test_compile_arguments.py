@@ -654,3 +654,13 @@ def test_only_plans_for_other_descriptions_are_told_of():
                 f(x)
         finally:
             _compiled_call.configure(cache_limit=before)
+
+
+def test_outputs_that_overlap_each_other_are_refused():
+    function = aclnn.compile(lambda x: (aclnn.relu(x), aclnn.gelu(x)))
+    x, memory = np.ones(4, np.float32), np.empty(6, np.float32)
+    with pytest.raises(aclnn.AclnnError, match="outputs 0 and 1 of out share memory"):
+        function(x, out=(memory[:4], memory[2:]))
+    with pytest.raises(aclnn.AclnnError, match="share memory"):
+        function.executor(x)(x, out=(memory[:4], memory[:4]))
+    function(x, out=(memory[:4:1], np.empty(4, np.float32)))
