@@ -15,12 +15,12 @@ static double now(void) {
 }
 
 /* The least of some rounds, in nanoseconds for each repetition. */
-#define MEASURE(name, count, body)                          \
+#define MEASURE(name, count, ...)                           \
   do {                                                      \
     double least = 1e18;                                    \
     for (int round = 0; round < 9; round++) {               \
       double begin = now();                                 \
-      for (int k = 0; k < (count); k++) { body; }           \
+      for (int k = 0; k < (count); k++) { __VA_ARGS__; }    \
       double took = (now() - begin) / (count);              \
       if (took < least) least = took;                       \
     }                                                       \

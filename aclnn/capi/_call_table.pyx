@@ -8,8 +8,8 @@ rule stands here.
 """
 
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
@@ -43,6 +43,7 @@ from aclnn.capi.abi cimport (
     ACLNN_DESTROYED,
     ACLNN_EXECUTOR,
     ACLNN_INTS,
+    ACLNN_RUNTIME_TABLE_NAME,
     ACLNN_SCALAR,
     ACLNN_TENSOR,
     ACLNN_TENSORS,
@@ -56,6 +57,7 @@ from aclnn.capi.abi cimport (
     c_tensors,
     call_table_t,
     description_t,
+    runtime_t,
     services_t,
 )
 from aclnn.compiler._compiled_call cimport (
@@ -67,8 +69,10 @@ from aclnn.compiler._compiled_call cimport (
     CompiledCall,
     OperatorHandle,
     all_apart,
+    apply_limits,
     call_key,
     item_size,
+    limits_now,
     most_key_words,
     operand_t,
     overlaps_as_planned,
@@ -77,7 +81,9 @@ from aclnn.compiler._compiled_call cimport (
     put_whole,
     refuse_failed,
     request_t,
+    run_plan,
     run_unlocked,
+    runs_are_observed,
     thread_limits_t,
 )
 from aclnn.execution._executor cimport aclOpExecutor
@@ -89,7 +95,7 @@ from threading import RLock
 
 import aclnn
 from aclnn import environment
-from aclnn.acl import _tensor, errors
+from aclnn.acl import _runtime, _tensor, errors
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_INNER_FIND_KERNEL_ERROR,
@@ -99,7 +105,6 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.api.two_phase import HANDLES_BY_ENTRY
-from aclnn.capi import recording as recordings, reporting
 from aclnn.execution import _rebinding
 
 cdef extern from *:
@@ -186,6 +191,7 @@ ctypedef struct memo_t:
 ctypedef struct bound_t:
     c_tensor *tensor           # NULL: absent
     char *storage              # where `rebound`: other memory than the tensor's
+    void *block                # ... and its block, held
     int64_t offset             # bytes
     unsigned version
     bint rebound
@@ -206,13 +212,19 @@ ctypedef struct executor_t:
 ctypedef struct job_t:
     # A run that a stream was given: it needs nothing of the program but memory.
     memo_t *memo
+    int pair
+    int count                  # operands
     char *workspace
+    void *workspace_block
     thread_limits_t limits
     kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
     char *addresses[FAST_OPERANDS]
+    void *blocks[FAST_OPERANDS]
 
 recording = RLock()  # one line at a time
+cdef const runtime_t *runtime = NULL
 cdef services_t services
+cdef bint reports = False    # whether a page is written at the end
 cdef known_pair_t *known_pairs = NULL
 cdef memo_t *memos[MEMOS]
 cdef int memo_locks[MEMOS]
@@ -226,18 +238,7 @@ cdef int drop_lock = 0
 
 cdef int failed(int status, object message):
     """Keep the message of the calling thread's failure; gives the status."""
-    text = str(message).encode("utf-8", "replace")
-    errors.fail(status, str(message))
-    return services.fail(status, text)
-
-
-cdef int told(int status):
-    """Take the message over that a function in Python has set; gives the status."""
-    cdef object latest
-    if status != OK:
-        latest = errors.latest_failure()
-        services.fail(status, ("" if latest is None else latest[1]).encode("utf-8", "replace"))
-    return status
+    return errors.fail(status, str(message))
 
 
 cdef int defect(str function, object error):
@@ -480,6 +481,7 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
     for index in range(request.n_inputs + request.n_outputs):
         bound[index].tensor = NULL
         bound[index].rebound = False
+        bound[index].block = NULL
     key[0] = number
     for index in range((<EntryHandle>pair.entry).n_parameters):
         kind = (<EntryHandle>pair.entry).kinds[index]
@@ -541,7 +543,9 @@ cdef void end_executor(executor_t *executor) noexcept nogil:
     if executor.memo != NULL:
         for slot in range(executor.room):
             if executor.bound[slot].tensor != NULL:
-                aclnn_release(executor.bound[slot].tensor)
+                aclnn_release(executor.bound[slot].tensor, runtime.drop_memory)
+            if executor.bound[slot].block != NULL:
+                runtime.drop_memory(executor.bound[slot].block)
         drop(executor.memo)
     if executor.room > POOLED_OPERANDS:
         free(executor)
@@ -638,7 +642,7 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
         arguments[index] = <PyObject *>kept[index]
     needed, executor, status = (<EntryHandle>pair.entry).plan(arguments)
     if status != OK:
-        return told(status)
+        return status
     if size == NULL or result == NULL:
         missing = "workspaceSize" if size == NULL else "executor"
         return failed(NULLPTR, f"{name}GetWorkspaceSize: {missing} is null")
@@ -681,13 +685,17 @@ cdef int addresses_of(const executor_t *executor, char **addresses) noexcept nog
     cdef int slot
     cdef const bound_t *bound
     cdef char *storage
+    cdef void *block
     for slot in range(executor.room):
         bound = &executor.bound[slot]
         addresses[slot] = NULL
         if bound.tensor == NULL:
             continue
         storage = bound.storage if bound.rebound else bound.tensor.storage
+        block = bound.block if bound.rebound else bound.tensor.block
         if bound.tensor.version != bound.version or (storage == NULL and executor.memo.needs_data):
+            return NOT_KNOWN
+        if block != NULL and not runtime.memory_lives(block):
             return NOT_KNOWN
         if storage != NULL:
             addresses[slot] = storage + bound.offset
@@ -711,6 +719,7 @@ cdef int run_known(int pair, void *workspace, uint64_t size, executor_t *executo
     cdef char *addresses[FAST_OPERANDS]
     cdef program_failure failure
     cdef memo_t *memo
+    cdef void *block = NULL
     cdef int outcome
     if (executor == NULL or executor.magic != ACLNN_EXECUTOR or executor.python != NULL
             or executor.pair != pair or executor.spent or has_call_hook()):
@@ -727,14 +736,117 @@ cdef int run_known(int pair, void *workspace, uint64_t size, executor_t *executo
             <CompiledCall>memo.plan, addresses):
         return NOT_KNOWN
     if stream != NULL:
-        return NOT_KNOWN
+        return queue(pair, executor, addresses, <char *>workspace, stream)
     if _captures.active:
+        return NOT_KNOWN
+    if memo.workspace_size and runtime.hold_memory(
+            known_pairs[pair].name, "workspace", workspace, memo.workspace_size, &block):
         return NOT_KNOWN
     outcome = run_unlocked(<CompiledCall>memo.plan, addresses, <char *>workspace,
                            executor.numbers, &failure)
+    if block != NULL:
+        runtime.drop_memory(block)
     if outcome == NEEDS_LOCK:
         return NOT_KNOWN
     return OK if outcome == 0 else run_failed(memo, pair, outcome, &failure)
+
+
+cdef int queue(int pair, executor_t *executor, char **addresses, char *workspace,
+               void *stream) noexcept nogil:
+    """Give a run to a stream; `NOT_KNOWN` where a capture takes it, or somebody observes runs."""
+    cdef const char *name = known_pairs[pair].name
+    cdef memo_t *memo = executor.memo
+    cdef job_t *job
+    cdef int slot, status = runtime.is_redirected(stream, name)
+    if status != 0:
+        return NOT_KNOWN if status == 1 else status
+    if runs_are_observed():
+        return NOT_KNOWN
+    job = <job_t *>calloc(1, sizeof(job_t))
+    if job == NULL:
+        return runtime.fail(INNER, "memory is short for a run on a stream")
+    __atomic_add_fetch(&memo.references, 1, __ATOMIC_RELAXED)
+    job.memo, job.pair, job.workspace = memo, pair, workspace
+    job.limits = limits_now()
+    memcpy(job.numbers, executor.numbers, sizeof(job.numbers))
+    memcpy(job.addresses, addresses, executor.room * sizeof(addresses[0]))
+    job.count = executor.room
+    for slot in range(job.count):
+        if hold_operand(job, slot):
+            drop_job(job)
+            return NOT_KNOWN
+    if memo.workspace_size and runtime.hold_memory(
+            name, "workspace", workspace, memo.workspace_size, &job.workspace_block):
+        drop_job(job)
+        return NOT_KNOWN
+    return runtime.enqueue(stream, name, run_job, job, drop_job)
+
+
+cdef int hold_operand(job_t *job, int slot) noexcept nogil:
+    """Hold the memory of an operand until the run is done."""
+    if job.addresses[slot] == NULL:
+        return OK
+    return runtime.hold_memory(known_pairs[job.pair].name, "operand", job.addresses[slot],
+                               plan_high(<CompiledCall>job.memo.plan, slot), &job.blocks[slot])
+
+
+cdef size_t plan_high(CompiledCall plan, int slot) noexcept nogil:
+    """Bytes from an operand's address to the end of its last element."""
+    return <size_t>plan.high[slot]
+
+
+cdef void drop_job(void *argument) noexcept nogil:
+    """Let go of all that a run held."""
+    cdef job_t *job = <job_t *>argument
+    cdef int slot
+    for slot in range(job.count):
+        if job.blocks[slot] != NULL:
+            runtime.drop_memory(job.blocks[slot])
+    if job.workspace_block != NULL:
+        runtime.drop_memory(job.workspace_block)
+    drop(job.memo)
+    free(job)
+
+
+cdef int run_job(void *argument) noexcept nogil:
+    """Run on a stream's thread; a status, with a message."""
+    cdef job_t *job = <job_t *>argument
+    cdef program_failure failure
+    cdef int slot, outcome
+    for slot in range(job.count):
+        if job.blocks[slot] != NULL and not runtime.memory_lives(job.blocks[slot]):
+            return run_freed(job, slot)
+    if job.workspace_block != NULL and not runtime.memory_lives(job.workspace_block):
+        return run_freed(job, NOT_KNOWN)
+    apply_limits(job.limits)
+    outcome = run_unlocked(<CompiledCall>job.memo.plan, job.addresses, job.workspace, job.numbers,
+                           &failure)
+    if outcome == 0:
+        return OK
+    if outcome == NEEDS_LOCK:
+        return run_locked(job)
+    return run_failed(job.memo, job.pair, outcome, &failure)
+
+
+cdef int run_freed(const job_t *job, int slot) noexcept nogil:
+    """Say which operand, or the workspace, was freed before the run's turn came."""
+    with gil:
+        name = (<bytes>known_pairs[job.pair].name).decode()
+        what = "workspace" if slot < 0 else (<aclOpExecutor>job.memo.model).names[slot]
+        return failed(INVALID, f"{name}: {what} lies in memory that was freed")
+
+
+cdef int run_locked(job_t *job) noexcept nogil:
+    """Run while somebody observes runs."""
+    with gil:
+        name = (<bytes>known_pairs[job.pair].name).decode()
+        try:
+            run_plan(<CompiledCall>job.memo.plan, job.addresses, job.workspace, job.numbers)
+            return OK
+        except AclnnError as error:
+            return failed(error.status, f"{name}: {error}")
+        except BaseException as error:
+            return defect(name, error)
 
 
 cdef int run_failed(memo_t *memo, int pair, int outcome,
@@ -771,7 +883,9 @@ cdef int run_in_python(int pair, void *workspace, uint64_t size, executor_t *exe
     with gil:
         drop_objects()
         try:
-            return told(run_checked(pair, workspace, size, executor, stream))
+            return run_checked(pair, workspace, size, executor, stream)
+        except AclnnError as error:
+            return failed(error.status, f"{(<bytes>known_pairs[pair].name).decode()}: {error}")
         except BaseException as error:
             return defect((<bytes>known_pairs[pair].name).decode(), error)
 
@@ -780,6 +894,7 @@ cdef object run_checked(int pair, void *workspace, uint64_t size, executor_t *ex
                         void *stream):
     """Phase two by the function in Python."""
     cdef const known_pair_t *known = &known_pairs[pair]
+    cdef void *block = NULL
     name = (<bytes>known.name).decode()
     if known.entry == NULL:
         return errors.fail(MISSING, f"{name}: aclnn-cpu {aclnn.__version__} does not have it yet")
@@ -788,12 +903,34 @@ cdef object run_checked(int pair, void *workspace, uint64_t size, executor_t *ex
     if executor.magic != ACLNN_EXECUTOR:
         return errors.fail(INNER, f"{name}: executor is destroyed, or was used already; "
                            "aclSetAclOpExecutorRepeatable makes it last")
+    if executor.python == NULL:
+        refuse_freed(executor)
     twin = python_executor(executor)
-    status, queue = stream_object(stream)
-    if status != OK:
-        return status
-    memory = python_memory(workspace, <Py_ssize_t>min(size, <uint64_t>2**62))
-    return (<EntryHandle>known.entry).run(memory, size, twin, queue)
+    if workspace != NULL and size and runtime.hold_memory(known.name, "workspace", workspace, size,
+                                                          &block):
+        return INVALID
+    try:
+        memory = python_memory(workspace, <Py_ssize_t>min(size, <uint64_t>2**62))
+        return (<EntryHandle>known.entry).run(memory, size, twin, stream_object(stream))
+    finally:
+        if block != NULL:
+            runtime.drop_memory(block)
+
+
+cdef int refuse_freed(executor_t *executor) except -1:
+    """Refuse memory that was freed: objects in Python know it no more."""
+    cdef int slot
+    cdef const bound_t *bound
+    cdef void *block
+    for slot in range(executor.room):
+        bound = &executor.bound[slot]
+        if bound.tensor == NULL:
+            continue
+        block = bound.block if bound.rebound else bound.tensor.block
+        if block != NULL and not runtime.memory_lives(block):
+            name = (<aclOpExecutor>executor.memo.model).names[slot]
+            raise AclnnError(INVALID, f"{name} lies in memory that was freed")
+    return 0
 
 
 cdef aclOpExecutor python_executor(executor_t *executor):
@@ -839,7 +976,7 @@ cdef int set_repeatable(c_executor *given) noexcept nogil:
                               + ("null" if executor == NULL else "destroyed"))
             status = _rebinding.aclSetAclOpExecutorRepeatable(<object>executor.python)
             executor.repeatable = status == OK
-            return told(status)
+            return status
         except BaseException as error:
             return defect("aclSetAclOpExecutorRepeatable", error)
 
@@ -877,6 +1014,7 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
     """Bind memory to an operand of the executor, and to the tensor that phase one was given."""
     cdef c_tensor *tensor = <c_tensor *>target
     cdef c_tensors *listed = <c_tensors *>target
+    cdef void *block = NULL
     cdef aclOpExecutor twin
     cdef int k
     cdef list where = []
@@ -893,24 +1031,53 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
     if n_place == 2:
         tensor = listed.items[place[1]] if place[1] < listed.size else NULL
     data = None
-    if address != NULL:
-        found = twin.bound[slots[0]]
-        data = python_memory(address, 0 if found is None else found.bytes_needed())
-    _rebinding.bind_to(twin, slots, data)
+    if tensor != NULL and tensor.magic == ACLNN_TENSOR:
+        if hold_view(<bytes>function.encode(), "addr", tensor, address, &block):
+            return INVALID
+    try:
+        if address != NULL:
+            found = twin.bound[slots[0]]
+            data = python_memory(address, 0 if found is None else found.bytes_needed())
+        _rebinding.bind_to(twin, slots, data)
+    except BaseException:
+        if block != NULL:
+            runtime.drop_memory(block)
+        raise
     if executor.python == NULL:
         for slot in slots:
-            executor.bound[<int>slot].rebound = True
-            executor.bound[<int>slot].storage = address
+            rebind(&executor.bound[<int>slot], address)
     if tensor != NULL and tensor.magic == ACLNN_TENSOR:
-        tensor.storage = address
+        if tensor.block != NULL:
+            runtime.drop_memory(tensor.block)
+        tensor.storage, tensor.block = address, block
     return OK
+
+
+cdef void rebind(bound_t *bound, char *address) noexcept nogil:
+    """Take memory that was found to fit."""
+    cdef void *block = NULL
+    hold_view("", "", bound.tensor, address, &block)
+    if bound.block != NULL:
+        runtime.drop_memory(bound.block)
+    bound.rebound, bound.storage, bound.block = True, address, block
 
 
 # --- What the library found wrong -----------------------------------------------------------------
 
-cdef int may_view(const c_tensor *tensor, const void *address) noexcept nogil:
-    """Whether a view of memory of the runtime's does not go past its end."""
-    return 1
+cdef int hold_view(const char *function, const char *name, const c_tensor *tensor,
+                   const void *address, void **block) noexcept nogil:
+    """Hold the block that a view lies in, if it is of the runtime's memory."""
+    cdef int64_t last = tensor.offset
+    cdef int axis
+    block[0] = NULL
+    if address == NULL:
+        return OK
+    for axis in range(tensor.ndim):
+        if tensor.shape[axis] == 0:
+            return OK
+        last += (tensor.shape[axis] - 1) * tensor.strides[axis]
+    return INVALID if runtime.hold_memory(function, name, address,
+                                          (last + 1) * item_size(tensor.dtype), block) else OK
 
 
 cdef object sequence(const int64_t *values, uint64_t count):
@@ -942,27 +1109,12 @@ cdef int refuse_tensor(const char *function, const description_t *given) noexcep
             return defect(name, error)
 
 
-cdef int refuse_address(const char *function, const c_tensor *tensor,
-                        void *address) noexcept nogil:
-    keep_thread()
-    with gil:
-        name = (<bytes>function).decode()
-        try:
-            python_tensor(tensor).with_data(<size_t>address)
-            return failed(INVALID, f"{name}: addr is {<size_t>address:#x}, where the view does not "
-                          "fit")
-        except AclnnError as error:
-            return failed(error.status, f"{name}: {error}")
-        except BaseException as error:
-            return defect(name, error)
-
-
 cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
     keep_thread()
     with gil:
         try:
             _tensor.aclCreateScalar(None if value == NULL else 0, dtype)
-            return told(errors.latest_failure()[0])
+            return errors.latest_failure()[0]
         except BaseException as error:
             return defect("aclCreateScalar", error)
 
@@ -980,7 +1132,7 @@ cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept no
                 return failed(NULLPTR, f"{name}: weightTensorSize is null")
             found, status = function(python_argument(b"I", <argument_t *>&shape), dtype)
             size[0] = found
-            return told(status)
+            return status
         except BaseException as error:
             return defect(name, error)
 
@@ -988,27 +1140,16 @@ cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept no
 # --- The runtime ----------------------------------------------------------------------------------
 
 cdef object stream_object(void *stream):
-    """A status, and the stream of a handle as functions in Python know it."""
-    from aclnn.capi import runtime_calls
-
-    return runtime_calls.stream_of(<size_t>stream)
-
-
-cdef int64_t call_runtime(int number, const argument_t *given) noexcept nogil:
-    keep_thread()
-    with gil:
-        from aclnn.capi import runtime_calls
-
-        try:
-            arguments = []
-            for place in range(runtime_calls.n_arguments(number)):
-                arguments.append(given[<int>place].whole)
-            result = runtime_calls.call(number, arguments)
-            if runtime_calls.gives_status(number):
-                told(result)
-            return result
-        except BaseException as error:
-            return defect("runtime", error)
+    """The stream of a handle as functions in Python know it, who refuse a number."""
+    cdef void *found
+    if stream == NULL:
+        return None
+    found = runtime.object_of(stream)
+    if found == NULL:
+        return <size_t>stream
+    taken = <object>found
+    Py_DECREF(taken)
+    return taken
 
 
 # --- Start and end --------------------------------------------------------------------------------
@@ -1024,7 +1165,7 @@ cdef int start(const services_t *given) noexcept nogil:
 
 
 cdef int prepare(const services_t *given) except -1:
-    global services, known_pairs
+    global services, known_pairs, reports
     cdef int number
     services = given[0]
     known_pairs = <known_pair_t *>calloc(services.n_pairs, sizeof(known_pair_t))
@@ -1040,7 +1181,11 @@ cdef int prepare(const services_t *given) except -1:
         os.register_at_fork(after_in_child=after_fork)
     atexit.register(before_end)
     environment.RECORD.read()  # or who set it to what makes no sense would not hear of it
-    reporting.start()
+    if environment.REPORT.read() is not None:
+        from aclnn.capi import reporting
+
+        reports = True
+        reporting.start()
     return 0
 
 
@@ -1078,6 +1223,8 @@ cdef void note(int function, const argument_t *given, int64_t result,
     keep_thread()
     with gil:
         try:
+            from aclnn.capi import recording as recordings
+
             recorder = recordings.recorder()
             if recorder is None:
                 return
@@ -1093,8 +1240,13 @@ cdef void note(int function, const argument_t *given, int64_t result,
 cdef void end() noexcept nogil:
     """The process ends."""
     global aclnn_interpreter_ends
+    if not reports:
+        aclnn_interpreter_ends = 1
+        return
     keep_thread()
     with gil:
+        from aclnn.capi import reporting
+
         try:
             reporting.write()
         except BaseException as error:
@@ -1110,13 +1262,12 @@ _table.run = run
 _table.set_repeatable = set_repeatable
 _table.destroy = destroy
 _table.set_address = set_address
-_table.may_view = may_view
+_table.hold = hold_view
 _table.refuse_tensor = refuse_tensor
-_table.refuse_address = refuse_address
 _table.refuse_scalar = refuse_scalar
 _table.weight_size = weight_size
-_table.runtime = NULL
-_table.call_runtime = call_runtime
+runtime = <const runtime_t *>PyCapsule_GetPointer(_runtime.table, ACLNN_RUNTIME_TABLE_NAME)
+_table.runtime = runtime
 _table.note = note
 _table.end = end
 table = PyCapsule_New(&_table, "aclnn.capi._call_table.table", NULL)

@@ -20,6 +20,7 @@ cdef extern from "objects.h" nogil:
         unsigned version
         int64_t offset
         char *storage
+        void *block
         int64_t *shape
         int64_t *strides
         int64_t *storage_shape
@@ -46,11 +47,13 @@ cdef extern from "objects.h" nogil:
         uint64_t size
         c_tensor **items
     void aclnn_hold(c_tensor *tensor)
-    void aclnn_release(c_tensor *tensor)
+    void aclnn_release(c_tensor *tensor, void (*drop)(void *) noexcept nogil)
 
 cdef extern from "call_table.h" nogil:
     enum:
         ACLNN_CALL_TABLE_VERSION
+        ACLNN_RUNTIME_TABLE_VERSION
+    const char *ACLNN_RUNTIME_TABLE_NAME
     ctypedef union argument_t "aclnn_argument":
         const c_tensor *tensor
         const c_scalar *scalar
@@ -83,7 +86,17 @@ cdef extern from "call_table.h" nogil:
     ctypedef struct c_executor "aclOpExecutor":
         pass
     ctypedef struct runtime_t "aclnn_runtime_table":
-        pass
+        unsigned version
+        unsigned size
+        int (*enqueue)(void *stream, const char *function, int (*run)(void *) noexcept nogil,
+                       void *argument, void (*drop)(void *) noexcept nogil) noexcept nogil
+        int (*is_redirected)(void *stream, const char *function) noexcept nogil
+        int (*hold_memory)(const char *function, const char *name, const void *address,
+                           size_t nbytes, void **block) noexcept nogil
+        int (*memory_lives)(void *block) noexcept nogil
+        void (*drop_memory)(void *block) noexcept nogil
+        int (*fail)(int status, const char *message) noexcept nogil
+        void *(*object_of)(void *handle) noexcept
     ctypedef struct call_table_t "aclnn_call_table":
         int version
         int (*start)(const services_t *services) noexcept nogil
@@ -95,14 +108,12 @@ cdef extern from "call_table.h" nogil:
         int (*destroy)(c_executor *executor) noexcept nogil
         int (*set_address)(const char *function, c_executor *executor, const size_t *place,
                            int n_place, void *given, void *address) noexcept nogil
-        int (*may_view)(const c_tensor *tensor, const void *address) noexcept nogil
+        int (*hold)(const char *function, const char *name, const c_tensor *tensor,
+                    const void *address, void **block) noexcept nogil
         int (*refuse_tensor)(const char *function, const description_t *given) noexcept nogil
-        int (*refuse_address)(const char *function, const c_tensor *tensor,
-                              void *address) noexcept nogil
         int (*refuse_scalar)(const void *value, int dtype) noexcept nogil
         int (*weight_size)(const c_ints *shape, int dtype, uint64_t *size) noexcept nogil
         const runtime_t *runtime
-        int64_t (*call_runtime)(int number, const argument_t *given) noexcept nogil
         void (*note)(int function, const argument_t *given, int64_t result,
                      int is_before) noexcept nogil
         void (*end)() noexcept nogil

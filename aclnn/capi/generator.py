@@ -313,11 +313,10 @@ def runtime_stubs() -> str:
   const aclnn_call_table *table = aclnn_table();
   {_result(one)};
   if (!table) return {failure};
-  if (table->runtime && !{RECORDED}) return table->runtime->{one.name}({names});
+  if (!{RECORDED}) return table->runtime->{one.name}({names});
   const aclnn_argument given[] = {{{_given(one)}}};
   {begin}
-  result = table->runtime ? table->runtime->{one.name}({names})
-                          : ({one.returns})table->call_runtime({number}, given);
+  result = table->runtime->{one.name}({names});
   {late}
   aclnn_note({number}, given, (int64_t)result, 0);
   aclnn_end_note();

@@ -164,6 +164,7 @@ cdef Py_ssize_t call_key(OperatorHandle handle, const request_t *request,
                          int64_t *key) noexcept nogil
 cdef unsigned long plans_forgotten() noexcept nogil
 cdef thread_limits_t limits_now() noexcept nogil
+cdef bint runs_are_observed() noexcept nogil
 cdef void apply_limits(thread_limits_t limits) noexcept nogil
 cdef int run_unlocked(CompiledCall plan, char **addresses, char *workspace,
                       const kernel_number *numbers, program_failure *failure) noexcept nogil

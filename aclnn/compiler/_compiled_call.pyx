@@ -628,6 +628,11 @@ cdef void apply_limits(thread_limits_t limits) noexcept nogil:
         set_thread_limit(limits.own)
 
 
+cdef bint runs_are_observed() noexcept nogil:
+    """Whether somebody wants to see every run."""
+    return settings.observed != 0
+
+
 cdef dict as_dict(const settings_t *now):
     return {
         "soc": now.soc,

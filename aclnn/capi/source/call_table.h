@@ -67,17 +67,16 @@ typedef struct aclnn_call_table {
   /* Binds other memory to an operand; `place` has one index, or that of a list and one within. */
   aclnnStatus (*set_address)(const char *function, aclOpExecutor *executor, const size_t *place,
                              int n_place, void *given, void *address);
-  /* Whether a view lies in memory of the runtime's only as far as that goes, or in other memory. */
-  int (*may_view)(const aclTensor *tensor, const void *address);
+  /* Holds the block of the runtime's memory that a view lies in: null for memory of another kind. A
+     status with a message where the view goes past its end, or the memory was freed. */
+  int (*hold)(const char *function, const char *name, const aclTensor *tensor, const void *address,
+              void **block);
   /* Statuses and messages for what the library found wrong. */
   aclnnStatus (*refuse_tensor)(const char *function, const aclnn_description *description);
-  aclnnStatus (*refuse_address)(const char *function, const aclTensor *tensor, void *address);
   aclnnStatus (*refuse_scalar)(const void *value, int dtype);
   aclnnStatus (*weight_size)(const aclIntArray *shape, int dtype, uint64_t *size);
   /* The runtime's functions. */
   const aclnn_runtime_table *runtime;
-  /* Those of the runtime's functions that this has no pointer for, by their number in the table. */
-  int64_t (*call_runtime)(int number, const aclnn_argument *given);
   /* Records a call. */
   void (*note)(int function, const aclnn_argument *given, int64_t result, int is_before);
   /* At the end of the process: the report, if one is asked for. */

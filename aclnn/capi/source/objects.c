@@ -88,9 +88,26 @@ static int is_plausible(const aclnn_description *given) {
          are_sizes(given->storage_shape, given->storage_ndim);
 }
 
-/* A tensor of a description, or null where it is not right. */
-static aclTensor *new_tensor(const aclnn_description *given) {
+static void (*drop_now(void))(void *) {
   const aclnn_call_table *table = __atomic_load_n(&aclnn_calls, __ATOMIC_ACQUIRE);
+  return table ? table->runtime->drop_memory : 0;
+}
+
+/* Takes memory for a view; a status with a message where it does not fit. Without an interpreter there is
+   no memory of the runtime's. */
+static int take_memory(const char *function, const char *name, aclTensor *tensor, void *address) {
+  const aclnn_call_table *table = __atomic_load_n(&aclnn_calls, __ATOMIC_ACQUIRE);
+  void *block = 0;
+  int status;
+  if (address && table && (status = table->hold(function, name, tensor, address, &block))) return status;
+  if (tensor->block && table) table->runtime->drop_memory(tensor->block);
+  tensor->block = block;
+  tensor->storage = address;
+  return ACLNN_SUCCESS;
+}
+
+/* A tensor of a description without data, or null where it is not right. */
+static aclTensor *new_tensor(const aclnn_description *given) {
   size_t ndim = given->ndim, storage_ndim = given->storage_ndim;
   aclTensor *made;
   if (!is_plausible(given)) return 0;
@@ -114,11 +131,9 @@ static aclTensor *new_tensor(const aclnn_description *given) {
   made->storage_ndim = (int)storage_ndim;
   made->version = 0;
   made->offset = given->offset;
-  made->storage = given->data;
-  /* Without an interpreter there is no memory of the runtime's. */
-  if (fits_storage(given, made->strides) &&
-      (!given->data || !table || table->may_view(made, given->data)))
-    return made;
+  made->storage = 0;
+  made->block = 0;
+  if (fits_storage(given, made->strides)) return made;
   free(made);
   return 0;
 }
@@ -135,8 +150,13 @@ aclTensor *own_aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, ac
   const aclnn_description given = {viewDims, viewDimsNum, dataType,       stride,    offset,
                                    format,   storageDims, storageDimsNum, tensorData};
   aclTensor *made = new_tensor(&given);
-  if (!made) refuse(NAME, &given);
-  return made;
+  if (!made) {
+    refuse(NAME, &given);
+    return 0;
+  }
+  if (!tensorData || !take_memory(NAME, "tensorData", made, tensorData)) return made;
+  free(made);
+  return 0;
 }
 
 aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t viewDimsNum,
@@ -150,6 +170,10 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   made = new_tensor(&given);
   if (!made) return refuse(NAME, &given);
+  if (take_memory(NAME, "tensorDataAddr", made, tensorDataAddr)) {
+    free(made);
+    return ACLNN_ERR_PARAM_INVALID;
+  }
   bytes = (2 * (size_t)made->ndim + (size_t)made->storage_ndim) * sizeof(int64_t);
   numbers = malloc(bytes ? bytes : 1);
   if (!numbers) {
@@ -164,6 +188,8 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
   tensor->ndim = made->ndim;
   tensor->storage_ndim = made->storage_ndim;
   tensor->offset = made->offset;
+  if (tensor->block && drop_now()) drop_now()(tensor->block);
+  tensor->block = made->block;
   tensor->storage = made->storage;
   tensor->shape = numbers;
   tensor->strides = numbers + made->ndim;
@@ -175,7 +201,7 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
 /* What executors hold stays until they are gone, though the program's pointer is no tensor any more. */
 static void destroy_tensor(aclTensor *tensor) {
   tensor->magic = ACLNN_DESTROYED;
-  aclnn_release(tensor);
+  aclnn_release(tensor, drop_now());
 }
 
 aclnnStatus own_aclDestroyTensor(const aclTensor *tensor) {
@@ -186,12 +212,8 @@ aclnnStatus own_aclDestroyTensor(const aclTensor *tensor) {
 }
 
 aclnnStatus own_aclSetRawTensorAddr(aclTensor *tensor, void *addr) {
-  const aclnn_call_table *table = __atomic_load_n(&aclnn_calls, __ATOMIC_ACQUIRE);
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
-  if (addr && table && !table->may_view(tensor, addr))
-    return table->refuse_address(NAME, tensor, addr);
-  tensor->storage = addr;
-  return ACLNN_SUCCESS;
+  return take_memory(NAME, "addr", tensor, addr) ? ACLNN_ERR_PARAM_INVALID : ACLNN_SUCCESS;
 }
 
 aclnnStatus own_aclGetRawTensorAddr(const aclTensor *tensor, void **addr) {

@@ -31,6 +31,7 @@ struct aclTensor {
   unsigned version;          /* counts descriptions: aclInitTensor */
   int64_t offset;            /* elements */
   char *storage;             /* null: no data yet */
+  void *block;               /* of the runtime's memory, held; null for memory of another kind */
   int64_t *shape;            /* ndim sizes, ndim strides, then the storage's sizes */
   int64_t *strides;          /* elements */
   int64_t *storage_shape;
@@ -82,8 +83,10 @@ static inline void aclnn_hold(struct aclTensor *tensor) {
   __atomic_fetch_add(&tensor->references, 1, __ATOMIC_RELAXED);
 }
 
-static inline void aclnn_release(struct aclTensor *tensor) {
+/* `drop` lets go of a block of the runtime's memory; null where it serves no more. */
+static inline void aclnn_release(struct aclTensor *tensor, void (*drop)(void *block)) {
   if (__atomic_fetch_sub(&tensor->references, 1, __ATOMIC_ACQ_REL) != 1) return;
+  if (tensor->block && drop) drop(tensor->block);
   if (tensor->shape != tensor->own_numbers) free(tensor->shape);
   tensor->magic = ACLNN_DESTROYED;
   free(tensor);
