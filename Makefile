@@ -29,7 +29,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz
 
 help:
 	@echo "make            the package, built into .venv, with the packages for development"
@@ -37,6 +37,7 @@ help:
 	@echo "make test       the whole test suite"
 	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
+	@echo "make sanitize-capi  the same build, and the programs in C that tests have"
 	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint, mypy, and what type checkers make of calls"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
@@ -97,6 +98,11 @@ sanitized-build: $(STAMP)
 
 sanitize: sanitized-build fuzz
 	$(SANITIZED_PYTHON) -m pytest $(UNSANITIZED)
+
+# Programs in C with the same build.
+sanitize-capi: sanitized-build
+	CAPI_HOME="$(CURDIR)/$(SANITIZED)/lib/aclnn/capi/home" CAPI_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	$(BIN)/python -m pytest -q -n0 tests/capi/test_programs.py -k "assert or end_at_any_time or another_thread"
 
 fuzz: sanitized-build
 	$(SANITIZED_PYTHON) tests/support/fuzz_calls.py --calls $(FUZZ_CALLS) --seed $(FUZZ_SEED)

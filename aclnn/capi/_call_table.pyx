@@ -34,7 +34,6 @@ from aclnn.api._two_phase cimport (
 from aclnn.capi._python_objects cimport (
     python_argument,
     python_memory,
-    python_tensor,
     python_tensor_at,
 )
 from aclnn.capi.abi cimport (

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from aclnn.acl.errors import AclnnError
 from aclnn.capi import installation
 
 PROGRAMS = Path(__file__).parents[1] / "capi" / "programs"
-SANITIZE = shlex.split(os.environ.get("ACLNN_CAPI_SANITIZE", ""))  # further flags of the compiler
+# Another build of the package, and flags for it: `make sanitize-capi`.
+HOME = os.environ.get("CAPI_HOME")
+FLAGS = shlex.split(os.environ.get("CAPI_FLAGS", ""))
 
 
 def require() -> None:
@@ -41,10 +44,9 @@ def build(source: Path | str, folder: Path, *flags: str, links: bool = True) -> 
     program = folder / Path(path).stem
     is_cpp = Path(path).suffix == ".cpp"
     compiler = ["g++", "-std=c++17"] if is_cpp else ["gcc", "-std=gnu11"]
-    command = [*compiler, "-Wall", "-Wextra", "-Werror", "-g", *SANITIZE, *flags, str(path)]
-    command += shlex.split(installation.cflags())
-    if links:
-        command += shlex.split(installation.libs())
+    command = [*compiler, "-Wall", "-Wextra", "-Werror", "-g", *FLAGS, *flags, str(path)]
+    own = f"{installation.cflags()} {installation.libs() if links else ''}"
+    command += shlex.split(own.replace(str(installation.HOME), HOME) if HOME else own)
     command += ["-o", str(program), "-pthread", "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -55,6 +57,8 @@ def environment(**changes: str) -> dict[str, str]:
     """What programs are run with: no settings of the tests' own."""
     found = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}
     found["ASAN_OPTIONS"] = "detect_leaks=0"
+    if HOME:
+        found["ACLNN_PYTHON"] = sys.executable
     return found | {"ACLNN_NUM_THREADS": "1"} | changes
 
 
