@@ -34,7 +34,6 @@ constants = _load("acl/constants.py")
 prototypes = _load("acl/prototypes.py")
 pairs = _load("capi/pairs.py")
 
-VERSION = (1, 0, 0)  # of the interface: ACL_MAJOR_VERSION and so on
 MAJOR = 1  # of the library's name
 LIBRARY = f"libaclnn_cpu.so.{MAJOR}"
 # Names under which programs link or open the library.
@@ -42,14 +41,12 @@ OTHER_NAMES = (
     "libaclnn_cpu.so", "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libopapi.so",
     "libopapi_math.so", "libopapi_nn.so", "libacl_op_compiler.so",
 )  # fmt: skip
-INCOMPLETE = (
-    "aclTensor", "aclScalar", "aclIntArray", "aclFloatArray", "aclBoolArray", "aclTensorList", "aclScalarList",
-    "aclOpExecutor",
-)  # fmt: skip
-HANDLES = (
-    "aclrtStream", "aclrtEvent", "aclrtContext", "aclrtNotify", "aclrtDrvMemHandle", "aclrtAllocatorDesc",
-    "aclmdlRI", "aclrtTaskGrp", "aclmdlRITask",
-)  # fmt: skip
+HANDLES = tuple(name for name, kind in prototypes.TYPES.items() if kind == "void *")
+OBJECTS = tuple(
+    name
+    for name, kind in prototypes.TYPES.items()
+    if kind.startswith("struct ") and name != "aclDataBuffer"
+)
 BASE_ENUMERATIONS = ("aclDataType", "aclFormat", "aclLogLevel")
 WEIGHT_SIZE = (
     "aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray *tensorShape, aclDataType dataType, "
@@ -99,7 +96,7 @@ def acl_base() -> str:
     )
     enumerations = "\n".join(_enumeration(getattr(constants, one)) for one in BASE_ENUMERATIONS)
     handles = "".join(f"typedef void *{name};\n" for name in HANDLES)
-    major, minor, patch = VERSION
+    major, minor, patch = prototypes.VERSION
     body = f"""
 #define ACL_MAJOR_VERSION {major}
 #define ACL_MINOR_VERSION {minor}
@@ -159,7 +156,7 @@ def acl_meta() -> str:
     """Tensors, scalars, arrays, lists, executors."""
     objects = f"""#ifndef ACLNN_META
 #define ACLNN_META
-{_incomplete(INCOMPLETE)}typedef int32_t aclnnStatus;
+{_incomplete(OBJECTS)}typedef int32_t aclnnStatus;
 #ifdef __cplusplus
 constexpr aclnnStatus OK = 0;
 #endif
