@@ -29,6 +29,7 @@ LIMITS = {
 }
 TORCH = r"""
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <chrono>
 #include <cstdio>
 int main() {
@@ -64,7 +65,7 @@ def of_pytorch(folder: Path) -> dict[str, float]:
     root = Path(found.origin).parent
     source = folder / "torch.cpp"
     source.write_text(TORCH)
-    flags = ["-std=c++17", f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include"]
+    flags = ["-std=c++20", f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include"]
     flags += [f"-L{root}/lib", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{root}/lib"]
     build(source, folder / "torch", flags)
     return measured(folder / "torch")

@@ -168,3 +168,25 @@ def test_functions_that_are_not_there_say_so(answers, name):
         "plan:561003",
         "message:there",
     ]
+
+
+@pytest.mark.parametrize("pair", THERE, ids=lambda pair: pair.name)
+def test_prototypes_are_those_of_the_declarations(pair):
+    """Names, and types as CANN has them."""
+    _, entry = ENTRIES[f"aclnn{pair.name}"]
+    assert [name for _, name in pair.parameters] == [p.name for p in entry.parameters]
+    tags = {
+        **dict.fromkeys(("input", "output", "inout"), "T"),
+        **dict.fromkeys(("inputs", "outputs", "single"), "L"),
+        "scalar": "S",
+        "ints": "I",
+        "bools": "B",
+        "float": "f",
+        "bool": "b",
+        "str": "s",
+        "dtype": "d",
+        "int": "iu",
+        "zero": "i",
+    }
+    for parameter, tag in zip(entry.parameters, pair.tags, strict=True):
+        assert tag in tags.get(parameter.kind, tag), parameter.name

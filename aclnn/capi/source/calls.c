@@ -58,6 +58,15 @@ int aclnn_fail_with(int status, const char *message) {
   return status;
 }
 
+void aclnn_hand_message_over(void) {
+  const aclnn_runtime_table *runtime = runtime_now();
+  messages *all = own_messages;
+  if (!runtime || !all || !all->pending) return;
+  runtime->set_message(all->pending);
+  free(all->pending);
+  all->pending = 0;
+}
+
 int aclnn_fail(int status, const char *format, ...) {
   char text[8192];
   va_list given;

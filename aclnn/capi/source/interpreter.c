@@ -388,6 +388,7 @@ static void start_once(void) {
   pthread_mutex_lock(&mutex);
   if (life == NEW) start();
   pthread_mutex_unlock(&mutex);
+  aclnn_hand_message_over();
   if (saved) py.PyEval_RestoreThread(saved);
 }
 

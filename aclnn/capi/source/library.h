@@ -33,6 +33,9 @@ void aclnn_begin_note(void);
 void aclnn_note(int function, const aclnn_argument *given, int64_t result, int is_before);
 void aclnn_end_note(void);
 
+/* Gives the runtime, which has just started, the message that this thread has kept until then. */
+void aclnn_hand_message_over(void);
+
 aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
                        aclOpExecutor **executor);
 aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
