@@ -13,6 +13,24 @@
 
 #include "memory.h"
 
+static inline void rt_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Whether there is another CPU for whoever is waited for. */
+static int rt_may_spin(void) {
+#ifdef CPU_COUNT
+    cpu_set_t usable;
+    return !sched_getaffinity(0, sizeof usable, &usable) && CPU_COUNT(&usable) > 1;
+#else
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1;
+#endif
+}
+
 /* --- Handles ----------------------------------------------------------------------------------- */
 
 enum { RT_ANY, RT_STREAM, RT_EVENT, RT_CONTEXT, RT_MODEL, RT_GROUP, RT_PHYSICAL };
@@ -198,6 +216,7 @@ typedef struct rt_stream {
     pthread_cond_t more, progress;
     int asleep, waiters;
     int in_python; /* what it does may need the interpreter */
+    int may_spin;
     rt_job *head, *tail;
     uint64_t given, done;
     int worker;
@@ -206,7 +225,12 @@ typedef struct rt_stream {
     struct rt_stream *previous, *next; /* of all that have work or may get some */
 } rt_stream;
 
-enum { RT_STACK = 1 << 23, RT_SPINS = 2000 };
+enum {
+    RT_STACK = 1 << 23,
+    RT_WORKER_SPINS = 50000, /* nanoseconds that a thread looks for more work before it sleeps: waking it takes 7 us */
+    RT_WAITER_SPINS = 10000, /* and that who waits for it looks on */
+    RT_PAUSES = 32            /* between two looks at the clock */
+};
 
 static struct {
     pthread_mutex_t lock;
@@ -276,25 +300,35 @@ static void rt_keep_failure(rt_stream *stream, int status) {
     stream->failure = text;
 }
 
-static inline void rt_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+/* Look for work without the lock, for a while. */
+static void rt_look_for_work(rt_stream *stream) {
+    int64_t until = rt_clock() + RT_WORKER_SPINS;
+    do {
+        for (int k = 0; k < RT_PAUSES; k++) {
+            if (__atomic_load_n(&stream->head, __ATOMIC_RELAXED) != NULL) return;
+            rt_pause();
+        }
+        sched_yield(); /* who gives it work may wait for this CPU */
+    } while (rt_clock() < until && !__atomic_load_n(&stream->closed, __ATOMIC_RELAXED));
 }
 
 /* The next job; NULL at the end. The lock is held, and let go of for a while. */
 static rt_job *rt_next_job(rt_stream *stream) {
-    for (;;) {
+    for (int looked = !stream->may_spin;; looked = 1) {
         if (__atomic_load_n(&rt_state, __ATOMIC_RELAXED) & RT_EXITING) return NULL;
         rt_job *job = stream->head;
         if (job != NULL) {
-            stream->head = job->next;
-            if (stream->head == NULL) stream->tail = NULL;
+            __atomic_store_n(&stream->head, job->next, __ATOMIC_RELAXED);
+            if (job->next == NULL) stream->tail = NULL;
             return job;
         }
         if (stream->closed) return NULL;
+        if (!looked) {
+            pthread_mutex_unlock(&stream->lock);
+            rt_look_for_work(stream);
+            pthread_mutex_lock(&stream->lock);
+            continue;
+        }
         stream->asleep = 1;
         pthread_cond_wait(&stream->more, &stream->lock);
         stream->asleep = 0;
@@ -304,6 +338,7 @@ static rt_job *rt_next_job(rt_stream *stream) {
 static void *rt_work(void *given) {
     rt_stream *stream = given;
     rt_works_for = stream;
+    stream->may_spin = rt_may_spin();
     pthread_mutex_lock(&stream->lock);
     for (rt_job *job; (job = rt_next_job(stream)) != NULL;) {
         pthread_mutex_unlock(&stream->lock);
@@ -360,7 +395,7 @@ static int rt_queue(rt_stream *stream, const char *function, rt_function run, vo
     if (!closed && RT_UNLIKELY(stream->worker == RT_NO_THREAD)) failed = rt_start(stream);
     if (RT_LIKELY(!closed && !failed)) {
         if (stream->tail != NULL) stream->tail->next = job;
-        else stream->head = job;
+        else __atomic_store_n(&stream->head, job, __ATOMIC_RELAXED);
         stream->tail = job;
         stream->given++;
         if (stream->asleep) pthread_cond_signal(&stream->more);
@@ -380,11 +415,28 @@ static int rt_run_now(rt_function run, void *argument, rt_destructor drop) {
     return status;
 }
 
+/* See whether the work is done soon, without the lock. */
+static void rt_look_for_end(rt_stream *stream, uint64_t goal) {
+    int64_t until = rt_clock() + RT_WAITER_SPINS;
+    do {
+        for (int k = 0; k < RT_PAUSES; k++) {
+            if (__atomic_load_n(&stream->done, __ATOMIC_ACQUIRE) >= goal) return;
+            rt_pause();
+        }
+        sched_yield(); /* the thread may wait for this CPU */
+    } while (rt_clock() < until);
+}
+
 /* Wait for all that a stream was given so far, until a time; whether it is done. Its own thread waits for nothing. */
 static int rt_wait_done(rt_stream *stream, int64_t until) {
     if (rt_works_for == stream) return 1;
     pthread_mutex_lock(&stream->lock);
     uint64_t goal = stream->given;
+    if (stream->done < goal && stream->may_spin) {
+        pthread_mutex_unlock(&stream->lock);
+        rt_look_for_end(stream, goal);
+        pthread_mutex_lock(&stream->lock);
+    }
     stream->waiters++;
     while (stream->done < goal && stream->worker == RT_WORKS && (until < 0 || rt_clock() < until))
         rt_wait_until(&stream->progress, &stream->lock, until);
