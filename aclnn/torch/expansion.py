@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+MODULES = "nn_module_stack"  # in a node's meta, as PyTorch has it
 KEY = "aclnn_expansion"  # in a node's meta
 OPERAND = "aclnn_operand"
 REASON = "aclnn_reason"  # why no executor can do a call
@@ -59,8 +60,9 @@ def recorded(
     # Numbers, and gradients that are zero, become tensors on the way: fake ones only where the mode is on.
     modes = [one.fake_mode for one in inputs if isinstance(one, FakeTensor)]
     recorder = _Recorder(inputs, root)
+    run = _Followed(function, recorder).run if isinstance(function, GraphModule) else function
     with torch.no_grad(), modes[0] if modes else nullcontext(), recorder:
-        results = function(*inputs)
+        results = run(*inputs)
     recorder.finish(results)
     return recorder.graph
 
@@ -72,6 +74,7 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self.graph = Graph()
         self._root = root
+        self.modules: Any = None  # that call now
         self._nodes: dict[int, Node] = {}
         self._alive: list[Any] = []  # so that no other tensor gets the number of one that is gone
         for place, one in enumerate(inputs):
@@ -84,6 +87,8 @@ class _Recorder(TorchDispatchMode):
         if not any(isinstance(one, torch.Tensor) for one in tree_leaves(made)):
             return made  # a size or a device
         node = self.graph.call_function(func, self._mapped(args), self._mapped(kwargs or {}))
+        if self.modules:
+            node.meta[MODULES] = self.modules
         self._know(made, node)
         return made
 
@@ -120,6 +125,18 @@ class _Recorder(TorchDispatchMode):
         node = self.graph.get_attr(name)
         self._know(value, node)
         return node
+
+
+class _Followed(Interpreter):
+    """A graph that runs node by node, so that it is known which modules call for each."""
+
+    def __init__(self, module: GraphModule, recorder: _Recorder):
+        super().__init__(module, garbage_collect_values=False)
+        self._recorder = recorder
+
+    def run_node(self, n: Node) -> Any:
+        self._recorder.modules = n.meta.get(MODULES)
+        return super().run_node(n)
 
 
 def expansion_of(node: Node) -> list[Node] | None:

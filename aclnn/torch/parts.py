@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,9 +13,14 @@ from torch.fx import GraphModule, Node
 
 from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
+from aclnn.torch.expansion import MODULES
 from aclnn.torch.joint import divided, gradient_graph
 from aclnn.torch.writes import is_write
+from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import compile as compiled
+
+_MODEL = re.compile(r"""^L\[['"]\w+['"]\]""")  # what a path of modules begins with
+_PLACE = re.compile(r"""\[['"]?(\w+)['"]?\]""")  # such as `layers[0]` has
 
 # Compiles a graph; the flag says whether nothing in it was seen before.
 Compile = Callable[[GraphModule, bool], Callable[..., Any]]
@@ -125,7 +131,10 @@ class Part:
     def _interpreted(self, arrays: Sequence[Any]) -> list[Any]:
         """What the part does, on traced arrays, which record it."""
         values: dict[Node, Any] = dict(zip(self._inputs, arrays, strict=True))
+        traces = [one.trace for one in arrays if isinstance(one, TracedArray)]
         for node in self._steps:
+            for trace in traces[:1]:
+                trace.recording.origin = functools.partial(tuple, _modules(node))
             args, named = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = form_of(node.target)(*args, **named)
         return [values[node] for node in self._outputs]
@@ -221,6 +230,16 @@ class _Differentiable(torch.autograd.Function):
             found = ctx.part.backward(needed, given)(*tensors, *own)
         made = iter(found)
         return None, *[next(made) if one else None for one in needed]
+
+
+def _modules(node: Node) -> list[str]:
+    """The modules that called for a node, the outermost first, without the model itself."""
+    found = []
+    for path, kind in (node.meta.get(MODULES) or {}).values():
+        name = _PLACE.sub(r".\1", _MODEL.sub("", str(path))).strip(".")
+        if name:
+            found.append(f"{name}: {getattr(kind, '__name__', str(kind).rpartition('.')[2])}")
+    return found
 
 
 def _order_of(node: Node) -> tuple[int, ...] | None:

@@ -825,3 +825,22 @@ def test_a_part_has_to_gain_more_where_gradients_are_wanted(times, monkeypatch):
         torch._dynamo.reset()
         found = aclnn.torch.explain(function, given, options=options)
         assert len([part for part in found.parts if "gelu" in part]) == count
+
+
+def test_nodes_know_the_modules_that_called_for_them():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.up = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            return x + torch.sin(self.up(self.norm(x)))
+
+    model = torch.compile(torch.nn.Sequential(Block(), Block()).eval(), backend="aclnn")
+    with torch.no_grad(), aclnn.profile() as seen:
+        model(torch.ones(4, 8))
+    nodes = [node for run in seen.runs for node in run.plan.graph.nodes]
+    found = {node.attr("kernel"): node.origin for node in nodes if node.origin[:1] == ("1: Block",)}
+    assert found["layer_norm"] == ("1: Block", "1.norm: LayerNorm")
+    assert found["matmul"] == ("1: Block", "1.up: Linear")
+    assert {node.origin[0] for node in nodes} == {"0: Block", "1: Block"}
