@@ -75,6 +75,7 @@ from aclnn.compiler._compiled_call cimport (
     most_key_words,
     operand_t,
     overlaps_as_planned,
+    plans_are_kept,
     plans_forgotten,
     put_real,
     put_whole,
@@ -510,7 +511,7 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
     if n_values + most_key_words(request) > FAST_WORDS:
         return NOT_KNOWN
     words = call_key(<OperatorHandle>pair.handle, request, key + n_values)
-    return n_values + words if words else NOT_KNOWN
+    return n_values + words
 
 
 cdef executor_t *new_executor(int pair, int count) noexcept nogil:
@@ -582,6 +583,8 @@ cdef executor_t *plan_known(int number, const argument_t *given) noexcept nogil:
     cdef Py_ssize_t words
     cdef memo_t *memo
     cdef executor_t *made
+    if not plans_are_kept():
+        return NULL
     request.operands = operands
     words = read_call(&known_pairs[number], number, given, &request, bound, key)
     if words == NOT_KNOWN:
@@ -673,7 +676,8 @@ cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor pla
     if made == NULL:
         drop(memo)
         raise MemoryError
-    keep_memo(memo)
+    if plans_are_kept():
+        keep_memo(memo)
     return made
 
 

@@ -162,6 +162,7 @@ cdef int run_with_own_workspace(CompiledCall plan, char **addresses,
 cdef Py_ssize_t most_key_words(const request_t *request) noexcept nogil
 cdef Py_ssize_t call_key(OperatorHandle handle, const request_t *request,
                          int64_t *key) noexcept nogil
+cdef bint plans_are_kept() noexcept nogil
 cdef unsigned long plans_forgotten() noexcept nogil
 cdef thread_limits_t limits_now() noexcept nogil
 cdef bint runs_are_observed() noexcept nogil

@@ -217,10 +217,14 @@ cdef Py_ssize_t most_key_words(const request_t *request) noexcept nogil:
 
 cdef Py_ssize_t call_key(OperatorHandle handle, const request_t *request,
                          int64_t *key) noexcept nogil:
-    """Write all that shapes the plan of a call now; gives how many words it takes, 0 where plans
-    are not kept."""
+    """Write all that shapes the plan of a call now; gives how many words it takes."""
     cdef settings_t now = settings_of(request)
-    return write_key(handle, request, &now, key) if now.cache_limit else 0
+    return write_key(handle, request, &now, key)
+
+
+cdef bint plans_are_kept() noexcept nogil:
+    """Whether there is a cache of plans."""
+    return settings.cache_limit != 0
 
 
 cdef unsigned long plans_forgotten() noexcept nogil:

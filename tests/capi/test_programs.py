@@ -26,6 +26,13 @@ def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
 
+def test_programs_run_without_a_cache_of_plans(folder):
+    program = folder / "rebinding"
+    if not program.exists():
+        c_programs.build("rebinding.c", folder)
+    assert c_programs.run(program, ACLNN_PLAN_CACHE="0") == ""
+
+
 @pytest.mark.parametrize(
     ("how", "status"),
     [
@@ -352,3 +359,27 @@ int main() {
     said = c_programs.run(c_programs.build(text, folder), **{name: "/nowhere/file"})
     assert said.startswith("100001 ")
     assert f"{name} is '/nowhere/file', must be" in said
+
+
+def test_a_started_interpreter_leaves_the_process_alone(folder):
+    """Signals, the locale, and variables that Python reads."""
+    text = """
+#include <csignal>
+#include <clocale>
+#include <string>
+#include "checks.h"
+int main() {
+  struct sigaction before, after;
+  sigaction(SIGINT, nullptr, &before);
+  std::string locale = std::setlocale(LC_ALL, nullptr);
+  OK_(aclInit(nullptr));
+  sigaction(SIGINT, nullptr, &after);
+  CHECK(before.sa_handler == after.sa_handler);
+  sigaction(SIGPIPE, nullptr, &after);
+  CHECK(after.sa_handler == SIG_DFL);
+  CHECK(locale == std::setlocale(LC_ALL, nullptr));
+}
+"""
+    program = c_programs.build(text, folder, f"-I{c_programs.PROGRAMS}")
+    changes = {"PYTHONHOME": "/nowhere", "PYTHONPATH": "/nowhere", "LC_ALL": "de_DE.UTF-8"}
+    assert c_programs.run(program, **changes) == ""
