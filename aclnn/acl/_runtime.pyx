@@ -19,12 +19,6 @@ import importlib
 import os
 
 cdef extern from "Python.h":
-    ctypedef struct PyThreadState
-    ctypedef int PyGILState_STATE
-    PyGILState_STATE PyGILState_Ensure() nogil
-    void PyGILState_Release(PyGILState_STATE) nogil
-    PyThreadState *PyEval_SaveThread() nogil
-    void PyEval_RestoreThread(PyThreadState *) nogil
     const char *PyUnicode_AsUTF8(object) except NULL
     object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
 
@@ -405,20 +399,22 @@ cdef int run_job(job) noexcept:
 
 cdef extern from *:
     """
-    /* A thread that C made gets a state when it takes the interpreter's lock, which takes time:
-     * the thread of a stream keeps its first one until it ends. */
+    /* A thread that C made has to have a state to take the interpreter's lock: that of a stream
+     * keeps one until it ends. A fork must not come while the interpreter's list of states is
+     * locked: CPython 3.11 would wait for that in the child. */
     static __thread PyThreadState *aclnn_kept;
-    static __thread PyGILState_STATE aclnn_before;
     static void aclnn_keep_thread_state(void) {
-        if (rt_works_for == NULL || aclnn_kept != NULL) return;
-        aclnn_before = PyGILState_Ensure();
-        aclnn_kept = PyEval_SaveThread();
+        if (rt_works_for == NULL || PyGILState_GetThisThreadState() != NULL) return;
+        pthread_mutex_lock(&rt_fork_lock);
+        aclnn_kept = PyThreadState_New(PyInterpreterState_Main());
+        pthread_mutex_unlock(&rt_fork_lock);
     }
     static void aclnn_thread_leaves(void) {
         if (aclnn_kept == NULL || rt_python_ended) return;
         PyEval_RestoreThread(aclnn_kept);
+        PyThreadState_Clear(aclnn_kept);
+        PyThreadState_DeleteCurrent();
         aclnn_kept = NULL;
-        PyGILState_Release(aclnn_before);
     }
     """
     void keep_thread_state "aclnn_keep_thread_state"() nogil

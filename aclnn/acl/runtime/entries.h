@@ -1434,6 +1434,7 @@ static const aclnn_runtime_table rt_table = {
 
 /* Locks that guard what a child needs are held while it is made, so that it finds all of that whole. */
 static void rt_before_fork(void) {
+    pthread_mutex_lock(&rt_fork_lock);
     pthread_mutex_lock(&rt_life.lock);
     pthread_mutex_lock(&rt_streams.lock);
     pthread_mutex_lock(&rt_handles.lock);
@@ -1446,6 +1447,7 @@ static void rt_after_fork(void) {
     pthread_mutex_unlock(&rt_handles.lock);
     pthread_mutex_unlock(&rt_streams.lock);
     pthread_mutex_unlock(&rt_life.lock);
+    pthread_mutex_unlock(&rt_fork_lock);
 }
 static void rt_in_child(void) {
     rt_after_fork();

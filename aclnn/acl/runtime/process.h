@@ -143,6 +143,7 @@ static int rt_last_error(int clear) {
 /* What keeps calls from being served: bits, which are set once. */
 enum { RT_FORKED = 1, RT_EXITING = 2 };
 static int rt_state;
+static pthread_mutex_t rt_fork_lock = PTHREAD_MUTEX_INITIALIZER; /* what must not be under way while a child is made */
 static int rt_python_ended; /* no thread may ask for the interpreter any more */
 
 static int rt_refuse(const char *function) {
