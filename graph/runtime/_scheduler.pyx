@@ -563,7 +563,7 @@ def header_constants():
 
 
 def omp_addresses():
-    """Addresses of `omp_threads` and `limit_omp_threads` for callers without the interpreter's lock.
+    """Addresses of `omp_threads` and `limit_omp_threads` for callers without the lock of Python.
 
     The first is an ``int (*)(void)``, the second a ``void (*)(int)``.
     """
