@@ -524,6 +524,8 @@ __all__ = [
     "aclmdlRISetName",
     "aclnnAbs",
     "aclnnAbsGetWorkspaceSize",
+    "aclnnAdaptiveAvgPool2d",
+    "aclnnAdaptiveAvgPool2dGetWorkspaceSize",
     "aclnnAdd",
     "aclnnAddGetWorkspaceSize",
     "aclnnAddLayerNorm",
@@ -552,8 +554,14 @@ __all__ = [
     "aclnnAddmvGetWorkspaceSize",
     "aclnnAdds",
     "aclnnAddsGetWorkspaceSize",
+    "aclnnAll",
+    "aclnnAllGetWorkspaceSize",
     "aclnnAmax",
     "aclnnAmaxGetWorkspaceSize",
+    "aclnnAmin",
+    "aclnnAminGetWorkspaceSize",
+    "aclnnAny",
+    "aclnnAnyGetWorkspaceSize",
     "aclnnApplyRotaryPosEmb",
     "aclnnApplyRotaryPosEmbGetWorkspaceSize",
     "aclnnApplyRotaryPosEmbV2",
@@ -562,10 +570,14 @@ __all__ = [
     "aclnnApplyTopKTopPGetWorkspaceSize",
     "aclnnArgMax",
     "aclnnArgMaxGetWorkspaceSize",
+    "aclnnArgMin",
+    "aclnnArgMinGetWorkspaceSize",
     "aclnnArgsort",
     "aclnnArgsortGetWorkspaceSize",
     "aclnnAscendQuantV3",
     "aclnnAscendQuantV3GetWorkspaceSize",
+    "aclnnAvgPool2d",
+    "aclnnAvgPool2dGetWorkspaceSize",
     "aclnnBaddbmm",
     "aclnnBaddbmmGetWorkspaceSize",
     "aclnnBatchMatMul",
@@ -681,6 +693,8 @@ __all__ = [
     "aclnnFusedInferAttentionScoreV5GetWorkspaceSize",
     "aclnnGather",
     "aclnnGatherGetWorkspaceSize",
+    "aclnnGatherNd",
+    "aclnnGatherNdGetWorkspaceSize",
     "aclnnGatherPaKvCache",
     "aclnnGatherPaKvCacheGetWorkspaceSize",
     "aclnnGatherV2",
@@ -745,10 +759,16 @@ __all__ = [
     "aclnnHardtanhGetWorkspaceSize",
     "aclnnHeaviside",
     "aclnnHeavisideGetWorkspaceSize",
+    "aclnnIm2col",
+    "aclnnIm2colGetWorkspaceSize",
     "aclnnIncreFlashAttentionV4",
     "aclnnIncreFlashAttentionV4GetWorkspaceSize",
+    "aclnnIndexAdd",
+    "aclnnIndexAddGetWorkspaceSize",
     "aclnnIndexCopy",
     "aclnnIndexCopyGetWorkspaceSize",
+    "aclnnIndexFillTensor",
+    "aclnnIndexFillTensorGetWorkspaceSize",
     "aclnnIndexSelect",
     "aclnnIndexSelectGetWorkspaceSize",
     "aclnnInit",
@@ -848,6 +868,8 @@ __all__ = [
     "aclnnInplaceHardtanhGetWorkspaceSize",
     "aclnnInplaceIndexCopy",
     "aclnnInplaceIndexCopyGetWorkspaceSize",
+    "aclnnInplaceIndexFillTensor",
+    "aclnnInplaceIndexFillTensorGetWorkspaceSize",
     "aclnnInplaceLeScalar",
     "aclnnInplaceLeScalarGetWorkspaceSize",
     "aclnnInplaceLeTensor",
@@ -912,6 +934,10 @@ __all__ = [
     "aclnnInplaceRoundGetWorkspaceSize",
     "aclnnInplaceRsqrt",
     "aclnnInplaceRsqrtGetWorkspaceSize",
+    "aclnnInplaceScatter",
+    "aclnnInplaceScatterGetWorkspaceSize",
+    "aclnnInplaceScatterValue",
+    "aclnnInplaceScatterValueGetWorkspaceSize",
     "aclnnInplaceSelu",
     "aclnnInplaceSeluGetWorkspaceSize",
     "aclnnInplaceSigmoid",
@@ -966,6 +992,8 @@ __all__ = [
     "aclnnLerpGetWorkspaceSize",
     "aclnnLerps",
     "aclnnLerpsGetWorkspaceSize",
+    "aclnnLinalgVectorNorm",
+    "aclnnLinalgVectorNormGetWorkspaceSize",
     "aclnnLog",
     "aclnnLog10",
     "aclnnLog10GetWorkspaceSize",
@@ -1003,11 +1031,21 @@ __all__ = [
     "aclnnMatmul",
     "aclnnMatmulGetWorkspaceSize",
     "aclnnMax",
+    "aclnnMaxDim",
+    "aclnnMaxDimGetWorkspaceSize",
     "aclnnMaxGetWorkspaceSize",
+    "aclnnMaxPool",
+    "aclnnMaxPool2dWithIndices",
+    "aclnnMaxPool2dWithIndicesGetWorkspaceSize",
+    "aclnnMaxPoolGetWorkspaceSize",
     "aclnnMaximum",
     "aclnnMaximumGetWorkspaceSize",
     "aclnnMean",
     "aclnnMeanGetWorkspaceSize",
+    "aclnnMin",
+    "aclnnMinDim",
+    "aclnnMinDimGetWorkspaceSize",
+    "aclnnMinGetWorkspaceSize",
     "aclnnMinimum",
     "aclnnMinimumGetWorkspaceSize",
     "aclnnMish",
@@ -1042,6 +1080,10 @@ __all__ = [
     "aclnnNeTensorGetWorkspaceSize",
     "aclnnNeg",
     "aclnnNegGetWorkspaceSize",
+    "aclnnNorm",
+    "aclnnNormGetWorkspaceSize",
+    "aclnnOneHot",
+    "aclnnOneHotGetWorkspaceSize",
     "aclnnPermute",
     "aclnnPermuteGetWorkspaceSize",
     "aclnnPowScalarTensor",
@@ -1054,6 +1096,10 @@ __all__ = [
     "aclnnPreluBackward",
     "aclnnPreluBackwardGetWorkspaceSize",
     "aclnnPreluGetWorkspaceSize",
+    "aclnnProd",
+    "aclnnProdDim",
+    "aclnnProdDimGetWorkspaceSize",
+    "aclnnProdGetWorkspaceSize",
     "aclnnPromptFlashAttentionV3",
     "aclnnPromptFlashAttentionV3GetWorkspaceSize",
     "aclnnQuantMatmulV4",
@@ -1066,6 +1112,8 @@ __all__ = [
     "aclnnReciprocalGetWorkspaceSize",
     "aclnnReduceSum",
     "aclnnReduceSumGetWorkspaceSize",
+    "aclnnReflectionPad1d",
+    "aclnnReflectionPad1dGetWorkspaceSize",
     "aclnnRelu",
     "aclnnReluGetWorkspaceSize",
     "aclnnRemainderScalarTensor",
@@ -1076,10 +1124,16 @@ __all__ = [
     "aclnnRemainderTensorTensorGetWorkspaceSize",
     "aclnnRepeat",
     "aclnnRepeatGetWorkspaceSize",
+    "aclnnRepeatInterleaveInt",
+    "aclnnRepeatInterleaveIntGetWorkspaceSize",
+    "aclnnRepeatInterleaveIntWithDim",
+    "aclnnRepeatInterleaveIntWithDimGetWorkspaceSize",
     "aclnnRmsNorm",
     "aclnnRmsNormGetWorkspaceSize",
     "aclnnRmsNormGrad",
     "aclnnRmsNormGradGetWorkspaceSize",
+    "aclnnRoll",
+    "aclnnRollGetWorkspaceSize",
     "aclnnRotaryPositionEmbedding",
     "aclnnRotaryPositionEmbeddingGetWorkspaceSize",
     "aclnnRound",
@@ -1096,8 +1150,16 @@ __all__ = [
     "aclnnSWhereGetWorkspaceSize",
     "aclnnScaledMaskedSoftmax",
     "aclnnScaledMaskedSoftmaxGetWorkspaceSize",
+    "aclnnScatter",
+    "aclnnScatterAdd",
+    "aclnnScatterAddGetWorkspaceSize",
+    "aclnnScatterGetWorkspaceSize",
+    "aclnnScatterNdUpdate",
+    "aclnnScatterNdUpdateGetWorkspaceSize",
     "aclnnScatterPaKvCache",
     "aclnnScatterPaKvCacheGetWorkspaceSize",
+    "aclnnScatterValue",
+    "aclnnScatterValueGetWorkspaceSize",
     "aclnnSelu",
     "aclnnSeluBackward",
     "aclnnSeluBackwardGetWorkspaceSize",
@@ -1175,6 +1237,10 @@ __all__ = [
     "aclnnTriuGetWorkspaceSize",
     "aclnnTrunc",
     "aclnnTruncGetWorkspaceSize",
+    "aclnnUpsampleBilinear2d",
+    "aclnnUpsampleBilinear2dGetWorkspaceSize",
+    "aclnnUpsampleNearest2d",
+    "aclnnUpsampleNearest2dGetWorkspaceSize",
     "aclnnVar",
     "aclnnVarCorrection",
     "aclnnVarCorrectionGetWorkspaceSize",
@@ -1267,6 +1333,7 @@ __all__ = [
     "aclrtSynchronizeStream",
     "aclrtSynchronizeStreamWithTimeout",
     "aclrtUnmapMem",
+    "adaptive_avg_pool2d",
     "add",
     "add_",
     "add_layer_norm",
@@ -1286,11 +1353,14 @@ __all__ = [
     "addmv",
     "addmv_",
     "amax",
+    "amin",
     "apply_rotary_pos_emb",
     "apply_rotary_pos_emb_",
     "arg_max",
+    "argmin",
     "argsort",
     "ascend_quant",
+    "avg_pool2d",
     "baddbmm",
     "baddbmm_",
     "batch_norm",
@@ -1369,6 +1439,7 @@ __all__ = [
     "fusion_attention",
     "fusion_attention_grad",
     "gather",
+    "gather_nd",
     "gather_pa_kv_cache",
     "gather_v2",
     "ge",
@@ -1403,9 +1474,14 @@ __all__ = [
     "hardtanh_",
     "hardtanh_backward",
     "heaviside",
+    "im2col",
     "incre_flash_attention",
+    "index_add",
+    "index_add_",
     "index_copy",
     "index_copy_",
+    "index_fill",
+    "index_fill_",
     "index_select",
     "interleave_rope",
     "isa",
@@ -1422,6 +1498,7 @@ __all__ = [
     "leaky_relu_backward",
     "lerp",
     "lerp_",
+    "linalg_vector_norm",
     "log",
     "log10",
     "log10_",
@@ -1450,8 +1527,12 @@ __all__ = [
     "masked_fill",
     "masked_fill_",
     "matmul",
+    "max_dim",
+    "max_pool2d",
+    "max_pool2d_with_indices",
     "maximum",
     "mean",
+    "min_dim",
     "minimum",
     "mish",
     "mish_",
@@ -1476,26 +1557,32 @@ __all__ = [
     "ne_",
     "neg",
     "neg_",
+    "norm",
     "num_threads",
     "one_",
+    "one_hot",
     "operators",
     "permute",
     "pow_",
     "prelu",
     "prelu_backward",
+    "prod",
     "profile",
     "prompt_flash_attention",
     "quant_matmul",
     "quantize",
     "reciprocal",
     "reciprocal_",
+    "reflection_pad1d",
     "relu",
     "relu_",
     "remainder",
     "remainder_",
     "repeat",
+    "repeat_interleave",
     "rms_norm",
     "rms_norm_backward",
+    "roll",
     "rotary_position_embedding",
     "round_",
     "rrelu_with_noise",
@@ -1507,6 +1594,11 @@ __all__ = [
     "scaled_dot_product_attention_backward",
     "scaled_dot_product_attention_forward",
     "scaled_masked_softmax",
+    "scatter",
+    "scatter_",
+    "scatter_add",
+    "scatter_add_",
+    "scatter_nd_update_",
     "scatter_pa_kv_cache",
     "selu",
     "selu_",
@@ -1561,6 +1653,8 @@ __all__ = [
     "triu_",
     "trunc",
     "trunc_",
+    "upsample_bilinear2d",
+    "upsample_nearest2d",
     "var",
     "weight_quant_batchmatmul",
     "where",
@@ -2296,6 +2390,38 @@ def hardshrink_backward(grad_output: _Numpy, self: Any, lambd: float = 0.5, *, o
 @overload
 def hardshrink_backward(grad_output: _A, self: Any, lambd: float = 0.5, *, out: _A | None = None) -> _A: ...
 @overload
+def avg_pool2d(input: _Numpy, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = 0, *, cube_math_type: int = 0, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def avg_pool2d(input: _A, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = 0, *, cube_math_type: int = 0, out: _A | None = None) -> _A: ...
+@overload
+def max_pool2d(input: _Numpy, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: int = 0, *, auto_pad: int = 0, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def max_pool2d(input: _A, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: int = 0, *, auto_pad: int = 0, out: _A | None = None) -> _A: ...
+@overload
+def max_pool2d_with_indices(input: _Numpy, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, *, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def max_pool2d_with_indices(input: _A, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, *, out: Any = None) -> tuple[_A, _A]: ...
+@overload
+def adaptive_avg_pool2d(input: _Numpy, output_size: int | Sequence[int], *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def adaptive_avg_pool2d(input: _A, output_size: int | Sequence[int], *, out: _A | None = None) -> _A: ...
+@overload
+def upsample_nearest2d(input: _Numpy, output_size: int | Sequence[int], *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def upsample_nearest2d(input: _A, output_size: int | Sequence[int], *, out: _A | None = None) -> _A: ...
+@overload
+def upsample_bilinear2d(input: _Numpy, output_size: int | Sequence[int], align_corners: bool, scales_h: float = 0.0, scales_w: float = 0.0, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def upsample_bilinear2d(input: _A, output_size: int | Sequence[int], align_corners: bool, scales_h: float = 0.0, scales_w: float = 0.0, *, out: _A | None = None) -> _A: ...
+@overload
+def im2col(input: _Numpy, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def im2col(input: _A, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, out: _A | None = None) -> _A: ...
+@overload
+def reflection_pad1d(input: _Numpy, padding: int | Sequence[int], *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def reflection_pad1d(input: _A, padding: int | Sequence[int], *, out: _A | None = None) -> _A: ...
+@overload
 def embedding(weight: _Numpy, indices: Any, *, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def embedding(weight: _A, indices: Any, *, out: _A | None = None) -> _A: ...
@@ -2530,6 +2656,46 @@ def arg_max(input: _Numpy, dim: int | None = None, keepdim: bool = False, *, out
 @overload
 def arg_max(input: _A, dim: int | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
 @overload
+def argmin(input: _Numpy, dim: int | None = None, keepdim: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def argmin(input: _A, dim: int | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def amin(input: _Numpy, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def amin(input: _A, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def min(input: _Numpy, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def min(input: _A, *, out: _A | None = None) -> _A: ...
+@overload
+def max_dim(input: _Numpy, dim: int, keepdim: bool = False, *, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def max_dim(input: _A, dim: int, keepdim: bool = False, *, out: Any = None) -> tuple[_A, _A]: ...
+@overload
+def min_dim(input: _Numpy, dim: int, keepdim: bool = False, *, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def min_dim(input: _A, dim: int, keepdim: bool = False, *, out: Any = None) -> tuple[_A, _A]: ...
+@overload
+def any(input: _Numpy, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def any(input: _A, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def all(input: _Numpy, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def all(input: _A, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def prod(input: _Numpy, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def prod(input: _A, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: _A | None = None) -> _A: ...
+@overload
+def norm(input: _Numpy, p: float = 2.0, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def norm(input: _A, p: float = 2.0, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def linalg_vector_norm(input: _Numpy, ord: float = 2.0, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def linalg_vector_norm(input: _A, ord: float = 2.0, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: _A | None = None) -> _A: ...
+@overload
 def cumsum(input: _Numpy, dim: int, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def cumsum(input: _A, dim: int, *, dtype: Any = None, out: _A | None = None) -> _A: ...
@@ -2595,6 +2761,43 @@ def apply_rotary_pos_emb(query: _Numpy, key: Any, cos: Any, sin: Any, layout: in
 @overload
 def apply_rotary_pos_emb(query: _A, key: Any, cos: Any, sin: Any, layout: int = 1, rotary_mode: Literal['half', 'interleave', 'quarter'] = 'half', *, out: Any = None) -> tuple[_A, _A]: ...
 def apply_rotary_pos_emb_(query: Any, key: Any, cos: Any, sin: Any, layout: int = 1, rotary_mode: Literal['half', 'interleave', 'quarter'] = 'half') -> tuple[Any, Any]: ...
+@overload
+def scatter(input: _Numpy, dim: int, index: Any, src: Any, *, reduce: Literal['replace', 'add', 'multiply'] = 'replace', out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def scatter(input: _A, dim: int, index: Any, src: Any, *, reduce: Literal['replace', 'add', 'multiply'] = 'replace', out: _A | None = None) -> _A: ...
+def scatter_(input: _Given, dim: int, index: Any, src: Any, *, reduce: Literal['replace', 'add', 'multiply'] = 'replace') -> _Given: ...
+@overload
+def scatter_add(input: _Numpy, dim: int, index: Any, src: Any, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def scatter_add(input: _A, dim: int, index: Any, src: Any, *, out: _A | None = None) -> _A: ...
+def scatter_add_(input: _Given, dim: int, index: Any, src: Any) -> _Given: ...
+@overload
+def index_add(input: _Numpy, dim: int, index: Any, source: Any, *, alpha: float = 1, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def index_add(input: _A, dim: int, index: Any, source: Any, *, alpha: float = 1, out: _A | None = None) -> _A: ...
+def index_add_(input: _Given, dim: int, index: Any, source: Any, *, alpha: float = 1) -> _Given: ...
+@overload
+def index_fill(input: _Numpy, dim: int, index: Any, value: float, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def index_fill(input: _A, dim: int, index: Any, value: float, *, out: _A | None = None) -> _A: ...
+def index_fill_(input: _Given, dim: int, index: Any, value: float) -> _Given: ...
+def scatter_nd_update_(var: _Given, indices: Any, updates: Any) -> _Given: ...
+@overload
+def gather_nd(input: _Numpy, indices: Any, negative_index_support: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def gather_nd(input: _A, indices: Any, negative_index_support: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def one_hot(input: _Numpy, num_classes: int, *, axis: int = -1, on_value: Any = None, off_value: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def one_hot(input: _A, num_classes: int, *, axis: int = -1, on_value: Any = None, off_value: Any = None, out: _A | None = None) -> _A: ...
+@overload
+def repeat_interleave(input: _Numpy, repeats: int, dim: int | None = None, *, output_size: int | None = None, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def repeat_interleave(input: _A, repeats: int, dim: int | None = None, *, output_size: int | None = None, out: _A | None = None) -> _A: ...
+@overload
+def roll(input: _Numpy, shifts: int | Sequence[int], dims: int | Sequence[int] = (), *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def roll(input: _A, shifts: int | Sequence[int], dims: int | Sequence[int] = (), *, out: _A | None = None) -> _A: ...
 @overload
 def softshrink(input: _Numpy, lambd: float = 0.5, *, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
@@ -3105,6 +3308,22 @@ def aclnnHardshrinkGetWorkspaceSize(self: aclTensor | None, lambd: aclScalar | N
 def aclnnHardshrink(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnHardshrinkBackwardGetWorkspaceSize(gradOutput: aclTensor | None, self: aclTensor | None, lambd: aclScalar | None, gradInput: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnHardshrinkBackward(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnAvgPool2dGetWorkspaceSize(self: aclTensor | None, kernelSize: aclIntArray | None, strides: aclIntArray | None, paddings: aclIntArray | None, ceilMode: bool, countIncludePad: bool, divisorOverride: int, cubeMathType: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnAvgPool2d(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnMaxPoolGetWorkspaceSize(self: aclTensor | None, kernelShape: aclIntArray | None, strides: aclIntArray | None, autoPad: int, pads: aclIntArray | None, dilations: aclIntArray | None, ceilMode: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnMaxPool(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnMaxPool2dWithIndicesGetWorkspaceSize(self: aclTensor | None, kernelSize: aclIntArray | None, stride: aclIntArray | None, padding: aclIntArray | None, dilation: aclIntArray | None, ceilMode: bool, out: aclTensor | None, indices: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnMaxPool2dWithIndices(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnAdaptiveAvgPool2dGetWorkspaceSize(self: aclTensor | None, outputSize: aclIntArray | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnAdaptiveAvgPool2d(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnUpsampleNearest2dGetWorkspaceSize(self: aclTensor | None, outputSize: aclIntArray | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnUpsampleNearest2d(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnUpsampleBilinear2dGetWorkspaceSize(self: aclTensor | None, outputSize: aclIntArray | None, alignCorners: bool, scalesH: float, scalesW: float, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnUpsampleBilinear2d(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnIm2colGetWorkspaceSize(self: aclTensor | None, kernelSize: aclIntArray | None, dilation: aclIntArray | None, padding: aclIntArray | None, stride: aclIntArray | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnIm2col(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnReflectionPad1dGetWorkspaceSize(self: aclTensor | None, padding: aclIntArray | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnReflectionPad1d(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnEmbeddingGetWorkspaceSize(weight: aclTensor | None, indices: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnEmbedding(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnIndexSelectGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
@@ -3249,6 +3468,28 @@ def aclnnMaxGetWorkspaceSize(self: aclTensor | None, out: aclTensor | None) -> t
 def aclnnMax(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnArgMaxGetWorkspaceSize(self: aclTensor | None, dim: int, keepdim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnArgMax(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnArgMinGetWorkspaceSize(self: aclTensor | None, dim: int, keepdim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnArgMin(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnAminGetWorkspaceSize(self: aclTensor | None, dim: aclIntArray | None, keepDim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnAmin(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnMinGetWorkspaceSize(self: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnMin(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnMaxDimGetWorkspaceSize(self: aclTensor | None, dim: int, keepdim: bool, out: aclTensor | None, indices: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnMaxDim(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnMinDimGetWorkspaceSize(self: aclTensor | None, dim: int, keepdim: bool, out: aclTensor | None, indices: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnMinDim(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnAnyGetWorkspaceSize(self: aclTensor | None, dim: aclIntArray | None, keepdim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnAny(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnAllGetWorkspaceSize(self: aclTensor | None, dim: aclIntArray | None, keepdim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnAll(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnProdDimGetWorkspaceSize(self: aclTensor | None, dim: int, keepDim: bool, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnProdDim(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnProdGetWorkspaceSize(self: aclTensor | None, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnProd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnNormGetWorkspaceSize(self: aclTensor | None, pScalar: aclScalar | None, dim: aclIntArray | None, keepdim: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnNorm(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnLinalgVectorNormGetWorkspaceSize(self: aclTensor | None, ord: aclScalar | None, dims: aclIntArray | None, keepDims: bool, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnLinalgVectorNorm(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnCumsumGetWorkspaceSize(self: aclTensor | None, dim: int, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnCumsum(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnReluGetWorkspaceSize(self: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
@@ -3307,6 +3548,34 @@ def aclnnApplyRotaryPosEmbGetWorkspaceSize(queryRef: aclTensor | None, keyRef: a
 def aclnnApplyRotaryPosEmb(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnApplyRotaryPosEmbV2GetWorkspaceSize(queryRef: aclTensor | None, keyRef: aclTensor | None, cos: aclTensor | None, sin: aclTensor | None, layout: int, rotaryMode: str | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnApplyRotaryPosEmbV2(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnScatterGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclTensor | None, src: aclTensor | None, reduce: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnScatter(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnInplaceScatterGetWorkspaceSize(selfRef: aclTensor | None, dim: int, index: aclTensor | None, src: aclTensor | None, reduce: int) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnInplaceScatter(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnScatterValueGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclTensor | None, value: aclScalar | None, reduce: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnScatterValue(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnInplaceScatterValueGetWorkspaceSize(selfRef: aclTensor | None, dim: int, index: aclTensor | None, value: aclScalar | None, reduce: int) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnInplaceScatterValue(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnScatterAddGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclTensor | None, src: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnScatterAdd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnIndexAddGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclTensor | None, source: aclTensor | None, alpha: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnIndexAdd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnIndexFillTensorGetWorkspaceSize(self: aclTensor | None, dim: int, index: aclIntArray | None, value: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnIndexFillTensor(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnInplaceIndexFillTensorGetWorkspaceSize(selfRef: aclTensor | None, dim: int, index: aclIntArray | None, value: aclScalar | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnInplaceIndexFillTensor(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnScatterNdUpdateGetWorkspaceSize(varRef: aclTensor | None, indices: aclTensor | None, updates: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnScatterNdUpdate(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnGatherNdGetWorkspaceSize(self: aclTensor | None, indices: aclTensor | None, negativeIndexSupport: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnGatherNd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnOneHotGetWorkspaceSize(self: aclTensor | None, numClasses: int, onValue: aclTensor | None, offValue: aclTensor | None, axis: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnOneHot(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnRepeatInterleaveIntWithDimGetWorkspaceSize(self: aclTensor | None, repeats: int, dim: int, outputSize: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnRepeatInterleaveIntWithDim(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnRepeatInterleaveIntGetWorkspaceSize(self: aclTensor | None, repeats: int, outputSize: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnRepeatInterleaveInt(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnRollGetWorkspaceSize(x: aclTensor | None, shifts: aclIntArray | None, dims: aclIntArray | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnRoll(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnSoftshrinkGetWorkspaceSize(self: aclTensor | None, lambd: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnSoftshrink(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnSoftshrinkBackwardGetWorkspaceSize(gradOutput: aclTensor | None, self: aclTensor | None, lambd: aclScalar | None, gradInput: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...

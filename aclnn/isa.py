@@ -68,6 +68,11 @@ def sorting_kernels(isa: str | None = None) -> ModuleType:
     return _module(f"aclnn._sorting_kernels_{isa or name()}")
 
 
+def image_kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of images of an instruction set, by default of the one in use."""
+    return _module(f"aclnn._image_kernels_{isa or name()}")
+
+
 def attention_kernels(isa: str | None = None) -> ModuleType:
     """The kernel of attention of an instruction set, by default of the one in use."""
     return _module(f"aclnn._attention_kernels_{isa or name()}")

@@ -226,7 +226,7 @@ cdef class EntryHandle:
         if given and check is not None:
             message = check(executor.planned.call, given)
             if message is not None:
-                raise AclnnError(TILING, message)
+                raise AclnnError(self.handle.operator.arrays_status, message)
         return 0
 
     cdef int read_unlike(self, aclOpExecutor executor, int index, int slot,

@@ -146,7 +146,9 @@ class _Arguments:
         return f"aclnn.aclCreateTensorList([{', '.join(tensors)}])"
 
     def _ints(self, parameter: Parameter) -> str:
-        given = ast.literal_eval(self.given[parameter.role])
+        text = self.given[parameter.role]
+        text = text.partition("(")[2][:-1] if text.startswith("np.") else text  # an array
+        given = ast.literal_eval(text)
         numbers = [given] if isinstance(given, int) else list(given or ())
         return f"aclnn.aclCreateIntArray({numbers})"
 

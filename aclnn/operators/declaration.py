@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import socs
+from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
 from aclnn.operators import consistency, examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
@@ -257,6 +258,8 @@ class Operator:
     checks_arrays : callable, optional
         Of one with inputs that C-shaped functions take as `aclIntArray`: what is wrong with their
         numbers, by role, in a call that passed the rules; functional forms see them when they run.
+    arrays_status : int
+        What C-shaped calls get then.
 
     Attributes
     ----------
@@ -306,6 +309,7 @@ class Operator:
     torch: str = ""
     chunking: str = ""
     checks_arrays: Callable[[Call, Mapping[str, tuple[int, ...]]], str | None] | None = None
+    arrays_status: int = ACLNN_ERR_INNER_TILING_ERROR
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 

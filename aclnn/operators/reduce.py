@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl import dtypes, socs
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
+    FLOATING,
     FLOATING_AND_DOUBLE,
     REAL,
     Call,
     Rule,
     at_most_8_dims,
     axis_within,
+    convertible_scalars,
     dtype_among,
     ends_if_empty,
     of_cann,
+    same_dtype,
     same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.pointwise import only_on, unless_on
 
 _WHOLE = (
     aclDataType.ACL_INT8,
@@ -144,7 +148,7 @@ def _runs(call: Call) -> list[tuple[int, bool]]:
             runs[-1] = (runs[-1][0] * size, True)
         else:
             runs.append((size, summed))
-    return runs if any(summed for _, summed in runs) else [*runs, (1, True)]
+    return runs if builtins.any(summed for _, summed in runs) else [*runs, (1, True)]
 
 
 def _chained(
@@ -423,7 +427,7 @@ var = Operator(
 def _test_elements(call: Call) -> str | None:
     """Nothing has no largest element; of no rows there is nothing to find."""
     shape = call.shape("input")
-    if all(shape[axis] for axis in _axes(call)) or 0 in _shape(call):
+    if builtins.all(shape[axis] for axis in _axes(call)) or 0 in _shape(call):
         return None
     return f"{call.names['input']} has shape {shape}, without an element to be the largest"
 
@@ -494,19 +498,27 @@ max = _largest(
 
 
 def _lower_place(lowering: Lowering) -> Mapping[str, int]:
+    return _placed(lowering, "place")
+
+
+def _placed(lowering: Lowering, kernel: str) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     value, axis = lowering.value("input"), _one_axis(lowering.call)
     if axis is None:  # of all elements, in their order
         value, axis = lowering.reshaped("input", (lowering.call.tensors["input"].size,)), 0
     sizes = list(lowering.builder.value(value).shape)
     sizes[axis] = 1
-    found = lowering.opaque("place", [value], dtype, tuple(sizes), axis=axis - len(sizes))
+    found = lowering.opaque(kernel, [value], dtype, tuple(sizes), axis=axis - len(sizes))
     return {"out": lowering.reshaped(found, shape)}
 
 
 def _one_axis(call: Call) -> int | None:
-    dim, rank = call.switches["dim"], len(call.shape("input"))
+    dim, rank = call.switches.get("dim"), len(call.shape("input"))
     return dim % rank if isinstance(dim, int) and rank else None
+
+
+def _lower_least_place(lowering: Lowering) -> Mapping[str, int]:
+    return _placed(lowering, "smallest_place")
 
 
 arg_max = Operator(
@@ -542,6 +554,468 @@ arg_max = Operator(
     accuracy="Results are exact.",
     seealso=("amax",),
     chunking="reduced",
+)
+
+
+argmin = Operator(
+    name="argmin",
+    summary="Indices of the smallest elements along a dimension.",
+    expression="the least i with input[…, i, …] = min",
+    notes="A NaN counts as the smallest. Without `dim`, indices count all elements.",
+    inputs=("input",),
+    attributes=arg_max.attributes,
+    unlike=arg_max.unlike,
+    entries=(entry("aclnnArgMin", "self=input dim:int keepdim:bool out:out"),),
+    rules=(
+        _DIMS,
+        dtype_among("input", (*FLOATING_AND_DOUBLE, *_WHOLE)),
+        dtype_among("out", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
+        at_most_8_dims("input"),
+        _ELEMENTS,
+        ends_if_empty("input", "out"),
+        _SHAPE,
+    ),
+    infer=arg_max.infer,
+    lower=_lower_least_place,
+    example=("argmin(np.float32([[1, 2], [4, 3]]), 1)", "array([0, 1])"),
+    accuracy="Results are exact.",
+    seealso=("amin", "arg_max"),
+)
+
+
+# --- Minima -------------------------------------------------------------------------------------------
+
+
+def _lower_least(lowering: Lowering) -> Mapping[str, int]:
+    """Floats by the kernel of maxima, between two changes of sign."""
+    dtype, shape = lowering.results["out"]
+    value = _in_runs(lowering, dtype)
+    sizes = lowering.builder.value(value).shape
+    if dtype in FLOATING_AND_DOUBLE:
+        value = _chained(
+            lowering, "amax", lowering.point("neg", [value], dtype, sizes), dtype, dtype
+        )
+        value = lowering.point("neg", [value], dtype, lowering.builder.value(value).shape)
+    else:
+        runs = _runs(lowering.call)
+        for place in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
+            made = list(lowering.builder.value(value).shape)
+            made[place] = 1
+            axis = place - len(runs)
+            value = lowering.opaque("smallest", [value], dtype, tuple(made), axis=axis)
+    return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
+
+
+def _smallest(
+    name: str, summary: str, item: tuple[str, str], example: tuple[str, str], **more: Any
+):
+    by_dims = "attributes" in more
+    return Operator(
+        name=name,
+        summary=summary,
+        expression="min x over the elements along dim" if by_dims else "min x over all elements",
+        notes="If any element is NaN, the minimum is NaN.",
+        inputs=("input",),
+        entries=(entry(*item),),
+        rules=(
+            *((of_cann(same_dtype("out", "input")),) if by_dims else ()),
+            dtype_among("input", REAL),
+            *((_CASTABLE, _DIMS) if by_dims else (dtype_among("out", REAL),)),
+            at_most_8_dims("input", "out"),
+            *(() if by_dims else (ends_if_empty("input", "out"),)),
+            _ELEMENTS,
+            _SHAPE if by_dims else _SINGLE,
+        ),
+        infer=lambda call: {"out": (call.dtype("input"), _sum_shape(call))},
+        lower=_lower_least,
+        example=example,
+        accuracy="Results are exact.",
+        **more,
+    )
+
+
+_SINGLE = Rule(
+    "`out` has the shape that is left; in C-shaped calls, any single element will do",
+    _test_sum_shape,
+    ("out", "input"),
+)
+amin = _smallest(
+    "amin",
+    "The smallest elements along dimensions.",
+    ("aclnnAmin", "self=input dim:ints keepDim=keepdim:bool out:out"),
+    ("amin(np.float32([[1, 2], [4, 3]]), 1)", "array([1., 3.], dtype=float32)"),
+    attributes=(_DIM, _KEEPDIM),
+    seealso=("min", "argmin"),
+    gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
+)
+min = _smallest(
+    "min",
+    "The smallest element.",
+    ("aclnnMin", "self=input out:out"),
+    ("min(np.float32([1, 4, 3]))", "array(1., dtype=float32)"),
+    seealso=("amin",),
+    gradient={"input": "shared_by_largest(grad, input, out, None, False)"},
+)
+
+
+# --- Extreme elements and their indices along a dimension ---------------------------------------------
+
+
+def _lower_extreme(kernel: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """Places first, and the elements that are there."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call, (dtype, shape) = lowering.call, lowering.results["out"]
+        own = call.shape("input") or (1,)
+        value, axis = lowering.reshaped("input", own), axis_of_one(call)
+        made = (*own[:axis], 1, *own[axis + 1 :])
+        axis -= len(own)
+        places = lowering.opaque(kernel, [value], aclDataType.ACL_INT64, made, axis=axis)
+        found = lowering.opaque("gather", [value, places], dtype, made, axis=axis)
+        results = {"out": lowering.reshaped(found, shape)}
+        if lowering.wants("indices"):
+            results["indices"] = lowering.reshaped(places, shape)
+        return results
+
+    return lower
+
+
+def axis_of_one(call: Call) -> int:
+    """The dimension, counted from the first; of a tensor without dimensions the only one."""
+    dim = call.switches["dim"]
+    assert isinstance(dim, int)
+    return dim % builtins.max(1, len(call.shape("input")))
+
+
+def _test_indices_shape(call: Call) -> str | None:
+    if "indices" not in call.tensors or call.shape("indices") == _shape(call):
+        return None
+    return f"{call.names['indices']} has shape {call.shape('indices')}, must have {_shape(call)}"
+
+
+_EXTREME = (*FLOATING, aclDataType.ACL_INT64, aclDataType.ACL_BOOL)
+_WITH_INT32 = (*_EXTREME, aclDataType.ACL_INT32)
+
+
+def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Operator:
+    return Operator(
+        name=name,
+        summary=f"The {word} elements along a dimension, and their indices.",
+        expression=f"out = input[indices], {name[:3]} x over the elements along dim",
+        notes="A NaN is taken before all others, and of equal elements the first one.",
+        inputs=("input",),
+        outputs=("out", "indices"),
+        attributes=(
+            Attribute(
+                "dim", REQUIRED, "int", keyword_only=False, doc="The dimension to look along."
+            ),
+            _KEEPDIM,
+        ),
+        unlike={"indices": {"dtype": aclDataType.ACL_INT64}},
+        entries=(entry(cann, "self=input dim:int keepdim:bool out:out indices=indices:out"),),
+        rules=(
+            dtype_among("input", REAL),
+            of_cann(unless_on("Ascend950", dtype_among("input", _EXTREME))),
+            of_cann(only_on("Ascend950", dtype_among("input", _WITH_INT32))),
+            same_dtype("out", "input"),
+            dtype_among("indices", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
+            at_most_8_dims("input", "out", "indices"),
+            axis_within("dim", "input"),
+            ends_if_empty("input"),
+            _ELEMENTS,
+            _SHAPE,
+            Rule("`indices` has the shape of `out`", _test_indices_shape, ("indices", "input")),
+        ),
+        infer=lambda call: {
+            "out": (call.dtype("input"), _shape(call)),
+            "indices": (aclDataType.ACL_INT64, _shape(call)),
+        },
+        lower=_lower_extreme(kernel),
+        example=(f"{name}(np.float32([[1, 2], [4, 3]]), 1)", example),
+        accuracy="Results are exact.",
+        seealso=(name[:3], f"a{name[:3]}"),
+        gradient={"input": "at_indices(grad, input, dim, indices, keepdim)"},
+    )
+
+
+max_dim = _extreme(
+    "max_dim",
+    "largest",
+    "aclnnMaxDim",
+    "place",
+    "(array([2., 4.], dtype=float32), array([1, 0]))",
+)
+min_dim = _extreme(
+    "min_dim",
+    "smallest",
+    "aclnnMinDim",
+    "smallest_place",
+    "(array([1., 3.], dtype=float32), array([0, 1]))",
+)
+
+
+# --- Truth values -------------------------------------------------------------------------------------
+
+
+def _truth_dtype(call: Call) -> aclDataType:
+    """As PyTorch has it: uint8 gives uint8."""
+    byte = aclDataType.ACL_UINT8
+    if not call.c_shaped and call.dtype("input") == byte:
+        return byte
+    return aclDataType.ACL_BOOL
+
+
+def _lower_truth(every: bool) -> Callable[[Lowering], Mapping[str, int]]:
+    """Of all elements it is whether none is false."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        truth, whole = aclDataType.ACL_BOOL, aclDataType.ACL_INT64
+        if 0 in lowering.call.shape("input"):
+            return {"out": lowering.filled(float(every), dtype, shape)}
+        value = _in_runs(lowering, truth)
+        if every:
+            value = lowering.point(
+                "logical_not", [value], truth, lowering.builder.value(value).shape
+            )
+        attrs: dict[str, Any] = {"loads": _WHOLE_NAMES, "stores": ()}
+        count = _chained(lowering, "sum", value, whole, whole, **attrs)
+        found = lowering.builder.cast(count, graph_dtype(truth))
+        if every:
+            found = lowering.point(
+                "logical_not", [found], truth, lowering.builder.value(found).shape
+            )
+        made = lowering.builder.view(found, shape, contiguous_strides(shape))
+        return {"out": lowering.builder.cast(made, graph_dtype(dtype))}
+
+    return lower
+
+
+def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
+    return Operator(
+        name=name,
+        summary=f"Whether {words} along dimensions.",
+        expression=f"{name} x ≠ 0 over the elements along dim",
+        notes=f"NaN is true. Of no elements it is {empty}. Of uint8 the result is uint8, as in PyTorch.",
+        inputs=("input",),
+        attributes=(_DIM, _KEEPDIM),
+        unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
+        entries=(entry(f"aclnn{name.capitalize()}", "self=input dim:ints keepdim:bool out:out"),),
+        rules=(
+            dtype_among("input", REAL),
+            dtype_among("out", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
+            _DIMS,
+            at_most_8_dims("input", "out"),
+            _SHAPE,
+        ),
+        infer=lambda call: {"out": (_truth_dtype(call), _shape(call))},
+        lower=_lower_truth(name == "all"),
+        example=(f"{name}(np.float32([[0, 2], [0, 0]]), 1)", f"array([{found}])"),
+        accuracy="Results are exact.",
+    )
+
+
+any = _truth_of("any", "any element is true", "false", " True, False")
+all = _truth_of("all", "all elements are true", "true", "False, False")
+
+
+# --- Products -----------------------------------------------------------------------------------------
+
+
+def _lower_product(lowering: Lowering) -> Mapping[str, int]:
+    """Of truth values it is whether all are true."""
+    call, (dtype, shape) = lowering.call, lowering.results["out"]
+    if 0 in call.shape("input"):
+        return {"out": lowering.filled(1, dtype, shape)}
+    axis, value = _one_axis(call), lowering.dense("input", dtype)
+    if axis is None:
+        value, axis = lowering.reshaped(value, (call.tensors["input"].size,)), 0
+    sizes = list(lowering.builder.value(value).shape)
+    sizes[axis] = 1
+    found = lowering.opaque("product_along", [value], dtype, tuple(sizes), axis=axis - len(sizes))
+    return {"out": lowering.reshaped(found, shape)}
+
+
+def _test_product_dtype(call: Call) -> str | None:
+    return _test_among(call, (*_SUMMED, aclDataType.ACL_BOOL))
+
+
+_PRODUCT_RULES = (
+    dtype_among("input", REAL),
+    Rule("`dtype` is one that products have", _test_product_dtype, ("dtype",)),
+    of_cann(Rule("`out` has the dtype `dtype`", _test_asked_dtype, ("out", "dtype"))),
+    _CASTABLE,
+    at_most_8_dims("input", "out"),
+)
+_PRODUCT: dict[str, Any] = {
+    "notes": (
+        "Products are in float64 and rounded once; integers wrap around. Each element is cast to `dtype` first. "
+        "The product of no elements is 1. Complex operands, which CANN takes, are refused."
+    ),
+    "inputs": ("input",),
+    "infer": lambda call: {"out": (_result_dtype(call), _sum_shape(call))},
+    "lower": _lower_product,
+    "accuracy": "Products are in float64, of n elements within n·2^-53, and rounded once.",
+}
+_PRODUCT_DTYPE = Attribute(
+    "dtype",
+    None,
+    "dtype",
+    doc="The dtype to cast the input to first; default: the input's, int64 for integers.",
+)
+prod = Operator(
+    name="prod",
+    summary="Product along a dimension, or of all elements.",
+    expression="Π x over the elements along dim",
+    attributes=(
+        Attribute(
+            "dim", None, "int", keyword_only=False, doc="The dimension; None means all elements."
+        ),
+        _KEEPDIM,
+        _PRODUCT_DTYPE,
+    ),
+    entries=(entry("aclnnProdDim", "self=input dim:int keepDim=keepdim:bool dtype:dtype out:out"),),
+    rules=(*_PRODUCT_RULES, _DIMS, _SHAPE),
+    example=("prod(np.float32([[1, 2], [3, 4]]), 1)", "array([ 2., 12.], dtype=float32)"),
+    seealso=("sum",),
+    gradient={"input": "gradient_of_product(grad, input, out, dim, keepdim)"},
+    **_PRODUCT,
+)
+prod_all = Operator(
+    name="prod_all",
+    functional=False,
+    form_of="prod",
+    summary="Product of all elements.",
+    expression="Π x over all elements",
+    attributes=(_PRODUCT_DTYPE,),
+    entries=(entry("aclnnProd", "self=input dtype:dtype out:out"),),
+    rules=(*_PRODUCT_RULES, _SINGLE),
+    example=("prod_all(np.float32([2, 3]))", "array(6., dtype=float32)"),
+    seealso=("prod",),
+    **_PRODUCT,
+)
+
+
+# --- Norms --------------------------------------------------------------------------------------------
+
+
+def _norm_dtype(call: Call) -> aclDataType:
+    """What is computed and given."""
+    asked, own = call.switches.get("dtype"), call.dtype("input")
+    if asked is not None:
+        return aclDataType(asked)  # type: ignore[arg-type]
+    return own if own in FLOATING_AND_DOUBLE else aclDataType.ACL_FLOAT
+
+
+def _lower_norm(number: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """Over one dimension, which has those that are reduced, the others before it."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
+        own, reduced = call.shape("input"), _axes(call)
+        if 0 in own:
+            return {"out": lowering.filled(0, dtype, shape)}
+        kept = [axis for axis in range(len(own)) if axis not in reduced]
+        order = [*kept, *sorted(reduced)]
+        given = builder.value(lowering.value("input"))
+        turned = builder.view(
+            lowering.value("input"), [own[n] for n in order], [given.strides[n] for n in order]
+        )
+        lines = math.prod([own[n] for n in kept])
+        value = lowering.dense(lowering.reshaped(turned, (lines, math.prod(own) // lines)), dtype)
+        made = lowering.opaque(
+            "norm_along", [value], dtype, (lines, 1), axis=-1, params=(lowering.number(number),)
+        )
+        return {"out": lowering.reshaped(made, shape)}
+
+    return lower
+
+
+def _norm(
+    name: str, number: str, item: tuple[str, str], own_rules: tuple[Rule, ...], *more: Attribute
+) -> Operator:
+    return Operator(
+        name=name,
+        summary="Norm over dimensions.",
+        expression=f"(Σ |x|^{number})^(1/{number}) over the elements along dim",
+        notes=(
+            f"With infinite `{number}` it is the largest magnitude, or the smallest; with 0 the number of elements "
+            f"that are not 0. A `{number}` of at least 2^31 - 1 counts as infinite. Powers and their sum are in "
+            "float64, the result is rounded once. The norm of no elements is 0."
+        ),
+        inputs=("input",),
+        attributes=(
+            Attribute(number, 2.0, keyword_only=False, doc="The exponent, a float32 number."),
+            _DIM,
+            _KEEPDIM,
+            *more,
+        ),
+        entries=(entry(*item),),
+        rules=(
+            dtype_among("input", REAL),
+            convertible_scalars(number),
+            *own_rules,
+            Rule("the result's dtype can be cast to that of `out`", _test_norm_cast, ("out",)),
+            _DIMS,
+            at_most_8_dims("input", "out"),
+            _SHAPE,
+        ),
+        infer=lambda call: {"out": (_norm_dtype(call), _shape(call))},
+        lower=_lower_norm(number),
+        example=(f"{name}(np.float32([[3, 4], [0, 2]]), 2, 1)", "array([5., 2.], dtype=float32)"),
+        accuracy="Powers and sums are in float64, of n elements within n·2^-53, and rounded once.",
+        seealso=("sum",),
+        gradient={"input": f"gradient_of_norm(grad, input, out, {number}, dim, keepdim)"},
+    )
+
+
+def _test_norm_cast(call: Call) -> str | None:
+    result = _norm_dtype(call)
+    if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
+        return None
+    return (
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's dtype "
+        f"{call.word(result)} cannot be cast"
+    )
+
+
+def _test_norm_dtype(call: Call) -> str | None:
+    asked = call.switches["dtype"]
+    result = _norm_dtype(call)
+    if result not in FLOATING_AND_DOUBLE:
+        return f"{call.names['dtype']} is {call.word(result)}, must be floating"
+    if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
+        return f"{call.names['dtype']} is {call.word(result)}, which {call.soc} does not support"
+    return None if asked is None else _test_asked_norm_dtype(call)
+
+
+def _test_asked_norm_dtype(call: Call) -> str | None:
+    if not call.c_shaped or "out" not in call.tensors or call.dtype("out") == _norm_dtype(call):
+        return None
+    return (
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
+        f"{call.word(_norm_dtype(call))}, as {call.names['dtype']}"
+    )
+
+
+norm = _norm(
+    "norm",
+    "p",
+    ("aclnnNorm", "self=input pScalar=p:scalar dim:ints keepdim:bool out:out"),
+    (of_cann(dtype_among("input", FLOATING)), of_cann(dtype_among("out", FLOATING))),
+)
+linalg_vector_norm = _norm(
+    "linalg_vector_norm",
+    "ord",
+    (
+        "aclnnLinalgVectorNorm",
+        "self=input ord:scalar dims=dim:ints keepDims=keepdim:bool dtype:dtype out:out",
+    ),
+    (
+        Rule("`dtype` is floating, and `out` has it", _test_norm_dtype, ("dtype", "out")),
+        of_cann(dtype_among("input", FLOATING)),
+    ),
+    Attribute("dtype", None, "dtype", doc="The dtype to convert the input to first."),
 )
 
 

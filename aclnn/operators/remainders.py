@@ -228,7 +228,7 @@ remainder, remainder_scalar = _family(
     expression="input - ⌊input/other⌋·other",
     notes=f"The result has the sign of the divisor. {_REMAINDER}",
     seealso=("fmod", "floor_divide"),
-    gradient={"input": "grad", "other": "-grad * floor_divide(input, other)"},
+    gradient={"input": "grad", "other": '-grad * div_mod(input, other, "floor")'},
 )
 
 remainder_scalar_tensor = Operator(

@@ -311,6 +311,133 @@ def shared_by_largest(grad: Any, x: Any, largest: Any, dim: Dims, keepdim: bool)
     return _kept(grad, x.ndim, dim, keepdim) * among / count
 
 
+def at_indices(grad: Any, like: Any, dim: int, indices: Any, keepdim: bool) -> Any:
+    """The gradient of chosen elements, each of its line, zeros elsewhere."""
+    if like.ndim == 0:
+        return grad
+    if not keepdim:
+        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
+    return aten.zeros_like(like).scatter(dim, indices, grad)
+
+
+def gradient_of_product(grad: Any, x: Any, out: Any, dim: int | None, keepdim: bool) -> Any:
+    """Each element's is the product of all others: of those before it and of those behind it."""
+    if x.ndim == 0:
+        return grad.reshape(x.shape)
+    if dim is None:
+        flat = gradient_of_product(grad.reshape(1), x.reshape(-1), out.reshape(1), 0, True)
+        return flat.reshape(x.shape)
+    ones = torch.ones_like(x.narrow(dim, 0, 1))
+    before = torch.cat([ones, x.narrow(dim, 0, x.shape[dim] - 1)], dim).cumprod(dim)
+    behind = torch.cat([x.narrow(dim, 1, x.shape[dim] - 1), ones], dim).flip(dim).cumprod(dim)
+    return _kept(grad, x.ndim, dim, keepdim) * before * behind.flip(dim)
+
+
+def gradient_of_norm(grad: Any, x: Any, out: Any, p: float, dim: Dims, keepdim: bool) -> Any:
+    """Zeros where the norm is 0."""
+    grad, norm = (_kept(one, x.ndim, dim, keepdim) for one in (grad, out))
+    if p == 0:
+        return aten.zeros_like(x)
+    if p == 1:
+        return grad * x.sign()
+    if math.isinf(p):
+        among = (x.abs() == norm) | (x != x) & (norm != norm)
+        count = among.sum(_axes(dim, x.ndim), keepdim=True) if x.ndim else 1
+        return grad * x.sign() * among / count
+    if p == 2:
+        return grad * (x / norm).masked_fill(norm == 0, 0)
+    ratio = (x.abs() / norm).pow(p - 1) * x.sign()
+    return grad * ratio.masked_fill((norm == 0) | (x == 0), 0)
+
+
+# --- Indices ---------------------------------------------------------------------------------------
+
+
+def gradient_of_scattered(grad: Any, dim: int, index: Any, reduce: str | None) -> Any:
+    """Nothing where elements were replaced."""
+    if reduce == "add":
+        return grad
+    if reduce == "multiply":
+        raise NotImplementedError("the gradient of scattered products")
+    return grad.scatter(dim, index, 0) if grad.ndim else grad * 0
+
+
+def gradient_of_source(grad: Any, source: Any, dim: int, index: Any, reduce: str | None) -> Any:
+    """Of what an index names; what no index is for has none."""
+    if reduce == "multiply":
+        raise NotImplementedError("the gradient of scattered products")
+    if grad.ndim == 0:
+        return grad.reshape(source.shape)
+    taken = grad.gather(dim, index)
+    sizes = zip(reversed(source.shape), reversed(taken.shape), strict=True)
+    return aten.constant_pad_nd(taken, [n for whole, size in sizes for n in (0, whole - size)])
+
+
+def gradient_of_repetitions(grad: Any, like: Any, repeats: int, dim: int | None) -> Any:
+    """Sums of what an element was repeated as."""
+    if dim is None:
+        return grad.reshape(-1, repeats).sum(1).reshape(like.shape)
+    return grad.unflatten(dim, (like.shape[dim], repeats)).sum(dim % like.ndim + 1)
+
+
+def rolled_back(grad: Any, shifts: Any, dims: Any) -> Any:
+    back = [-shift for shift in ([shifts] if isinstance(shifts, int) else shifts)]
+    return aten.roll(grad, back, [dims] if isinstance(dims, int) else list(dims or ()))
+
+
+# --- Images --------------------------------------------------------------------------------------
+
+
+def gradient_of_mean_pool(
+    grad: Any,
+    x: Any,
+    size: Any,
+    step: Any,
+    margin: Any,
+    ceil: bool,
+    counts: bool,
+    divisor: int | None,
+) -> Any:
+    lists = [_pair(one) for one in (size, step or size, margin)]
+    return aten.avg_pool2d_backward(grad, x, *lists, ceil, counts, divisor or None)
+
+
+def gradient_of_max_pool(grad: Any, x: Any, size: Any, step: Any, margin: Any, ceil: int) -> Any:
+    lists = [_pair(one) for one in (size, step or size, margin)]
+    _, indices = aten.max_pool2d_with_indices(x, *lists, [1, 1], bool(ceil))
+    return gradient_at_maxima(grad, x, indices)
+
+
+def gradient_at_maxima(grad: Any, x: Any, indices: Any) -> Any:
+    """Sums of the gradients of windows whose maximum an element is."""
+    planes = aten.zeros_like(x).flatten(-2)
+    return planes.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
+
+
+def gradient_between(grad: Any, x: Any, corners: bool) -> Any:
+    """Each element's share of what lies around it."""
+    sizes = zip(grad.shape[2:], x.shape[2:], strict=True)
+    rows, columns = (_shares(made, size, corners, grad) for made, size in sizes)
+    return rows.mT @ grad @ columns
+
+
+def _shares(made: int, size: int, corners: bool, like: Any) -> Any:
+    """A row for each result, of how much of each element it is."""
+    places = torch.arange(made, dtype=torch.float64, device=like.device)
+    if corners:
+        places = places * ((size - 1) / max(made - 1, 1))
+    else:
+        places = ((places + 0.5) * (size / made) - 0.5).clamp(min=0)
+    columns = torch.arange(size, dtype=torch.float64, device=like.device)
+    apart = (places.clamp(max=size - 1).unsqueeze(1) - columns).abs()
+    return (1 - apart).clamp(min=0).to(like.dtype)
+
+
+def _pair(sizes: Any) -> list[int]:
+    found = [sizes] if isinstance(sizes, int) else list(sizes or (0,))
+    return found * 2 if len(found) == 1 else found
+
+
 # --- Norms ---------------------------------------------------------------------------------------
 
 
@@ -394,11 +521,14 @@ def turned_back(grad: Any, cos: Any, sin: Any, mode: int | str) -> Any:
 _ALL = [
     gradients_of_attention,
     added,
+    at_indices,
     conj,
     counted_from_front,
     curvature_of_gelu,
     curvature_of_swish,
     gathered,
+    gradient_at_maxima,
+    gradient_between,
     gradient_of_base,
     gradient_of_elu,
     gradient_of_exponent,
@@ -406,7 +536,14 @@ _ALL = [
     gradient_of_hardtanh,
     gradient_of_log_softmax,
     gradient_of_masked_softmax,
+    gradient_of_max_pool,
+    gradient_of_mean_pool,
+    gradient_of_norm,
+    gradient_of_product,
     gradient_of_relu,
+    gradient_of_repetitions,
+    gradient_of_scattered,
+    gradient_of_source,
     gradient_of_slices,
     gradient_of_softmax,
     gradient_of_variance,
@@ -419,6 +556,7 @@ _ALL = [
     permuted_back,
     pieces,
     repeated_along,
+    rolled_back,
     shared_by_largest,
     spread_along,
     sum_of_repetitions,

@@ -84,9 +84,10 @@ COUNT_FIRST += tuple(ATTENTION)
 WITH_SCRATCH = {
     *("sort", "topk", "top_k_top_p", "gate", "route"),
     *("quantized_product", "dynamic_quant", "swiglu_quant"),
+    *("window_maxima", "window_means", "resize_nearest", "resize_linear"),
     *("attention", "attention_sums", "attention_gradient", "matmul"),
 }
-COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
+COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
 # Arguments that others of the sample need.
 TOGETHER = {
     *(("aclnnScatterPaKvCache", "valueCacheRef"), ("aclnnMoeTokenUnpermute", "probsOptional")),

@@ -143,7 +143,7 @@ BARE = {"rules": (), "entries": ()}
                     "takes approximate as bool, but",
                 ),
                 ("aclnnMine", "self", {}, "has 0 parameters that are written, for 1 results"),
-                ("mine", "self out:out", {}, "has a name that does not begin with aclnn"),
+                ("homemade", "self out:out", {}, "has a name that does not begin with aclnn"),
                 ("aclnnMine", "self out:out", {"approximate": "erf"}, "fixes approximate to 'erf'"),
             )
         ],
@@ -178,7 +178,7 @@ x = np.float32([-1, 2])
 DECLARED = """
 from aclnn.operators.checks import dtype_among, same_dtype, same_shape
 from aclnn.operators.declaration import Operator, entry
-mine = Operator(
+homemade = Operator(
     name={name!r}, summary="A rectified linear unit.", expression="max(self, 0)", formula="relu",
     inputs=("self",), entries=(entry({entry!r}, "self out:out"),),
     rules=(dtype_among("self"), same_dtype("out", "self"), same_shape("out", "self")),
@@ -187,7 +187,7 @@ mine = Operator(
 """
 
 
-def declared(name="mine", item="aclnnMine", more=""):
+def declared(name="homemade", item="aclnnMine", more=""):
     return DECLARED.format(name=name, entry=item, more=more)
 
 
@@ -203,12 +203,16 @@ BROKEN = {
     "def odd(:": "SyntaxError: invalid syntax",
     "import no_such_module": "ModuleNotFoundError: No module named 'no_such_module'",
     "raise KeyError('odd')": "KeyError: 'odd'",
-    declared(more="operands=('x',)"): "ValueError: mine: operands x are no inputs",
-    declared(item="mine"): "ValueError: mine: mine has a name that does not begin with aclnn",
-    declared(more="example=('mine(', '')"): "ValueError: mine: the example is not one",
+    declared(more="operands=('x',)"): "ValueError: homemade: operands x are no inputs",
+    declared(
+        item="homemade"
+    ): "ValueError: homemade: homemade has a name that does not begin with aclnn",
+    declared(more="example=('homemade(', '')"): "ValueError: homemade: the example is not one",
     declared(name="gelu"): "ValueError: gelu is declared twice",
     declared(item="aclnnRelu"): "ValueError: aclnnRelu is declared twice",
-    declared(more="number_form=('self', 'mines')"): "ValueError: mine: there is no operator mines",
+    declared(
+        more="number_form=('self', 'mines')"
+    ): "ValueError: homemade: there is no operator mines",
 }
 
 
@@ -218,7 +222,7 @@ def test_broken_modules_take_no_others_along(tmp_path):
 from aclnn.operators import BROKEN, ENTRIES, REGISTRY
 print(*BROKEN)
 try:
-    aclnn.mine
+    aclnn.homemade
 except AttributeError as error:
     print(error)
 print(aclnn.leaky_relu(x, 0.5), aclnn.also_mine(x), aclnn.executor("relu", x).run())
@@ -234,7 +238,9 @@ print(all(hasattr(aclnn, name) for one in REGISTRY.values() for name in one.func
         assert line.startswith(said)
         assert f"{name}: {message.partition(': ')[2]}" in unknown
     assert listed.split() == list(broken)
-    assert unknown.startswith("module 'aclnn' has no attribute 'mine'; operators of these modules")
+    assert unknown.startswith(
+        "module 'aclnn' has no attribute 'homemade'; operators of these modules"
+    )
     assert results == "[-0.5  2. ] [0. 2.] [0. 2.]"
     assert counts == f"{len(REGISTRY) + 1} {len(ENTRIES) + 1} True"
     assert functional == "True"
@@ -242,5 +248,5 @@ print(all(hasattr(aclnn, name) for one in REGISTRY.values() for name in one.func
 
 def test_nothing_is_broken():
     assert not operators.BROKEN
-    with pytest.raises(AttributeError, match=r"^module 'aclnn' has no attribute 'mine'$"):
-        _ = aclnn.mine
+    with pytest.raises(AttributeError, match=r"^module 'aclnn' has no attribute 'homemade'$"):
+        _ = aclnn.homemade

@@ -19,7 +19,7 @@ NAMES = samples.FUNCTIONAL
 OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
 # Results without dimensions have no strides, and their inputs have to have elements.
 FIXED = ("dropout_p", "keep_prob")  # options of which one number is taken
-WITH_DIMS = [name for name in OUT_OF_PLACE if name != "max"]
+WITH_DIMS = [name for name in OUT_OF_PLACE if name not in ("max", "min")]
 PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm")
 # Whose last input may have another dtype than the first, and keeps its own.
 MIX = ("moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
@@ -289,7 +289,7 @@ def test_results_may_overlap_inputs(name, number, role, shift, run):
     outputs = list(samples.results(name))
     outs = [np.zeros_like(one) for one in wanted]
     arrays, out = arrays_of(given), outs[outputs.index(role)]
-    memory = np.full(100, -7, out.dtype)
+    memory = np.full(300, -7, out.dtype)
     first, begin = 30, 30 + shift
     source = memory[first : first + arrays[number].size].reshape(arrays[number].shape)
     target = memory[begin : begin + out.size].reshape(out.shape)
@@ -298,14 +298,21 @@ def test_results_may_overlap_inputs(name, number, role, shift, run):
     arrays[number], outs[outputs.index(role)] = source, target
     result = run(name, with_arrays(given, arrays), samples.out_of(name, outs))
     same(name, made_by(result), wanted)
-    untouched = np.ones(100, bool)
+    untouched = np.ones(300, bool)
     untouched[begin : begin + out.size] = False
     np.testing.assert_array_equal(memory[untouched], before[untouched])
 
 
 # Caches and rows that keep elements: their own tests compare them.
 CACHES = ("scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache")
-IN_PLACE_ONLY = {"copy_": lambda given: given["src"], "zero_": lambda _: 0, "one_": lambda _: 1}
+IN_PLACE_ONLY = {
+    "copy_": lambda given: given["src"],
+    "zero_": lambda _: 0,
+    "one_": lambda _: 1,
+    "scatter_nd_update_": lambda given: [  # the last of the rows that name it
+        given["updates"][np.flatnonzero(given["indices"] == row)[-1]] for row in (0, 1)
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -346,7 +353,7 @@ def emptied(given):
 REFUSE_EMPTIES = (
     *("interleave_rope", "kv_rmsnorm_rope_cache", "quant_matmul", "weight_quant_batchmatmul"),
     *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
-    *("moe_finalize_routing", "moe_token_unpermute"),
+    *("moe_finalize_routing", "moe_token_unpermute", "gather_nd"),
 )
 
 
@@ -366,7 +373,7 @@ def test_empties(name):
     if name == "trans_quant_param":  # no size of its sample is 2
         assert samples.run(name, {"scale": np.empty(0, np.float32)}).shape == (0,)
         return
-    if name == "max":
+    if name in ("max", "min"):
         with pytest.raises(aclnn.AclnnError, match="without an element"):
             samples.run(name, emptied(given))
         return
@@ -412,7 +419,8 @@ def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
             options[parameter.role] = samples.options(operator.name).get(parameter.role, "float32")
     wanted = computed(operator.name, samples.inputs(operator.name, dtype), **options)
     # What is written in place has the first input's dtype.
-    casts = operator.name in ("sum", "mean", "cumsum", "cast") or "Inplace" in name
+    asked = ("sum", "mean", "cumsum", "cast", "prod", "prod_all", "linalg_vector_norm")
+    casts = operator.name in asked or "Inplace" in name
     made = [one.astype(dtype) if casts else one for one in wanted]
     for queue in (None, stream):
         found = after_both_phases(name, dtype, queue)

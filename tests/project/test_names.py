@@ -71,6 +71,7 @@ ORDINARY = {
         "gather",
         "most",
         "neg",
+        "norm",
         "permute",
         "place",
     ),
@@ -169,6 +170,8 @@ KNOW_NONE = (
 KNOWN = {
     "aclnn/benchmark/cells.py": {"matmul"},
     "aclnn/compiler/inference.py": {*records()},
+    "aclnn/compiler/images.py": {*records()},
+    "aclnn/compiler/indexing.py": {*records()},
 }
 # Strings that are something else there.
 ELSEWHERE = {

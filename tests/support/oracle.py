@@ -153,6 +153,18 @@ ELSEWHERE = {
         "remainder_scalar_tensor",
         *(f"bitwise_{name}{form}" for name in ("and", "or", "xor") for form in ("", "_scalar")),
     ),
+    "test_operators_images.py": (
+        *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
+        *("upsample_nearest2d", "upsample_bilinear2d", "im2col", "reflection_pad1d"),
+    ),
+    "test_operators_reductions.py": (
+        *("min", "amin", "argmin", "max_dim", "min_dim", "any", "all", "prod", "prod_all", "norm"),
+        "linalg_vector_norm",
+    ),
+    "test_operators_scattering.py": (
+        *("scatter", "scatter_value", "scatter_add", "index_add", "index_fill", "gather_nd"),
+        *("scatter_nd_update_", "one_hot", "repeat_interleave", "repeat_interleave_int", "roll"),
+    ),
     "test_operators_moves.py": (
         *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack", "split"),
         "split_with_sizes",

@@ -181,6 +181,44 @@ UNLIKE = {
     "amax": Unlike(options={"dim": (1,)}),
     "var": Unlike(options={"dim": (1,)}),
     "arg_max": Unlike(options={"dim": 1}),
+    **{name: Unlike(options={"dim": 1}) for name in ("argmin", "prod", "max_dim", "min_dim")},
+    **{
+        name: Unlike(options={"dim": (1,)})
+        for name in ("amin", "any", "all", "norm", "linalg_vector_norm")
+    },
+    **{
+        name: Unlike(
+            {"input": (2, 1, 6, 9)}, options={"kernel_size": (2, 2), "stride": (2, 2)}
+        )
+        for name in ("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "im2col")
+    },
+    **{
+        name: Unlike(
+            {"index": (2, 2), "src": (2, 2)}, _INDEX, {"dim": 1}, values={"index": [[0, 2], [1, 0]]}
+        )
+        for name in ("scatter", "scatter_add")
+    },
+    "scatter_value": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1, "src": 0.5}),
+    "index_add": Unlike({"index": (4,), "source": (2, 4)}, _INDEX, {"dim": 1}),
+    "index_fill": Unlike(
+        {"index": (2,)}, _INDEX, {"dim": 1, "value": 0.5}, values={"index": [2, 0]}
+    ),
+    "scatter_nd_update_": Unlike(
+        {"indices": (4, 1), "updates": (4, 3)}, {"indices": np.int64}, values={"indices": [[1], [0], [1], [0]]}
+    ),
+    "gather_nd": Unlike({"indices": (4, 1)}, {"indices": np.int64}),
+    "one_hot": Unlike(
+        {"on_value": (1,), "off_value": (1,)}, {"input": np.int64}, {"num_classes": 4}
+    ),
+    "repeat_interleave": Unlike(options={"repeats": 2, "dim": 1, "output_size": 6}),
+    "repeat_interleave_int": Unlike(options={"repeats": 2, "output_size": 12}),
+    "roll": Unlike(options={"shifts": (1,), "dims": (1,)}),
+    "adaptive_avg_pool2d": Unlike({"input": (2, 1, 6, 9)}, options={"output_size": (3, 4)}),
+    "upsample_nearest2d": Unlike({"input": (2, 1, 3, 4)}, options={"output_size": (6, 5)}),
+    "upsample_bilinear2d": Unlike(
+        {"input": (2, 1, 3, 4)}, options={"output_size": (6, 5), "align_corners": False}
+    ),
+    "reflection_pad1d": Unlike(options={"padding": (1, 2)}),
     "cumsum": Unlike(options={"dim": 1}),
     "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
     "fill": Unlike(options={"value": 0.5}),
@@ -375,7 +413,7 @@ def floats_of(name):
     """The floating dtypes of an operator."""
     if name in ("trans_quant_param", "quant_matmul", "quant_matmul_v5", *INTEGERS_ONLY):
         return FLOATS[:1]  # the dtypes of their samples are fixed
-    return FLOATS[:2] if name == "shrink" else FLOATS
+    return FLOATS[:2] if name in ("shrink", "max_pool2d", "one_hot") else FLOATS
 
 
 # --- C-shaped calls -----------------------------------------------------------------------------
@@ -420,6 +458,8 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
             made[parameter.name] = aclnn.aclCreateTensorList([seen(found[parameter.role])])
         elif parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
+        elif is_input and parameter.kind == "ints":
+            made[parameter.name] = aclnn.aclCreateIntArray(found[parameter.role].tolist())
         elif parameter.kind in ("inputs", "outputs"):
             listed = [seen(array) for array in found[parameter.role]]
             made[parameter.name] = aclnn.aclCreateTensorList(listed)
@@ -454,7 +494,7 @@ def _option(operator, parameter, dtype):
         "ints": lambda: aclnn.aclCreateIntArray(value),
         "bools": lambda: aclnn.aclCreateBoolArray(value),
         "dtype": lambda: dtypes.of_name(value),
-        "int": lambda: attribute.choices.index(value) if attribute.choices else value,
+        "int": lambda: attribute.choices.index(value) if value in attribute.choices else value,
     }  # fmt: skip
     return make.get(parameter.kind, lambda: value)()
 

@@ -131,7 +131,7 @@ CALLS = {
                 "neg", "abs", "floor", "ceil", "trunc", "frac", "round", "sign", "square", "exp", "isfinite",
                 "isinf", "isposinf", "isneginf", "sqrt", "rsqrt", "reciprocal", "exp2", "expm1",
                 "log", "log2", "log10", "log1p", "sin", "cos", "erf", "erfinv", "relu", "sigmoid",
-                "tanh", "logical_not", "logit", "tril", "triu", "max",
+                "tanh", "logical_not", "logit", "tril", "triu", "max", "min",
             )
             | same(
                 "silu", "mish", "selu", "celu", "elu", "hardswish", "hardsigmoid", "hardtanh",
@@ -178,8 +178,8 @@ CALLS = {
         (gradients(1e-3), same("logit_backward", module=aten)),
         (along, same("softmax", "log_softmax", module=functional)),
         (along, same("cumsum")),
-        (reductions(), same("sum", "mean", "amax")),
-        (lambda x: [(one[0], one[1][0], one[2]) for one in reductions()(x)], {"arg_max": torch.argmax}),
+        (reductions(), same("sum", "mean", "amax", "amin", "any", "all")),
+        (lambda x: [(one[0], one[1][0], one[2]) for one in reductions()(x)], {"arg_max": torch.argmax, "argmin": torch.argmin, "prod": torch.prod}),
         (
             reductions(0),
             {"var": lambda x, dim, n, keep: torch.var(x, dim, correction=n, keepdim=keep)},
@@ -287,5 +287,10 @@ def test_every_operator_that_pytorch_has_is_compared():
     public = {n for n in ours if callable(getattr(torch, n, getattr(functional, n, None)))}
     views = {"permute", "slice", "split", "split_with_sizes", "expand"}
     # Of these results are dense here, whatever PyTorch's kernels make them.
-    dense = {"scaled_dot_product_attention", "sort", "argsort", "topk"}
+    dense = {
+        *("scaled_dot_product_attention", "sort", "argsort", "topk", "max_dim", "min_dim"),
+        *("scatter", "scatter_add", "index_add", "index_fill", "repeat_interleave", "roll"),
+        *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
+        *("one_hot", "norm", "round"),
+    }
     assert public - CALLS.keys() - views - dense == set()

@@ -1,6 +1,6 @@
 """Running sums, maxima and their places along an axis."""
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.string cimport memset
 
@@ -17,6 +17,9 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
+
+cdef extern from "double_math.h" nogil:
+    double full_pow(double, double) noexcept
 
 
 cdef struct sum_t:
@@ -170,8 +173,22 @@ cdef inline void begin_search(found_t *found, ptrdiff_t n) noexcept nogil:
         found[i].most, found[i].whole, found[i].place = -INFINITY, INT64_MIN, 0
 
 
-cdef inline void give_found(const opaque_state *state, const found_t *found, char *target,
-                            bint wants_place) noexcept nogil:
+cdef inline void turn_around(const opaque_state *state, int64_t *x, ptrdiff_t n) noexcept nogil:
+    """Elements in the other order: the least become the largest."""
+    cdef double *y = <double *>x
+    cdef ptrdiff_t i
+    if state.is_whole:
+        for i in range(n):
+            x[i] = ~x[i]
+    else:
+        for i in range(n):
+            y[i] = -y[i]
+
+
+cdef inline void give_found(const opaque_state *state, found_t *found, char *target,
+                            bint wants_place, bint turned) noexcept nogil:
+    if turned:
+        found.whole, found.most = ~found.whole, -found.most
     if wants_place:
         (<unaligned_int64 *>target)[0] = found.place
     elif state.is_whole:
@@ -181,11 +198,11 @@ cdef inline void give_found(const opaque_state *state, const found_t *found, cha
 
 
 cdef inline int search(const array_view *views, const opaque_state *state, ptrdiff_t chunk,
-                       ptrdiff_t chunks, bint wants_place) noexcept nogil:
-    """A line after the other, or many that lie beside each other."""
+                       ptrdiff_t chunks, bint wants_place, bint turned) noexcept nogil:
+    """A line after the other, or many beside each other; `turned`: for the least elements."""
     cdef int axis = state.axis, last
     cdef ptrdiff_t length = views[0].shape[axis], step = views[0].strides[axis]
-    cdef ptrdiff_t line, end, i, n
+    cdef ptrdiff_t line, end, i, k, n
     cdef int64_t[BLOCK] block  # or doubles
     cdef found_t[BLOCK] found
     cdef bint across
@@ -204,15 +221,21 @@ cdef inline int search(const array_view *views, const opaque_state *state, ptrdi
         while i < length:
             if across:
                 state.load(walk.data[0] + i * step, walk.strides[0][last], block, n)
+                if turned:
+                    turn_around(state, block, n)
                 search_across(state, block, n, i, found)
                 i += 1
             else:
-                state.load(walk.data[0] + i * step, step, block, min(<ptrdiff_t>BLOCK, length - i))
-                search_block(state, block, min(<ptrdiff_t>BLOCK, length - i), i, found)
+                k = min(<ptrdiff_t>BLOCK, length - i)
+                state.load(walk.data[0] + i * step, step, block, k)
+                if turned:
+                    turn_around(state, block, k)
+                search_block(state, block, k, i, found)
                 i += BLOCK
         for i in range(n):
             give_found(state, &found[i],
-                       walk.data[1] + (i * walk.strides[1][last] if across else 0), wants_place)
+                       walk.data[1] + (i * walk.strides[1][last] if across else 0), wants_place,
+                       turned)
         if across:
             walk_by(&walk, n)
         else:
@@ -223,9 +246,157 @@ cdef inline int search(const array_view *views, const opaque_state *state, ptrdi
 
 cdef inline int most(const array_view *views, const void *given, const void *params, void *scratch,
                      ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
-    return search(views, <const opaque_state *>given, chunk, chunks, False)
+    return search(views, <const opaque_state *>given, chunk, chunks, False, False)
 
 
 cdef inline int place(const array_view *views, const void *given, const void *params, void *scratch,
                       ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
-    return search(views, <const opaque_state *>given, chunk, chunks, True)
+    return search(views, <const opaque_state *>given, chunk, chunks, True, False)
+
+
+cdef inline int smallest(const array_view *views, const void *given, const void *params,
+                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                         call_context *context) noexcept nogil:
+    return search(views, <const opaque_state *>given, chunk, chunks, False, True)
+
+
+cdef inline int smallest_place(const array_view *views, const void *given, const void *params,
+                               void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                               call_context *context) noexcept nogil:
+    return search(views, <const opaque_state *>given, chunk, chunks, True, True)
+
+
+# --- Products and norms: each line by itself, in an order that its length alone decides -----------
+
+cdef enum:
+    PARTS = 8
+
+cdef struct fold_t:
+    double[PARTS] real
+    int64_t[PARTS] whole
+
+
+cdef inline void multiply(const opaque_state *state, const int64_t *x, ptrdiff_t n,
+                          fold_t *fold) noexcept nogil:
+    """Element i goes to the product i mod 8."""
+    cdef const double *y = <const double *>x
+    cdef ptrdiff_t i
+    cdef int k
+    for i in range(n // PARTS):
+        for k in range(PARTS):
+            if state.is_whole:
+                fold.whole[k] *= x[i * PARTS + k]
+            else:
+                fold.real[k] *= y[i * PARTS + k]
+    for i in range(n - n % PARTS, n):
+        if state.is_whole:
+            fold.whole[i % PARTS] *= x[i]
+        else:
+            fold.real[i % PARTS] *= y[i]
+
+
+cdef inline int product_along(const array_view *views, const void *given, const void *params,
+                              void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                              call_context *context) noexcept nogil:
+    cdef const opaque_state *state = <const opaque_state *>given
+    cdef int axis = state.axis, part
+    cdef ptrdiff_t length = views[0].shape[axis], step = views[0].strides[axis], n, i, lines, _line
+    cdef int64_t[BLOCK] block  # or doubles
+    cdef fold_t fold
+    cdef walk_t walk
+    walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    lines = elements_of(&walk)
+    walk_to(&walk, lines * chunk // chunks)
+    for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
+        for part in range(PARTS):
+            fold.real[part], fold.whole[part] = 1, 1
+        i = 0
+        while i < length:
+            n = min(<ptrdiff_t>BLOCK, length - i)
+            state.load(walk.data[0] + i * step, step, block, n)
+            multiply(state, block, n, &fold)
+            i += n
+        for part in range(1, PARTS):
+            fold.real[0] *= fold.real[part]
+            fold.whole[0] *= fold.whole[part]
+        if state.is_whole:
+            state.store(&fold.whole[0], walk.data[1], 0, 1)
+        else:
+            if fold.real[0] != fold.real[0]:
+                fold.real[0] = NAN
+            state.store(&fold.real[0], walk.data[1], 0, 1)
+        walk_on(&walk)
+    return 0
+
+
+cdef inline void add_terms(const double *x, ptrdiff_t n, double p, double *parts) noexcept nogil:
+    """Sums of powers of magnitudes; for infinite p the largest magnitude, or the least."""
+    cdef ptrdiff_t i
+    cdef int k
+    cdef double size
+    if p == 2:
+        for i in range(n // PARTS):
+            for k in range(PARTS):
+                parts[k] += x[i * PARTS + k] * x[i * PARTS + k]
+        for i in range(n - n % PARTS, n):
+            parts[i % PARTS] += x[i] * x[i]
+        return
+    for i in range(n):
+        size, k = fabs(x[i]), i % PARTS
+        if p == 1:
+            parts[k] += size
+        elif p == 0:
+            parts[k] += size != 0
+        elif p == INFINITY:
+            parts[k] = size if (size > parts[k]) | (size != size) else parts[k]
+        elif p == -INFINITY:
+            parts[k] = size if (size < parts[k]) | (size != size) else parts[k]
+        else:
+            parts[k] += full_pow(size, p)
+
+
+cdef inline double norm_of(double *parts, double p) noexcept nogil:
+    cdef double found = parts[0]
+    cdef int k
+    for k in range(1, PARTS):
+        if p == INFINITY:
+            found = parts[k] if (parts[k] > found) | (parts[k] != parts[k]) else found
+        elif p == -INFINITY:
+            found = parts[k] if (parts[k] < found) | (parts[k] != parts[k]) else found
+        else:
+            found += parts[k]
+    if p == 2:
+        found = sqrt(found)
+    elif p != 1 and p != 0 and fabs(p) != INFINITY:
+        found = full_pow(found, 1 / p)
+    return found if found == found else NAN
+
+
+cdef inline int norm_along(const array_view *views, const void *given, const void *params,
+                           void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                           call_context *context) noexcept nogil:
+    cdef const opaque_state *state = <const opaque_state *>given
+    cdef double p = (<const double *>params)[0], found
+    cdef int axis = state.axis, k
+    cdef ptrdiff_t length = views[0].shape[axis], step = views[0].strides[axis], n, i, lines, _line
+    cdef double[BLOCK] block
+    cdef double[PARTS] parts
+    cdef walk_t walk
+    if fabs(p) >= 2147483647:
+        p = INFINITY if p > 0 else -INFINITY
+    walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    lines = elements_of(&walk)
+    walk_to(&walk, lines * chunk // chunks)
+    for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
+        for k in range(PARTS):
+            parts[k] = INFINITY if p == -INFINITY else 0
+        i = 0
+        while i < length:
+            n = min(<ptrdiff_t>BLOCK, length - i)
+            state.load(walk.data[0] + i * step, step, block, n)
+            add_terms(block, n, p, parts)
+            i += n
+        found = norm_of(parts, p)
+        state.store(&found, walk.data[1], 0, 1)
+        walk_on(&walk)
+    return 0

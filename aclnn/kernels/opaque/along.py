@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..record import Record, opaque
+from ..record import OnnxBody, Record, opaque
 
 RECORDS: tuple[Record, ...] = (
     opaque(
@@ -17,5 +17,28 @@ RECORDS: tuple[Record, ...] = (
     opaque(
         "place", "x:whole", outputs="result:index", body="opaque.along", cost=1.0, chunks="lines",
         onnx="ArgMax(x, axis=axis)",
+    ),
+    opaque(
+        "smallest", "x:whole", body="opaque.along", cost=1.0, chunks="lines",
+        onnx="ReduceMin(x, axes)",
+    ),
+    opaque(
+        "smallest_place", "x:whole", outputs="result:index", body="opaque.along", cost=1.0,
+        chunks="lines", onnx="ArgMin(x, axis=axis)",
+    ),
+    opaque(
+        "product_along", "x:whole", body="opaque.along", cost=0.5, chunks="lines",
+        onnx="ReduceProd(x, axes)",
+    ),
+    opaque(
+        "norm_along", "x:whole", "p", body="opaque.along", cost=0.5, chunks="lines",
+        onnx=(
+            OnnxBody("ReduceL2(x, axes)", when="p == 2"),
+            OnnxBody("ReduceL1(x, axes)", when="p == 1"),
+            OnnxBody("ReduceMax(Abs(x), axes)", when="p > 2147483646"),
+            OnnxBody("ReduceMin(Abs(x), axes)", when="p < -2147483646"),
+            OnnxBody("ReduceSum(Abs(x) ** p, axes) ** (1 / p)", when="p != 0"),
+            OnnxBody("ReduceSum(Where(x != 0, 1, 0), axes)"),
+        ),
     ),
 )  # fmt: skip

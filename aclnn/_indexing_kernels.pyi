@@ -1,0 +1,49 @@
+from aclnn._kernel_reference import KernelReference
+
+REPLACE: int
+ADD: int
+MULTIPLY: int
+LARGER: int
+SMALLER: int
+
+def scatter_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    axis: int,
+    how: int,
+    lines: int,
+    elements: int,
+    wraps: bool = False,
+) -> KernelReference: ...
+def pieces_kernel(
+    name: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    chunks: int,
+    elements: int,
+    how: int = 0,
+    wraps: bool = False,
+) -> KernelReference: ...
+def one_hot_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    axis: int,
+    lines: int,
+    elements: int,
+) -> KernelReference: ...
+def spread_kernel(
+    inputs: tuple[str, ...], outputs: tuple[str, ...], *, elements: int
+) -> KernelReference: ...
+def solve_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    upper: bool,
+    unit: bool,
+    n: int,
+    wide: int,
+    batch: int,
+) -> KernelReference: ...

@@ -1,0 +1,675 @@
+"""Kernels that write and read by indices, and make them.
+
+==============  =============================  =======  ===========================================
+kernel          inputs, in order               output   what it needs to know
+==============  =============================  =======  ===========================================
+scatter_along   base, index, source            base     the axis, how elements are combined
+put_at          base, values, index for each   base     how elements are combined
+take_at         table, index for each          values
+one_hot_lines   index, on, off                 lines    the axis
+spread_counts   counts                         indices
+ramp                                           numbers
+solve_triangle  right-hand side, matrix        unknown  which triangle, whether the diagonal is 1
+==============  =============================  =======  ===========================================
+
+The output may be in the place of a base: elements that no index names keep their value. All indices
+are looked at before anything is written by one.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from aclnn._kernel_reference cimport array_view, call_context, refer_to
+from aclnn.kernels.element cimport (
+    bool_t,
+    copy_elements,
+    load,
+    load_fn,
+    store,
+    store_fn,
+    unaligned_double,
+    unaligned_float,
+    unaligned_int16,
+    unaligned_int32,
+    unaligned_int64,
+)
+from aclnn.kernels.lines cimport line_of, lines_in
+
+from aclnn.acl import dtypes
+
+cdef enum:
+    MOST_DIMS = 8
+    OUT_OF_RANGE = 131
+    WRONG_COUNT = 132
+
+REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)
+ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
+RANGE = {
+    OUT_OF_RANGE: "an index is {detail}, which the dimension that it counts along does not have",
+}
+
+# Combines n elements: of the target at places along an axis, with those of the source.
+ctypedef void (*combine_fn)(char *, ptrdiff_t, ptrdiff_t, const char *, ptrdiff_t, int,
+                            const char *, ptrdiff_t, ptrdiff_t, int64_t, int, int) noexcept nogil
+
+ctypedef fused summed_t:
+    unaligned_float
+    unaligned_double
+    int8_t
+    uint8_t
+    unaligned_int16
+    unaligned_int32
+    unaligned_int64
+    bool_t
+
+
+cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
+    if size == 4:
+        return (<const unaligned_int32 *>place)[0]
+    return (<const unaligned_int64 *>place)[0]
+
+
+cdef inline bint is_within(const array_view *index, int size, int64_t least, int64_t length,
+                           int64_t *bad) noexcept nogil:
+    """Whether all indices are from the least to one less than the length; dimensions that are
+    walked with a stride of 0 count once."""
+    cdef ptrdiff_t[MOST_DIMS] shape
+    cdef ptrdiff_t lines, line, i, n = 1, step = 0
+    cdef int axis, last = index.ndim - 1
+    cdef const char *at
+    cdef int64_t found
+    for axis in range(index.ndim):
+        shape[axis] = 1 if index.strides[axis] == 0 and index.shape[axis] else index.shape[axis]
+    if last >= 0:
+        n, step = shape[last], index.strides[last]
+    lines = lines_in(shape, max(last, 0), -1)
+    for line in range(lines):
+        at = line_of(index, shape, max(last, 0), -1, line)
+        for i in range(n):
+            found = index_at(at + i * step, size)
+            if found < least or found >= length:
+                bad[0] = found
+                return False
+    return True
+
+
+cdef inline summed_t combined(summed_t a, summed_t b, int how) noexcept nogil:
+    """Truth values are added by or, and multiplied by and."""
+    if summed_t is bool_t:
+        if how == 1 or how == 3:
+            a.truth |= b.truth
+        else:
+            a.truth &= b.truth
+        return a
+    elif summed_t is unaligned_float or summed_t is unaligned_double:
+        if how == 1:
+            return a + b
+        if how == 2:
+            return a * b
+        if how == 3:
+            return b if b > a or b != b else a
+        return b if b < a or b != b else a
+    else:
+        if how == 1:
+            return <summed_t>(<uint64_t>a + <uint64_t>b)
+        if how == 2:
+            return <summed_t>(<uint64_t>a * <uint64_t>b)
+        if how == 3:
+            return b if b > a else a
+        return b if b < a else a
+
+
+cdef void combine(char *out, ptrdiff_t step, ptrdiff_t by, const char *index, ptrdiff_t index_by,
+                  int index_size, const char *source, ptrdiff_t source_by, ptrdiff_t n,
+                  int64_t length, int how, int size, const summed_t *like) noexcept nogil:
+    cdef ptrdiff_t k
+    cdef int64_t i
+    cdef summed_t *target
+    if index_by == 0 and by != 0:  # one index for all
+        i = index_at(index, index_size)
+        out += (i + length if i < 0 else i) * step
+        if by == sizeof(summed_t) and source_by == sizeof(summed_t) and how == 1:
+            for k in range(n):
+                (<summed_t *>out)[k] = combined((<summed_t *>out)[k],
+                                                (<const summed_t *>source)[k], 1)
+            return
+        for k in range(n):
+            target = <summed_t *>(out + k * by)
+            target[0] = combined(target[0], (<const summed_t *>(source + k * source_by))[0], how)
+        return
+    for k in range(n):
+        i = index_at(index + k * index_by, index_size)
+        target = <summed_t *>(out + k * by + (i + length if i < 0 else i) * step)
+        target[0] = combined(target[0], (<const summed_t *>(source + k * source_by))[0], how)
+
+
+cdef void replace(char *out, ptrdiff_t step, ptrdiff_t by, const char *index, ptrdiff_t index_by,
+                  int index_size, const char *source, ptrdiff_t source_by, ptrdiff_t n,
+                  int64_t length, int how, int size) noexcept nogil:
+    cdef ptrdiff_t k
+    cdef int64_t i
+    if index_by == 0 and by != 0:
+        i = index_at(index, index_size)
+        copy_elements(source, source_by, out + (i + length if i < 0 else i) * step, by, n, size)
+        return
+    if size == 4:
+        for k in range(n):
+            i = index_at(index + k * index_by, index_size)
+            (<unaligned_int32 *>(out + k * by + (i + length if i < 0 else i) * step))[0] = (
+                <const unaligned_int32 *>(source + k * source_by))[0]
+        return
+    for k in range(n):
+        i = index_at(index + k * index_by, index_size)
+        copy_elements(source + k * source_by, 0, out + k * by + (i + length if i < 0 else i) * step,
+                      0, 1, size)
+
+
+cdef void combine_float(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                        int size) noexcept nogil:
+    combine[unaligned_float](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_double(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                         const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                         int size) noexcept nogil:
+    combine[unaligned_double](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_int8(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                       const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                       int size) noexcept nogil:
+    combine[int8_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_uint8(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                        int size) noexcept nogil:
+    combine[uint8_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_int16(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                        int size) noexcept nogil:
+    combine[unaligned_int16](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_int32(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                        int size) noexcept nogil:
+    combine[unaligned_int32](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_int64(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                        int size) noexcept nogil:
+    combine[unaligned_int64](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef void combine_bool(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
+                       const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
+                       int size) noexcept nogil:
+    combine[bool_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+
+
+cdef combine_fn combiner(str dtype, int how) except NULL:
+    if how == REPLACE:
+        return replace
+    if dtype == "float32":
+        return combine_float
+    if dtype == "float64":
+        return combine_double
+    if dtype == "int8":
+        return combine_int8
+    if dtype == "uint8":
+        return combine_uint8
+    if dtype == "int16":
+        return combine_int16
+    if dtype == "int32":
+        return combine_int32
+    if dtype == "int64":
+        return combine_int64
+    if dtype == "bool":
+        return combine_bool
+    raise ValueError(f"no kernel combines elements of {dtype}")
+
+
+# --- Along an axis --------------------------------------------------------------------------------
+
+cdef struct scatter_state:
+    int axis
+    int size                # bytes of an element
+    int index_size
+    int how
+    bint wraps              # whether negative indices count from the end
+    combine_fn combine
+
+
+cdef inline ptrdiff_t row_of(const ptrdiff_t *shape, int ndim, int axis, ptrdiff_t line,
+                             ptrdiff_t *index) noexcept nogil:
+    """The place of a line along each dimension but the axis."""
+    cdef int k
+    for k in range(ndim - 1, -1, -1):
+        if k == axis:
+            index[k] = 0
+            continue
+        index[k] = line % shape[k]
+        line //= shape[k]
+    return line
+
+
+cdef inline char *at_place(const array_view *view, const ptrdiff_t *index) noexcept nogil:
+    cdef char *found = view.data
+    cdef int k
+    for k in range(view.ndim):
+        found += index[k] * view.strides[k]
+    return found
+
+
+cdef int scatter_along(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """Each chunk has its own lines along the axis; neighbours are taken together."""
+    cdef const scatter_state *state = <const scatter_state *>given
+    cdef const array_view *base = &views[0]
+    cdef const array_view *index = &views[1]
+    cdef const array_view *source = &views[2]
+    cdef const array_view *out = &views[3]
+    cdef int axis = state.axis, last = out.ndim - 1, k
+    cdef int64_t length = out.shape[axis]
+    cdef ptrdiff_t lines = lines_in(out.shape, out.ndim, axis), line, end, n, i, m
+    cdef ptrdiff_t step = out.strides[axis]
+    cdef ptrdiff_t[MOST_DIMS] place
+    cdef bint across = axis != last and out.shape[last] > 1, inside
+    cdef char *to
+    if not is_within(index, state.index_size, -length if state.wraps else 0, length,
+                     &context.detail):
+        return OUT_OF_RANGE
+    line, end = lines * chunk // chunks, lines * (chunk + 1) // chunks
+    while line < end:
+        row_of(out.shape, out.ndim, axis, line, place)
+        to = at_place(out, place)
+        n = min(end - line, out.shape[last] - place[last]) if across else 1
+        if base.data != out.data:
+            if across:
+                for i in range(length):
+                    copy_elements(at_place(base, place) + i * base.strides[axis],
+                                  base.strides[last], to + i * step, out.strides[last], n,
+                                  state.size)
+            else:
+                copy_elements(at_place(base, place), base.strides[axis], to, step, length,
+                              state.size)
+        inside = True
+        for k in range(out.ndim):
+            inside &= k == axis or place[k] < index.shape[k]
+        if inside and across:
+            m = min(n, index.shape[last] - place[last])
+            for i in range(index.shape[axis]):
+                state.combine(to, step, out.strides[last],
+                              at_place(index, place) + i * index.strides[axis],
+                              index.strides[last], state.index_size,
+                              at_place(source, place) + i * source.strides[axis],
+                              source.strides[last], m, length, state.how, state.size)
+        elif inside:
+            state.combine(to, step, 0, at_place(index, place), index.strides[axis],
+                          state.index_size, at_place(source, place), source.strides[axis],
+                          index.shape[axis], length, state.how, state.size)
+        line += n
+    return 0
+
+
+# --- By an index for each of the first dimensions -------------------------------------------------
+
+cdef struct pieces_state:
+    int size
+    int index_size
+    int how
+    int indexed             # dimensions
+    bint wraps
+    combine_fn combine
+
+
+cdef inline ptrdiff_t elements_in(const array_view *view, int first) noexcept nogil:
+    cdef ptrdiff_t count = 1
+    cdef int k
+    for k in range(first, view.ndim):
+        count *= view.shape[k]
+    return count
+
+
+cdef inline bint find_piece(const pieces_state *state, const array_view *table,
+                            const array_view *indices, ptrdiff_t place, ptrdiff_t *offset,
+                            int64_t *bad) noexcept nogil:
+    """Where what the indices at a place name begins."""
+    cdef int64_t found
+    cdef int k
+    offset[0] = 0
+    for k in range(state.indexed):
+        found = index_at(line_of(&indices[k], indices[k].shape, indices[k].ndim, -1, place),
+                         state.index_size)
+        bad[0] = found
+        if found < 0 and state.wraps:
+            found += table.shape[k]
+        if found < 0 or found >= table.shape[k]:
+            return False
+        offset[0] += found * table.strides[k]
+    return True
+
+
+cdef inline char *in_piece(const array_view *view, int first, ptrdiff_t line) noexcept nogil:
+    """Where a line over the dimensions from the first begins, but for the last one."""
+    cdef char *found = view.data
+    cdef int k
+    for k in range(view.ndim - 2, first - 1, -1):
+        found += line % view.shape[k] * view.strides[k]
+        line //= view.shape[k]
+    return found
+
+
+cdef int put_at(const array_view *views, const void *given, const void *params, void *scratch,
+                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Each chunk has its share of what the indices name, the last dimension as a whole."""
+    cdef const pieces_state *state = <const pieces_state *>given
+    cdef const array_view *base = &views[0]
+    cdef const array_view *values = &views[1]
+    cdef const array_view *indices = &views[2]
+    cdef const array_view *out = &views[2 + state.indexed]
+    cdef int first = state.indexed, rank = indices.ndim, last = out.ndim - 1
+    cdef ptrdiff_t places = elements_in(indices, 0), place, offset, line, rows, i
+    cdef ptrdiff_t n = out.shape[last] if last >= first else 1
+    cdef ptrdiff_t by = out.strides[last] if last >= first else 0
+    cdef ptrdiff_t lines = elements_in(out, first) // n if n else 0
+    cdef ptrdiff_t begin = lines * chunk // chunks, end = lines * (chunk + 1) // chunks
+    cdef int64_t zero = 0
+    cdef const char *from_
+    for place in range(places):
+        if not find_piece(state, out, indices, place, &offset, &context.detail):
+            return OUT_OF_RANGE
+    if base.data != out.data:
+        rows = 1
+        for i in range(first):
+            rows *= out.shape[i]
+        for line in range(rows):
+            for i in range(begin, end):
+                copy_elements(
+                    line_of(base, out.shape, first, -1, line)
+                    + (in_piece(base, first, i) - base.data),
+                    base.strides[last] if last >= first else 0,
+                    line_of(out, out.shape, first, -1, line) + (in_piece(out, first, i) - out.data),
+                    by, n, state.size)
+    for place in range(places):
+        find_piece(state, out, indices, place, &offset, &context.detail)
+        for line in range(begin, end):
+            from_ = line_of(values, values.shape, rank, -1, place)
+            from_ += in_piece(values, rank, line) - values.data
+            state.combine(in_piece(out, first, line) + offset, 0, by if by else 1,
+                          <const char *>&zero, 0, 8, from_,
+                          values.strides[values.ndim - 1] if last >= first else 0, n, 1, state.how,
+                          state.size)
+    return 0
+
+
+cdef int take_at(const array_view *views, const void *given, const void *params, void *scratch,
+                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const pieces_state *state = <const pieces_state *>given
+    cdef const array_view *table = &views[0]
+    cdef const array_view *indices = &views[1]
+    cdef const array_view *out = &views[1 + state.indexed]
+    cdef int first = state.indexed, rank = indices.ndim, last = table.ndim - 1
+    cdef ptrdiff_t places = elements_in(indices, 0), place, offset, line
+    cdef ptrdiff_t n = table.shape[last] if last >= first else 1
+    cdef ptrdiff_t lines = elements_in(table, first) // n if n else 0
+    for place in range(places * chunk // chunks, places * (chunk + 1) // chunks):
+        if not find_piece(state, table, indices, place, &offset, &context.detail):
+            return OUT_OF_RANGE
+        for line in range(lines):
+            copy_elements(in_piece(table, first, line) + offset,
+                          table.strides[last] if last >= first else 0,
+                          line_of(out, out.shape, rank, -1, place)
+                          + (in_piece(out, rank, line) - out.data),
+                          out.strides[out.ndim - 1] if last >= first else 0, n, state.size)
+    return 0
+
+
+# --- Lines with one element that is different, indices of repetitions, ramps ----------------------
+
+cdef struct line_state:
+    int axis
+    int size
+    int index_size
+    bint is_whole
+    load_fn load
+    store_fn store
+
+
+cdef int one_hot_lines(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """The index has the shape of the result, with one element along the axis."""
+    cdef const line_state *state = <const line_state *>given
+    cdef const array_view *out = &views[3]
+    cdef int axis = state.axis
+    cdef ptrdiff_t lines = lines_in(out.shape, out.ndim, axis), line, n = out.shape[axis]
+    cdef int64_t index
+    cdef char *to
+    for line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
+        to = line_of(out, out.shape, out.ndim, axis, line)
+        copy_elements(views[2].data, 0, to, out.strides[axis], n, state.size)
+        index = index_at(line_of(&views[0], out.shape, out.ndim, axis, line), state.index_size)
+        if 0 <= index < n:
+            copy_elements(views[1].data, 0, to + index * out.strides[axis], 0, 1, state.size)
+    return 0
+
+
+cdef int spread_counts(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """Each index as often as its count says: one count may hold for all."""
+    cdef const line_state *state = <const line_state *>given
+    cdef const array_view *counts = &views[0]
+    cdef const array_view *out = &views[1]
+    cdef ptrdiff_t i, _k, place = 0, size = out.shape[0]
+    cdef int64_t count
+    cdef int64_t total = 0
+    for i in range(counts.shape[0]):
+        count = index_at(counts.data + i * counts.strides[0], state.index_size)
+        if count < 0:
+            context.detail = count
+            return WRONG_COUNT
+        total += count
+        context.detail = total
+        if total > size:
+            return WRONG_COUNT
+    if total != size:
+        return WRONG_COUNT
+    for i in range(counts.shape[0]):
+        count = index_at(counts.data + i * counts.strides[0], state.index_size)
+        for _k in range(count):
+            if state.size == 4:
+                (<unaligned_int32 *>(out.data + place * out.strides[0]))[0] = <int32_t>i
+            else:
+                (<unaligned_int64 *>(out.data + place * out.strides[0]))[0] = i
+            place += 1
+    return 0
+
+
+# --- Triangles ------------------------------------------------------------------------------------
+
+cdef enum:
+    COLUMNS = 32            # of right-hand sides that are solved together
+
+cdef struct solve_state:
+    bint upper
+    bint unit
+    load_fn load
+    store_fn store
+
+
+cdef int solve_triangle(const array_view *views, const void *given, const void *params,
+                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                        call_context *context) noexcept nogil:
+    """By substitution, in double: each unknown from those that are known."""
+    cdef const solve_state *state = <const solve_state *>given
+    cdef const array_view *right = &views[0]
+    cdef const array_view *matrix = &views[1]
+    cdef const array_view *out = &views[2]
+    cdef int rank = out.ndim
+    cdef ptrdiff_t n = out.shape[rank - 2], wide = out.shape[rank - 1]
+    cdef ptrdiff_t blocks = (wide + COLUMNS - 1) // COLUMNS
+    cdef ptrdiff_t work = lines_in(out.shape, rank - 2, -1) * blocks, one, r, i, k, j, first, count
+    cdef double *row = <double *>scratch
+    cdef double *x = row + n
+    cdef double *known
+    cdef double *line
+    cdef double factor
+    cdef char *b
+    cdef char *a
+    cdef char *to
+    for one in range(work * chunk // chunks, work * (chunk + 1) // chunks):
+        first = one % blocks * COLUMNS
+        count = min(<ptrdiff_t>COLUMNS, wide - first)
+        b = line_of(right, out.shape, rank - 2, -1, one // blocks) + first * right.strides[rank - 1]
+        a = line_of(matrix, out.shape, rank - 2, -1, one // blocks)
+        to = line_of(out, out.shape, rank - 2, -1, one // blocks) + first * out.strides[rank - 1]
+        for r in range(n):
+            i = n - 1 - r if state.upper else r
+            line = x + i * COLUMNS
+            state.load(b + i * right.strides[rank - 2], right.strides[rank - 1], line, count)
+            state.load(a + i * matrix.strides[rank - 2], matrix.strides[rank - 1], row, n)
+            for k in range(i + 1 if state.upper else 0, n if state.upper else i):
+                factor, known = row[k], x + k * COLUMNS
+                for j in range(count):
+                    line[j] -= factor * known[j]
+            if not state.unit:
+                for j in range(count):
+                    line[j] /= row[i]
+        for i in range(n):
+            state.store(x + i * COLUMNS, to + i * out.strides[rank - 2], out.strides[rank - 1],
+                        count)
+    return 0
+
+
+# --- Kernel references ----------------------------------------------------------------------------
+
+def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int axis, how,
+                   Py_ssize_t lines, Py_ssize_t elements, bint wraps=False):
+    """The kernel that combines elements of a source with those of a base that indices name.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    axis : int
+        That indices count along.
+    how : {REPLACE, ADD, MULTIPLY, LARGER, SMALLER}
+    lines : int
+        Along the axis, of the base.
+    elements : int
+        Of the base and the source together.
+    wraps : bool
+        Whether negative indices count from the end.
+    """
+    cdef scatter_state state
+    state.axis, state.how, state.wraps = axis, how, wraps
+    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[1]]
+    state.combine = combiner(inputs[0], how)
+    return refer_to("scatter_along", inputs, outputs, scatter_along, &state, sizeof(state),
+                    0.6 * elements, max(1, lines), 0, RANGE)
+
+
+def pieces_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
+                  Py_ssize_t chunks, Py_ssize_t elements, how=REPLACE, bint wraps=False):
+    """The kernel that puts values where indices of the first dimensions say, or takes them.
+
+    Parameters
+    ----------
+    name : {'put_at', 'take_at'}
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    chunks : int
+        Into how many the work may be cut.
+    elements : int
+        Of base and values together.
+    how : {REPLACE, ADD, MULTIPLY, LARGER, SMALLER}
+    wraps : bool
+        Whether negative indices count from the end.
+    """
+    cdef pieces_state state
+    cdef bint puts = name == "put_at"
+    state.indexed = len(inputs) - (2 if puts else 1)
+    state.how, state.wraps = how, wraps
+    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[len(inputs) - 1]]
+    state.combine = combiner(inputs[0], how)
+    return refer_to(name, inputs, outputs, put_at if puts else take_at, &state, sizeof(state),
+                    1.0 * elements, max(1, chunks), 0, RANGE)
+
+
+def one_hot_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines,
+                   Py_ssize_t elements):
+    """The kernel that makes lines of one number with another in the place of an index.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    axis : int
+        Along which lines lie.
+    lines, elements : int
+        How many there are in the result.
+    """
+    cdef line_state state
+    memset(&state, 0, sizeof(state))
+    state.axis, state.size = axis, ITEM_SIZES[outputs[0]]
+    state.index_size = ITEM_SIZES[inputs[0]]
+    return refer_to("one_hot_lines", inputs, outputs, one_hot_lines, &state, sizeof(state),
+                    0.3 * elements, max(1, lines), 0, {})
+
+
+def spread_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t elements):
+    """The kernel that gives each index as often as its count says.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    elements : int
+        Of the result.
+    """
+    cdef line_state state
+    memset(&state, 0, sizeof(state))
+    state.size, state.index_size = ITEM_SIZES[outputs[0]], ITEM_SIZES[inputs[0]]
+    failures = {
+        WRONG_COUNT: f"counts add up to {{detail}}, or one is negative, must add up to {elements}",
+    }
+    return refer_to("spread_counts", inputs, outputs, spread_counts, &state, sizeof(state),
+                    1.0 * elements, 1, 0, failures)
+
+
+def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, bint unit,
+                 Py_ssize_t n, Py_ssize_t wide, Py_ssize_t batch):
+    """The kernel that solves systems whose matrix is a triangle.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    upper : bool
+        Which triangle of the matrix counts.
+    unit : bool
+        Whether the diagonal counts as ones.
+    n, wide, batch : int
+        Unknowns, right-hand sides of a system, systems.
+    """
+    cdef solve_state state
+    state.upper, state.unit = upper, unit
+    if inputs[0] == "float32":
+        state.load = <load_fn>load[unaligned_float, unaligned_double]
+        state.store = <store_fn>store[unaligned_double, unaligned_float]
+    elif inputs[0] == "float64":
+        state.load = <load_fn>load[unaligned_double, unaligned_double]
+        state.store = <store_fn>store[unaligned_double, unaligned_double]
+    else:
+        raise ValueError(f"no kernel solves systems of {inputs[0]}")
+    return refer_to("solve_triangle", inputs, outputs, solve_triangle, &state, sizeof(state),
+                    0.5 * batch * n * n * wide, max(1, batch * ((wide + 31) // 32)),
+                    8 * (n + n * COLUMNS + 8), {})

@@ -1,0 +1,990 @@
+"""Elements combined where indices say, numbers in the place of indices, repetitions and cyclic shifts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn.acl.arguments import shown
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
+from aclnn.graph.strides import contiguous_strides
+from aclnn.operators.checks import (
+    COMPLEX,
+    FLOATING,
+    NUMERIC,
+    REAL,
+    Call,
+    Rule,
+    at_most_8_dims,
+    axis_within,
+    convertible_scalars,
+    dtype_among,
+    has_shape,
+    of_cann,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.sizes import has_rank, number
+
+Shape = tuple[int, ...]
+Inferred = Mapping[str, tuple[aclDataType, Shape]]
+
+_INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
+_LONG = aclDataType.ACL_INT64
+_HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
+_REPLACE, _ADD, _MULTIPLY = range(3)  # as kernels count them
+_HOW = ("replace", "add", "multiply")
+_CHECKED = (
+    "A call with an index that the dimension does not have ends with the status 161002 when it runs, and "
+    "nothing is written."
+)
+_ORDER = "Of indices that are the same the last one counts; sums are in row-major order, those of half precision in float32, rounded once."
+_DIM = Attribute(
+    "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
+)
+_ONE_INDEX = {"dtype": _LONG}
+
+
+def _axis(call: Call, role: str = "input") -> int:
+    """A tensor without dimensions counts as one with a single one."""
+    return number(call, "dim") % max(1, len(call.shape(role)))
+
+
+def _like_input(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+# --- Along a dimension ----------------------------------------------------------------------------
+
+
+def _scattered(
+    lowering: Lowering, index: int, source: int, how: int, axis: int, *, wraps: bool = False
+) -> int:
+    """The input, of one dimension at least, with elements of a source where the index says."""
+    dtype, made = lowering.results["out"]
+    builder, own = lowering.builder, made or (1,)
+    base = lowering.reshaped("input", own)
+    wide = aclDataType.ACL_FLOAT if how != _REPLACE and dtype in _HALVES else dtype
+    if wide != dtype:
+        base, source = (builder.cast(one, graph_dtype(wide)) for one in (base, source))
+    found = builder.compute(
+        "scatter_along",
+        [base, index, source],
+        own,
+        graph_dtype(wide),
+        domain="opaque",
+        reads_strided=True,
+        writes_strided=True,
+        in_place=(0,),
+        axis=axis,
+        how=how,
+        wraps=wraps,
+    )
+    return lowering.reshaped(builder.cast(found, graph_dtype(dtype)), made)
+
+
+def _how(call: Call) -> int:
+    reduce = call.switches.get("reduce")
+    return _HOW.index(reduce) if reduce in _HOW else _REPLACE
+
+
+def _lower_scatter(how: Callable[[Call], int]) -> Callable[[Lowering], Mapping[str, int]]:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call = lowering.call
+        dtype, _ = lowering.results["out"]
+        if 0 in call.shape("index") or 0 in call.shape("input"):
+            return {"out": lowering.dense("input")}
+        index = lowering.reshaped("index", call.shape("index") or (1,))
+        shape = lowering.builder.value(index).shape
+        if "src" in call.scalars:
+            one = lowering.point("fill", (), dtype, (1,), params=lowering.params(("src",), dtype))
+            source = lowering.builder.view(one, shape, [0] * len(shape))
+        else:
+            own = call.shape("src") or (1,)
+            source = lowering.reshaped("src", own)
+            source = lowering.builder.view(source, shape, lowering.builder.value(source).strides)
+        axis = _axis(call)
+        return {"out": _scattered(lowering, index, source, how(call), axis)}
+
+    return lower
+
+
+def _rank_of(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        own, rank = (max(1, len(call.shape(one))) for one in ("input", role))
+        if own == rank or call.tensors["index"].size == 0:
+            return None
+        return (
+            f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+            f"{call.names['input']}, {len(call.shape('input'))}"
+        )
+
+    return Rule(f"`{role}` has as many dimensions as `input`", test, (role, "input"))
+
+
+def _index_fits(like: str) -> Rule:
+    """In every dimension of the source, of the input in all but one."""
+    but = " but along `dim`" if like == "input" else ""
+
+    def test(call: Call) -> str | None:
+        if call.tensors["index"].size == 0:
+            return None
+        index, own = call.shape("index"), call.shape(like)
+        axis = _axis(call) if like == "input" else -1
+        pairs = enumerate(zip(index, own, strict=bool(index and own)))
+        if all(k == axis or wanted <= size for k, (wanted, size) in pairs):
+            return None
+        return f"{call.names['index']} has shape {index}, which is larger than that of {call.names[like]}, {own}"
+
+    return Rule(f"`index` is no larger than `{like}`{but}", test, ("index", like, "dim"))
+
+
+def _known_reduction() -> Rule:
+    def test(call: Call) -> str | None:
+        if call.c_shaped or call.switches["reduce"] in _HOW:
+            return None
+        return f"{call.names['reduce']} is {shown(call.switches['reduce'])}, must be 'add', 'multiply' or 'replace'"
+
+    return Rule("`reduce` is 'add', 'multiply' or 'replace'", test, ("reduce",))
+
+
+def _computes() -> Rule:
+    """Complex numbers only move."""
+
+    def test(call: Call) -> str | None:
+        if call.dtype("input") not in COMPLEX or _how(call) == _REPLACE:
+            return None
+        return f"{call.names['input']} has dtype {call.word(call.dtype('input'))}, which can only be replaced"
+
+    return Rule("complex elements are replaced only", test, ("input",))
+
+
+_REDUCE = Attribute(
+    "reduce",
+    "replace",
+    "str",
+    doc="How elements are combined.",
+    choices=_HOW,
+)
+
+
+def _scatter_rules(*sources: str) -> tuple[Rule, ...]:
+    return (
+        dtype_among("input", NUMERIC),
+        *[same_dtype(role, "input") for role in sources],
+        same_dtype("out", "input"),
+        dtype_among("index", _INDICES),
+        *[_rank_of(role) for role in ("index", *sources)],
+        has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
+        *[_index_fits(role) for role in sources],
+        _index_fits("input"),
+        at_most_8_dims("input", "index", *sources),
+        axis_within("dim", "input"),
+    )
+
+
+def _scatter(
+    name: str,
+    word: str,
+    expression: str,
+    how: Callable[[Call], int],
+    example: tuple[str, str],
+    **more: Any,
+) -> Operator:
+    rules = more.pop("rules", ())
+    return Operator(
+        name=name,
+        in_place=f"{name}_",
+        summary=f"Elements of another tensor, {word} where indices say along a dimension.",
+        expression=expression,
+        notes=f"{_ORDER} {_CHECKED}",
+        inputs=("input", "index", "src"),
+        parameters=("input", "dim", "index", "src"),
+        unlike={"index": _ONE_INDEX},
+        rules=(*_scatter_rules("src"), *rules),
+        infer=_like_input,
+        lower=_lower_scatter(how),
+        example=example,
+        accuracy="Elements that move keep their bits; sums and products are those of the dtype.",
+        **more,
+    )
+
+
+def _reduction_entries(name: str, source: str) -> tuple[Any, ...]:
+    return (
+        entry(f"aclnn{name}", f"self=input dim:int index {source} reduce:int out:out"),
+        entry(f"aclnnInplace{name}", f"selfRef=input:inout dim:int index {source} reduce:int"),
+    )
+
+
+scatter = _scatter(
+    "scatter",
+    "put",
+    "out = input, but out[index[i, j, …], j, …] = src[i, j, …], along dim",
+    _how,
+    (
+        "scatter(np.float32([1, 2, 3]), 0, np.int64([2, 0]), np.float32([7, 8]))",
+        "array([8., 2., 7.], dtype=float32)",
+    ),
+    attributes=(_DIM, _REDUCE),
+    number_form=("src", "scatter_value"),
+    entries=_reduction_entries("Scatter", "src"),
+    rules=(_known_reduction(), _computes()),
+    seealso=("scatter_add", "gather"),
+    gradient={
+        "input": "gradient_of_scattered(grad, dim, index, reduce)",
+        "src": "gradient_of_source(grad, src, dim, index, reduce)",
+    },
+)
+scatter_value = Operator(
+    name="scatter_value",
+    functional=False,
+    summary="A number, put where indices say along a dimension.",
+    expression="out = input, but out[index[i, j, …], j, …] = src, along dim",
+    notes=f"The number is converted to the dtype of `input`. {_CHECKED}",
+    inputs=("input", "index"),
+    parameters=("input", "dim", "index", "src"),
+    unlike={"index": _ONE_INDEX},
+    attributes=(
+        _DIM,
+        Attribute("src", REQUIRED, keyword_only=False, doc="The number that is put."),
+        _REDUCE,
+    ),
+    entries=_reduction_entries("ScatterValue", "value=src:scalar"),
+    rules=(convertible_scalars("src"), *_scatter_rules(), _known_reduction(), _computes()),
+    infer=_like_input,
+    lower=_lower_scatter(_how),
+    example=(
+        "scatter_value(np.float32([1, 2, 3]), 0, np.int64([2, 0]), 7)",
+        "array([7., 2., 7.], dtype=float32)",
+    ),
+    accuracy="Elements that move keep their bits; sums and products are those of the dtype.",
+    seealso=("scatter",),
+)
+scatter_add = _scatter(
+    "scatter_add",
+    "added",
+    "out = input, but out[index[i, j, …], j, …] += src[i, j, …], along dim",
+    lambda call: _ADD,
+    (
+        "scatter_add(np.float32([1, 2, 3]), 0, np.int64([2, 2]), np.float32([7, 8]))",
+        "array([ 1.,  2., 18.], dtype=float32)",
+    ),
+    attributes=(_DIM,),
+    entries=(entry("aclnnScatterAdd", "self=input dim:int index src out:out"),),
+    rules=(dtype_among("input", REAL),),
+    seealso=("scatter", "index_add"),
+    gradient={"input": "grad", "src": "gradient_of_source(grad, src, dim, index, 'add')"},
+)
+
+
+# --- Slices along a dimension ---------------------------------------------------------------------
+
+
+def _slices_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        axis, count = _axis(call), call.tensors["index"].size
+        own, given = call.shape("input") or (1,), call.shape("source") or (1,)
+        wanted = (*own[:axis], count, *own[axis + 1 :])
+        if given == wanted:
+            return None
+        return (
+            f"{call.names['source']} has shape {call.shape('source')}, must have {wanted}: that of "
+            f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
+        )
+
+    return Rule(
+        "`source` has the sizes of `input`, and along `dim` one for each index",
+        test,
+        ("source", "input", "index", "dim"),
+    )
+
+
+def _one_for_each(lowering: Lowering, shape: Shape, axis: int) -> int:
+    """Indices of slices, read with strides of 0 along all dimensions but one."""
+    builder = lowering.builder
+    flat = lowering.reshaped("index", (shape[axis],))
+    strides = [0] * len(shape)
+    strides[axis] = builder.value(flat).strides[0]
+    return builder.view(flat, shape, strides)
+
+
+def _lower_index_add(lowering: Lowering) -> Mapping[str, int]:
+    """Factors are those of float32 for half precision, and sums too."""
+    call, (dtype, made) = lowering.call, lowering.results["out"]
+    own, axis, count = made or (1,), _axis(call), call.tensors["index"].size
+    shape = (*own[:axis], count, *own[axis + 1 :])
+    if 0 in shape or 0 in own:
+        return {"out": lowering.dense("input")}
+    source = lowering.reshaped("source", shape)
+    if not call.scalars["alpha"].one:
+        wide = aclDataType.ACL_FLOAT if dtype in _HALVES else dtype
+        params = lowering.params(("alpha",), wide)
+        if dtype == aclDataType.ACL_BOOL:
+            params = (int(not call.scalars["alpha"].zero),)
+        source = lowering.point("muls", [lowering.dense(source, wide)], wide, shape, params=params)
+    index = _one_for_each(lowering, shape, axis)
+    return {"out": _scattered(lowering, index, source, _ADD, axis)}
+
+
+index_add = Operator(
+    name="index_add",
+    in_place="index_add_",
+    summary="Slices of another tensor, added where indices say along a dimension.",
+    expression="out = input, but out[…, index[j], …] += alpha·source[…, j, …]",
+    notes=f"{_ORDER} {_CHECKED} Without elements of `index` it is a copy.",
+    inputs=("input", "index", "source"),
+    parameters=("input", "dim", "index", "source"),
+    attributes=(
+        _DIM,
+        Attribute("alpha", 1, doc="The factor of `source`.", facts=("one", "zero")),
+    ),
+    unlike={"index": _ONE_INDEX},
+    entries=(entry("aclnnIndexAdd", "self=input dim:int index source alpha:scalar out:out"),),
+    rules=(
+        dtype_among("input", REAL),
+        dtype_among("index", _INDICES),
+        same_dtype("source", "input"),
+        same_dtype("out", "input"),
+        convertible_scalars("alpha"),
+        at_most_8_dims("input", "source"),
+        axis_within("dim", "input"),
+        has_rank("index", 0, 1),
+        _slices_fit(),
+        has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
+    ),
+    infer=_like_input,
+    lower=_lower_index_add,
+    example=(
+        "index_add(np.float32([1, 2, 3]), 0, np.int64([2, 2]), np.float32([7, 8]), alpha=10)",
+        "array([  1.,   2., 153.], dtype=float32)",
+    ),
+    accuracy="Products and sums are those of the dtype, of half precision in float32, rounded once.",
+    seealso=("index_copy", "scatter_add"),
+    gradient={
+        "input": "grad",
+        "source": "aten.index_select(grad, dim, index).reshape(source.shape) * alpha",
+    },
+)
+
+
+def _lower_index_fill(lowering: Lowering) -> Mapping[str, int]:
+    call, (dtype, made) = lowering.call, lowering.results["out"]
+    own, axis, count = made or (1,), _axis(call), call.tensors["index"].size
+    shape = (*own[:axis], count, *own[axis + 1 :])
+    if 0 in shape or 0 in own:
+        return {"out": lowering.dense("input")}
+    params = lowering.params(("value",), dtype)
+    if dtype == aclDataType.ACL_BOOL:
+        params = (int(not call.scalars["value"].zero),)
+    one = lowering.point("fill", (), dtype, (1,), params=params)
+    source = lowering.builder.view(one, shape, [0] * len(shape))
+    index = _one_for_each(lowering, shape, axis)
+    return {"out": _scattered(lowering, index, source, _REPLACE, axis, wraps=True)}
+
+
+def _indices_within(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
+    size = (call.shape("input") or (1,))[_axis(call)]
+    for index in given["index"] if call.tensors["input"].size else ():
+        if not -size <= index < size:
+            return f"{call.names['index']} has {index}, must be from {-size} to {size - 1}"
+    return None
+
+
+index_fill = Operator(
+    name="index_fill",
+    in_place="index_fill_",
+    summary="Slices along a dimension, filled with a number.",
+    expression="out = input, but out[…, index[j], …] = value",
+    notes=f"Negative indices count from the end. {_CHECKED}",
+    inputs=("input", "index"),
+    parameters=("input", "dim", "index", "value"),
+    attributes=(
+        _DIM,
+        Attribute(
+            "value", REQUIRED, keyword_only=False, doc="The number that is put.", facts=("zero",)
+        ),
+    ),
+    unlike={"index": {"dtype": _LONG, "shape": (1,), "strides": (1,)}},
+    entries=(
+        entry("aclnnIndexFillTensor", "self=input dim:int index:ints value:scalar out:out"),
+        entry("aclnnInplaceIndexFillTensor", "selfRef=input:inout dim:int index:ints value:scalar"),
+    ),
+    rules=(
+        dtype_among("input", REAL),
+        of_cann(
+            dtype_among(
+                "input",
+                (*FLOATING, *_INDICES, aclDataType.ACL_BOOL),
+            )
+        ),
+        same_dtype("out", "input"),
+        dtype_among("index", _INDICES),
+        same_shape("out", "input"),
+        at_most_8_dims("input"),
+        has_rank("index", 0, 1),
+        axis_within("dim", "input"),
+        convertible_scalars("value"),
+    ),
+    checks_arrays=_indices_within,
+    arrays_status=ACLNN_ERR_PARAM_INVALID,
+    infer=_like_input,
+    lower=_lower_index_fill,
+    example=(
+        "index_fill(np.float32([1, 2, 3]), 0, np.int64([-1, 0]), 7)",
+        "array([7., 2., 7.], dtype=float32)",
+    ),
+    accuracy="Results are exact.",
+    seealso=("index_copy",),
+    gradient={"input": "aten.index_fill(grad, dim, index, 0)"},
+)
+
+
+# --- By an index for each of the first dimensions -------------------------------------------------
+
+
+def _coordinates(lowering: Lowering) -> list[int]:
+    """For each dimension that is indexed, its indices: views of the tensor that has all."""
+    builder, value = lowering.builder, lowering.value("indices")
+    given = builder.value(value)
+    *shape, count = given.shape
+    *strides, step = given.strides
+    return [builder.view(value, shape, strides, k * step) for k in range(count)]
+
+
+def _pieces_shape(role: str) -> Callable[[Call], Shape]:
+    def shape(call: Call) -> Shape:
+        *places, count = call.shape("indices")
+        return (*places, *call.shape(role)[count:])
+
+    return shape
+
+
+def _names_dims(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        count, rank = call.shape("indices")[-1], len(call.shape(role))
+        if 1 <= count <= min(rank, 7):
+            return None
+        return f"{call.names['indices']} has shape {call.shape('indices')}, must have from 1 to {min(rank, 7)} as its last size"
+
+    return Rule(
+        f"the last size of `indices` is at most the rank of `{role}`", test, ("indices", role)
+    )
+
+
+_MOVED = (*FLOATING, *_INDICES, aclDataType.ACL_INT8, aclDataType.ACL_BOOL)
+
+
+def _lower_nd_update(lowering: Lowering) -> Mapping[str, int]:
+    call, builder = lowering.call, lowering.builder
+    _, shape = lowering.results["out"]
+    if any(call.tensors[role].size == 0 for role in ("var", "indices", "updates")):
+        return {"out": lowering.value("var")}
+    found = builder.compute(
+        "put_at",
+        [lowering.value("var"), lowering.value("updates"), *_coordinates(lowering)],
+        shape,
+        builder.value(lowering.value("var")).dtype,
+        domain="opaque",
+        reads_strided=True,
+        writes_strided=True,
+        in_place=(0,),
+        how=_REPLACE,
+    )
+    return {"out": found}
+
+
+scatter_nd_update_ = Operator(
+    name="scatter_nd_update_",
+    in_place="scatter_nd_update_",
+    summary="Pieces of another tensor, put where rows of indices say.",
+    expression="var[indices[i, :]] = updates[i]",
+    notes=f"Of rows that are the same the last one counts. {_CHECKED}",
+    inputs=("var", "indices", "updates"),
+    unlike={
+        "indices": {"dtype": _LONG, "shape": (1, 1), "strides": (1, 1)},
+        "updates": {"shape": (1,), "strides": (1,)},
+    },
+    entries=(entry("aclnnScatterNdUpdate", "varRef=var:inout indices updates"),),
+    rules=(
+        dtype_among("var", NUMERIC),
+        of_cann(dtype_among("var", _MOVED)),
+        dtype_among("indices", _INDICES),
+        same_dtype("updates", "var"),
+        at_most_8_dims("var", "indices", "updates"),
+        has_rank("indices", 2, 8),
+        _names_dims("var"),
+        has_shape(
+            "updates",
+            _pieces_shape("var"),
+            "the shape of a piece of `var` for each row of `indices`",
+        ),
+        has_shape("out", lambda call: call.shape("var"), "the shape of `var`"),
+        same_dtype("out", "var"),
+    ),
+    infer=lambda call: {"out": (call.dtype("var"), call.shape("var"))},
+    lower=_lower_nd_update,
+    example=(
+        "scatter_nd_update_(np.float32([1, 2, 3]), np.int64([[2], [0]]), np.float32([7, 8]))",
+        "array([8., 2., 7.], dtype=float32)",
+    ),
+    accuracy="Results are exact.",
+    seealso=("gather_nd",),
+)
+
+
+def _has_pieces() -> Rule:
+    """Of nothing no index is right."""
+
+    def test(call: Call) -> str | None:
+        if call.tensors["input"].size or 0 in _pieces_shape("input")(call):
+            return None
+        return f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
+
+    return Rule("`input` has elements, unless the result has none", test, ("input", "indices"))
+
+
+def _lower_gather_nd(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    if 0 in shape:
+        return {"out": lowering.filled(0, dtype, shape)}
+    operands = [lowering.value("input"), *_coordinates(lowering)]
+    wraps = bool(lowering.call.switches["negative_index_support"])
+    return {"out": lowering.opaque("take_at", operands, dtype, shape, wraps=wraps)}
+
+
+gather_nd = Operator(
+    name="gather_nd",
+    summary="Pieces of a tensor, by rows of indices.",
+    expression="out[i] = input[indices[i, :]]",
+    notes=f"With `negative_index_support` negative indices count from the end. {_CHECKED}",
+    inputs=("input", "indices"),
+    attributes=(
+        Attribute(
+            "negative_index_support",
+            False,
+            "bool",
+            keyword_only=False,
+            doc="Whether negative indices count from the end.",
+        ),
+    ),
+    unlike={"indices": {"dtype": _LONG, "shape": (1, 1), "strides": (1, 1)}},
+    entries=(
+        entry(
+            "aclnnGatherNd",
+            "self=input indices negativeIndexSupport=negative_index_support:bool out:out",
+        ),
+    ),
+    rules=(
+        same_dtype("out", "input"),
+        dtype_among("input", NUMERIC),
+        of_cann(dtype_among("input", (*_MOVED, aclDataType.ACL_UINT8))),
+        dtype_among("indices", _INDICES),
+        has_rank("input", 1, 8),
+        has_rank("indices", 1, 8),
+        _names_dims("input"),
+        _has_pieces(),
+        has_shape(
+            "out",
+            _pieces_shape("input"),
+            "the shape of a piece of `input` for each row of `indices`",
+        ),
+        at_most_8_dims("out"),
+    ),
+    infer=lambda call: {"out": (call.dtype("input"), _pieces_shape("input")(call))},
+    lower=_lower_gather_nd,
+    example=(
+        "gather_nd(np.float32([[1, 2], [3, 4]]), np.int64([[1, 0], [0, 1]]))",
+        "array([3., 2.], dtype=float32)",
+    ),
+    accuracy="Results are exact.",
+    seealso=("gather", "scatter_nd_update_"),
+)
+
+
+# --- Numbers in the place of indices --------------------------------------------------------------
+
+
+def _hot_axis(call: Call) -> int:
+    return number(call, "axis") % (len(call.shape("input")) + 1)
+
+
+def _hot_shape(call: Call) -> Shape:
+    shape, axis = call.shape("input"), _hot_axis(call)
+    return (*shape[:axis], number(call, "num_classes"), *shape[axis:])
+
+
+def _classes() -> Rule:
+    def test(call: Call) -> str | None:
+        count, empty = number(call, "num_classes"), call.tensors["input"].size == 0
+        if count > 0 or (count == 0 and not empty):
+            return None
+        least = 1 if empty else 0
+        return f"{call.names['num_classes']} is {count}, must be at least {least}"
+
+    return Rule(
+        "`num_classes` is not negative, and positive of an empty `input`", test, ("num_classes",)
+    )
+
+
+def _hot_dim() -> Rule:
+    def test(call: Call) -> str | None:
+        axis, rank = number(call, "axis"), len(call.shape("input"))
+        if -1 <= axis <= rank:
+            return None
+        return f"{call.names['axis']} is {axis}, must be from -1 to {rank}"
+
+    return Rule("`axis` is from -1 to the rank of `input`", test, ("axis", "input"))
+
+
+def _same_as_value() -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = call.dtype("on_value") if "on_value" in call.tensors else _LONG
+        if "out" not in call.tensors or call.dtype("out") == wanted:
+            return None
+        return f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be {call.word(wanted)}"
+
+    return Rule("`out` has the dtype of `on_value`, INT64 without it", test, ("out", "on_value"))
+
+
+def _lower_one_hot(lowering: Lowering) -> Mapping[str, int]:
+    call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
+    if 0 in shape:
+        return {"out": lowering.filled(0, dtype, shape)}
+    axis, given = _hot_axis(call), builder.value(lowering.value("input"))
+    sizes = (*given.shape[:axis], 1, *given.shape[axis:])
+    strides = (*given.strides[:axis], 0, *given.strides[axis:])
+    index = builder.view(lowering.value("input"), sizes, strides)
+    numbers = [
+        builder.view(lowering.value(role), (1,), (1,))
+        if lowering.has(role)
+        else lowering.filled(value, dtype, (1,))
+        for role, value in (("on_value", 1), ("off_value", 0))
+    ]
+    found = lowering.opaque("one_hot_lines", [index, *numbers], dtype, shape, axis=axis)
+    return {"out": found}
+
+
+_HOT = (*FLOATING[:2], *_INDICES)
+
+one_hot = Operator(
+    name="one_hot",
+    summary="Rows with one number in the place of each index, and another in all others.",
+    expression="out[…, k] = input[…] = k ? on_value : off_value",
+    notes=(
+        "An index that is no class gives a row without `on_value`. `num_classes` has to be given: PyTorch's "
+        "-1, the largest index and one, is not supported. Values are 1 and 0 if not given."
+    ),
+    inputs=("input", "on_value", "off_value"),
+    optional=("on_value", "off_value"),
+    parameters=("input", "num_classes"),
+    attributes=(
+        Attribute(
+            "num_classes", REQUIRED, "int", keyword_only=False, doc="How many classes there are."
+        ),
+        Attribute("axis", -1, "int", doc="Where the new dimension is."),
+    ),
+    unlike={
+        "input": {"dtype": _LONG},
+        "on_value": {"shape": (1,), "strides": (1,)},
+        "off_value": {"shape": (1,), "strides": (1,)},
+        "num_classes": 1,
+        "axis": -1,
+    },
+    entries=(
+        entry(
+            "aclnnOneHot",
+            "self=input numClasses=num_classes:int onValue=on_value offValue=off_value axis:int out:out",
+        ),
+    ),
+    rules=(
+        dtype_among("input", (*_INDICES, aclDataType.ACL_UINT8)),
+        of_cann(dtype_among("input", _INDICES)),
+        dtype_among("on_value", NUMERIC),
+        of_cann(dtype_among("on_value", _HOT)),
+        same_dtype("off_value", "on_value"),
+        _same_as_value(),
+        at_most_8_dims("input", "on_value", "off_value"),
+        _classes(),
+        _hot_dim(),
+        has_shape("out", _hot_shape, "the shape of the result"),
+        at_most_8_dims("out"),
+    ),
+    infer=lambda call: {
+        "out": (
+            call.dtype("on_value") if "on_value" in call.tensors else _LONG,
+            _hot_shape(call),
+        )
+    },
+    lower=_lower_one_hot,
+    example=(
+        "one_hot(np.int64([1, 2]), 2, on_value=np.float32([5]), off_value=np.float32([0]))",
+        "array([[0., 5.],\n       [0., 0.]], dtype=float32)",
+    ),
+    accuracy="Results are exact.",
+)
+
+
+# --- Repetitions ----------------------------------------------------------------------------------
+
+_REPEATED = (
+    *FLOATING,
+    *_INDICES,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_BOOL,
+)
+_OUTPUT_SIZE = Attribute(
+    "output_size",
+    None,
+    "int",
+    doc="The size of the result along the dimension; it has to be right.",
+)
+
+
+def _repeated_axis(call: Call) -> int | None:
+    dim = call.switches.get("dim")
+    return dim % len(call.shape("input")) if isinstance(dim, int) else None
+
+
+def _flat_or_own(call: Call) -> tuple[Shape, int]:
+    """The shape whose dimension is repeated, and which that is."""
+    axis = _repeated_axis(call)
+    return ((call.tensors["input"].size,), 0) if axis is None else (call.shape("input"), axis)
+
+
+def _repeated_shape(call: Call) -> Shape:
+    shape, axis = _flat_or_own(call)
+    if "repeats" in call.switches:
+        size = number(call, "repeats") * shape[axis]
+    elif call.switches["output_size"] is not None:
+        size = number(call, "output_size")
+    else:
+        size = 0
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _lower_repeated(lowering: Lowering) -> Mapping[str, int]:
+    """One more dimension, with a stride of 0."""
+    call, builder, (_, shape) = lowering.call, lowering.builder, lowering.results["out"]
+    own, axis = _flat_or_own(call)
+    ahead, behind = math.prod(own[: axis + 1]), math.prod(own[axis + 1 :])
+    value = lowering.reshaped("input", (ahead, 1, behind))
+    lines = builder.broadcast_to(value, (ahead, number(call, "repeats"), behind))
+    return {"out": lowering.reshaped(lines, shape)}
+
+
+def _no_dims_refused() -> Rule:
+    def test(call: Call) -> str | None:
+        dim, rank = call.switches.get("dim"), len(call.shape("input"))
+        if dim is None or (isinstance(dim, int) and -rank <= dim < rank):
+            return None
+        return f"{call.names['dim']} is {shown(dim)}, must be from {-rank} to {rank - 1}"
+
+    return Rule("`dim` is a dimension of `input`", test, ("dim", "input"))
+
+
+def _not_negative() -> Rule:
+    def test(call: Call) -> str | None:
+        if number(call, "repeats") >= 0:
+            return None
+        return f"{call.names['repeats']} is {number(call, 'repeats')}, must not be negative"
+
+    return Rule("`repeats` is not negative", test, ("repeats",))
+
+
+def _size_is_right() -> Rule:
+    def test(call: Call) -> str | None:
+        wanted, given = _repeated_shape(call), call.switches["output_size"]
+        _, axis = _flat_or_own(call)
+        if given is None or given == wanted[axis]:
+            return None
+        return f"{call.names['output_size']} is {shown(given)}, must be {wanted[axis]}"
+
+    return Rule("`output_size` is the size of the result", test, ("output_size", "repeats"))
+
+
+_REPEAT_DIM = Attribute(
+    "dim", None, "int", keyword_only=False, doc="The dimension; None repeats all elements."
+)
+_REPEATS = Attribute(
+    "repeats", REQUIRED, "int", keyword_only=False, doc="How often, a whole number."
+)
+
+
+def _repetition(name: str, *dims: Attribute, **more: Any) -> Operator:
+    return Operator(
+        name=name,
+        inputs=("input",),
+        attributes=(_REPEATS, *dims, _OUTPUT_SIZE),
+        rules=(
+            dtype_among("input", NUMERIC),
+            of_cann(dtype_among("input", _REPEATED)),
+            same_dtype("out", "input"),
+            _not_negative(),
+            *((_no_dims_refused(),) if dims else ()),
+            at_most_8_dims("input", "out"),
+            _size_is_right(),
+            has_shape("out", _repeated_shape, "the shape of the result"),
+        ),
+        infer=lambda call: {"out": (call.dtype("input"), _repeated_shape(call))},
+        lower=_lower_repeated,
+        accuracy="Results are exact.",
+        **more,
+    )
+
+
+repeat_interleave = _repetition(
+    "repeat_interleave",
+    _REPEAT_DIM,
+    summary="Elements along a dimension, each as often as a number says.",
+    expression="out[…, i, …] = input[…, ⌊i/repeats⌋, …], along dim",
+    notes=(
+        "Without `dim` the input counts as one dimension. aclnnRepeatInterleave and aclnnRepeatInterleaveWithDim, "
+        "whose repeats are tensors, are in `repeat_interleave_tensor`."
+    ),
+    entries=(
+        entry(
+            "aclnnRepeatInterleaveIntWithDim",
+            "self=input repeats:int dim:int outputSize=output_size:int out:out",
+        ),
+    ),
+    unlike={"repeats": 1},
+    example=(
+        "repeat_interleave(np.float32([1, 2]), 2, 0, output_size=4)",
+        "array([1., 1., 2., 2.], dtype=float32)",
+    ),
+    seealso=("repeat",),
+    gradient={"input": "gradient_of_repetitions(grad, input, repeats, dim)"},
+)
+repeat_interleave_int = _repetition(
+    "repeat_interleave_int",
+    functional=False,
+    form_of="repeat_interleave",
+    summary="All elements, each as often as a number says.",
+    expression="out[i] = input[⌊i/repeats⌋]",
+    entries=(
+        entry(
+            "aclnnRepeatInterleaveInt", "self=input repeats:int outputSize=output_size:int out:out"
+        ),
+    ),
+    unlike={"repeats": 1},
+    example=(
+        "repeat_interleave_int(np.float32([1, 2]), 2, output_size=4)",
+        "array([1., 1., 2., 2.], dtype=float32)",
+    ),
+    seealso=("repeat_interleave",),
+)
+
+
+# --- Cyclic shifts --------------------------------------------------------------------------------
+
+
+def _numbers(call: Call, role: str) -> Shape:
+    found = call.switches[role]
+    return (found,) if isinstance(found, int) else tuple(found or ())  # type: ignore[arg-type]
+
+
+def _shifts_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        shifts, dims = _numbers(call, "shifts"), _numbers(call, "dims")
+        if len(shifts) == (len(dims) or 1):
+            return None
+        return (
+            f"{call.names['shifts']} is {shown(shifts)}, must have {len(dims) or 1} numbers for "
+            f"{call.names['dims']} {shown(dims)}"
+        )
+
+    return Rule("there are as many `shifts` as `dims`, one without", test, ("shifts", "dims"))
+
+
+def _shifted_dims() -> Rule:
+    def test(call: Call) -> str | None:
+        dims, rank = _numbers(call, "dims"), len(call.shape("input"))
+        if all(-rank <= dim < rank for dim in dims) or call.tensors["input"].size == 0:
+            return None
+        return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
+
+    return Rule("`dims` are dimensions of `input`", test, ("dims", "input"))
+
+
+def _lower_roll(lowering: Lowering) -> Mapping[str, int]:
+    """Along each dimension two pieces that change places."""
+    call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
+    if 0 in shape:
+        return {"out": lowering.dense("input")}
+    dims, shifts = _numbers(call, "dims"), _numbers(call, "shifts")
+    sizes = shape if dims else (math.prod(shape),)
+    totals = dict.fromkeys(range(len(sizes)), 0)
+    for dim, shift in zip(dims or (0,), shifts, strict=True):
+        totals[dim % len(sizes)] += shift
+    value = lowering.reshaped("input", sizes)
+    for axis, total in totals.items():
+        if total % sizes[axis]:
+            value = _turned(lowering, value, axis, total % sizes[axis], dtype)
+    return {"out": lowering.reshaped(builder.contiguous(value), shape)}
+
+
+def _turned(lowering: Lowering, value: int, axis: int, by: int, dtype: aclDataType) -> int:
+    builder = lowering.builder
+    given = builder.value(value)
+    strides = contiguous_strides(given.shape)
+    whole = builder.buffer("rolled", given.shape, graph_dtype(dtype))
+    size = given.shape[axis]
+    for first, start, count in ((size - by, 0, by), (0, by, size - by)):
+        part = (*given.shape[:axis], count, *given.shape[axis + 1 :])
+        source = builder.view(value, part, given.strides, first * given.strides[axis])
+        target = builder.view(whole, part, strides, start * strides[axis])
+        builder.view_copy(builder.contiguous(source), target)
+    return whole
+
+
+_ROLLED = (
+    *FLOATING,
+    *_INDICES,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_UINT32,
+    aclDataType.ACL_BOOL,
+)
+
+roll = Operator(
+    name="roll",
+    summary="A tensor shifted cyclically along dimensions.",
+    expression="out[(i + shift) mod size] = input[i], along each of dims",
+    notes="Without `dims` the tensor counts as one dimension. Shifts of one dimension add up.",
+    inputs=("input",),
+    attributes=(
+        Attribute(
+            "shifts",
+            REQUIRED,
+            "ints",
+            keyword_only=False,
+            doc="By how many places, for each of `dims`.",
+        ),
+        Attribute(
+            "dims", (), "ints", keyword_only=False, doc="The dimensions; none means all elements."
+        ),
+    ),
+    unlike={"shifts": (1,), "dims": (0,)},
+    entries=(entry("aclnnRoll", "x=input shifts:ints dims:ints out:out"),),
+    rules=(
+        dtype_among("input", (*NUMERIC, aclDataType.ACL_UINT32)),
+        of_cann(dtype_among("input", _ROLLED)),
+        same_dtype("out", "input"),
+        same_shape("out", "input"),
+        _shifts_fit(),
+        at_most_8_dims("input", "out"),
+        _shifted_dims(),
+    ),
+    infer=_like_input,
+    lower=_lower_roll,
+    example=("roll(np.float32([1, 2, 3]), 1)", "array([3., 1., 2.], dtype=float32)"),
+    accuracy="Results are exact.",
+    gradient={"input": "rolled_back(grad, shifts, dims)"},
+)
