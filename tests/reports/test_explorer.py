@@ -46,7 +46,7 @@ def drawn(page, data, closed):
 
 @pytest.mark.parametrize("part", range(5))
 def test_random_graphs_are_drawn_as_they_are(page, part):
-    for seed in range(40 * part, 40 * part + 40):
+    for seed in range(30 * part, 30 * part + 30):
         graph, draw = random_graph(seed), random.Random(seed)
         data = explorer_data(graph)
         groups = range(len(data["groups"]))
