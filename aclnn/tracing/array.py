@@ -326,6 +326,28 @@ class TracedArray(Unreadable):
         steps = _STEPS[make](self.shape, self._steps, how)
         return TracedArray(self._memory, (*self._path, (make, how)), value, steps)
 
+    def shown_rows(self) -> tuple[TracedArray, int] | None:
+        """The memory that a view shows, flat, and the place of the view's first element there.
+
+        None for what is all of its memory, for memory that is not dense, and for repeated elements.
+        """
+        spec = self.trace.recording.spec(self._memory.like)
+        repeats = any(make == "expanded" for make, _ in self._path)
+        if not self._path or repeats or not is_contiguous(spec.shape, spec.strides):
+            return None
+        whole = TracedArray(self._memory)
+        offset, shape, steps = 0, whole.shape, whole._steps
+        for make, how in self._path:
+            if make == "sliced":
+                offset += sum([start * n for (start, _, _), n in zip(how, steps, strict=True)])
+                after = tuple([count for _, _, count in how])
+            else:
+                after = tuple([shape[n] for n in how]) if make == "transposed" else tuple(how)
+            shape, steps = after, _STEPS[make](shape, steps, how)
+        if (shape, steps) == (whole.shape, whole._steps):
+            return None
+        return whole._viewed("reshaped", (whole.size,)), offset
+
     def _axis(self, axis: Any) -> int:
         at = as_int(axis)
         if at is None or not -self.ndim <= at < self.ndim:

@@ -215,7 +215,40 @@ def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
     source = _cast(source, array.dtype).broadcast_to(shape)
     if not places.ndim:
         places, source = places.reshape(1), source[(slice(None),) * axis + (None,)]
-    ours.index_copy_(array, axis, places, source)
+    if not _put_where_it_lies(array, axis, places, source):
+        ours.index_copy_(array, axis, places, source)
+
+
+def _put_where_it_lies(view: Any, axis: int, places: Any, source: Any) -> bool:
+    """Write slices of a view into the memory that it shows, as rows of that; nothing else is written then.
+
+    Rows are as long as elements that lie together, in the memory and in the source.
+    """
+    found = view.shown_rows()
+    if found is None or not source.size:
+        return False
+    memory, offset = found
+    steps = [n // view.dtype.itemsize for n in view.strides]
+    others = [n for n in range(view.ndim) if n != axis]
+    length, left = 1, list(others)
+    while left and steps[left[-1]] == length:
+        length *= view.shape[left.pop()]
+    length = math.gcd(length, offset, memory.size, steps[axis], *[steps[n] for n in left])
+    rows: np.ndarray = np.full((), offset // length, np.int64)
+    for n in left:
+        rows = rows[..., None] + np.arange(view.shape[n]) * (steps[n] // length)
+    together = math.prod([view.shape[n] for n in others]) // (rows.size * length)
+    rows = (rows[..., None] + np.arange(together)).reshape(-1)
+    count = places.shape[0]
+    places = places.astype(np.int64, copy=False).reshape(count, 1)
+    size = view.shape[axis]
+    outside = (places < 0) | (places >= size)
+    first = rows.item() if rows.size == 1 else rows
+    index = np.where(outside, -1, places * (steps[axis] // length) + first)
+    source = source.transpose(axis, *others).reshape(count * rows.size, length)
+    table = memory.reshape(memory.size // length, length)
+    ours.index_copy_(table, 0, index.reshape(-1), source)
+    return True
 
 
 def _take(

@@ -38,7 +38,16 @@ def computed(cache, rows, position):
     return cache[:, (position + 1) % 2], np.arange(cache.shape[1]) <= position
 
 
-FUNCTIONS = [put, put_first, put_beside_a_number, put_into_a_view, taken, computed]
+def put_into_views(cache, rows, position):
+    cache.transpose(1, 0, 2)[position] = rows
+    cache.reshape(9, 8)[position] = rows[0]
+    cache[1:, ::2][1, 1] = 3
+    cache[1:, :, 3:7].transpose(2, 1, 0)[1:3, position] = rows[:2, :2]
+    cache[::-1, ::-1][:, position, 2] = rows[:, 1]
+    return cache[2, position]
+
+
+FUNCTIONS = [put, put_into_views, put_first, put_beside_a_number, put_into_a_view, taken, computed]
 
 
 def check(function, compiled, cache, rows, position):
@@ -211,3 +220,29 @@ def test_plans_made_ahead_raise_what_calls_raise():
     done = compiled.warm_up(filled(2), background=True)
     with pytest.raises(aclnn.AclnnError):
         done.result(timeout=60)
+
+
+def _place(cache, rows, position):
+    cache[1, 0, :, position] = rows
+
+
+def _place_turned(cache, rows, position):
+    cache.transpose(0, 1, 3, 2, 4)[0, 1][position] = rows * 2
+
+
+def _place_part(cache, rows, position):
+    cache[1].reshape(8, 64 * 8)[::2, 8:-8].reshape(4, 62, 8)[:, position] = rows
+
+
+@pytest.mark.parametrize("function", [_place, _place_turned, _place_part])
+def test_a_write_into_a_view_of_a_cache_copies_none_of_it(function):
+    cache, rows = filled(2, 2, 4, 64, 8), -filled(4, 8)
+    compiled = aclnn.compile(function)
+    assert compiled.executor(cache.copy(), rows, np.int64(5)).plan.size < 1024
+    for position in (5, 0, -1):
+        check(function, compiled, cache, rows, np.int64(position))
+    own = cache.copy()
+    for position in (64, -65):
+        with pytest.raises(aclnn.AclnnError, match="index"):
+            compiled(own, rows, np.int64(position))
+    np.testing.assert_array_equal(own, cache)
