@@ -566,7 +566,8 @@ cdef class aclOpExecutor:
         Returns
         -------
         bytes
-            The serialised model. Its inputs are those of the executor.
+            The serialised model. Its inputs are those of the executor; arrays that a compiled
+            function reaches beside its arguments, such as a model's weights, are initializers.
 
         Raises
         ------
@@ -576,6 +577,16 @@ cdef class aclOpExecutor:
         from aclnn.onnx import writing
 
         return writing.executor_to_onnx(self, as_built)
+
+    def _reached(self):
+        """The arrays that a compiled function reaches beside its arguments, by place; none that it writes."""
+        if self.arrays.takes is None:
+            return {}
+        found = {}
+        for place in range(self.arrays.takes.n_arrays, self.request.n_inputs):
+            if self.bound[place] is not None and not self.is_written(place):
+                found[place] = interchange.as_ndarray(self.bound[place], self.names[place])
+        return found
 
     def _repr_html_(self):
         from aclnn.reports import notebook

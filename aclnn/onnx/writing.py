@@ -8,7 +8,7 @@ metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -44,16 +44,21 @@ def executor_to_onnx(executor: Any, as_built: bool = False) -> bytes:
     scalars = getattr(executor.operator, "scalars", ())
     numbers = [executor.options[one.role] for one in scalars]
     plan = None if as_built else executor.plan
-    return graph_to_onnx(graph, plan, numbers, executor.operator.name)
+    weights = {graph.inputs[place]: array for place, array in executor._reached().items()}
+    return graph_to_onnx(graph, plan, numbers, executor.operator.name, weights)
 
 
 def graph_to_onnx(
-    graph: Graph, plan: WorkspacePlan | None, numbers: Sequence[Any], name: str
+    graph: Graph,
+    plan: WorkspacePlan | None,
+    numbers: Sequence[Any],
+    name: str,
+    weights: Mapping[int, np.ndarray] | None = None,
 ) -> bytes:
-    """The serialised model of a graph; `numbers` are those that a run is given."""
-    return (
-        _Writer(need("onnx", "ONNX models"), graph, plan, numbers).model(name).SerializeToString()
-    )
+    """The serialised model of a graph; `numbers` are those that a run is given, `weights` inputs that are
+    constants, by their values."""
+    writer = _Writer(need("onnx", "ONNX models"), graph, plan, numbers)
+    return writer.model(name, weights or {}).SerializeToString()
 
 
 class _Writer:
@@ -74,7 +79,7 @@ class _Writer:
         self.facts: dict[str, str] = {}
         self.has_own = False
 
-    def model(self, name: str) -> Any:
+    def model(self, name: str, weights: Mapping[int, np.ndarray]) -> Any:
         for node in self.graph.nodes:
             self.facts = views.facts_of(self.graph, node, self.buffers)
             self.add_node(node)
@@ -85,9 +90,15 @@ class _Writer:
         made = helper.make_graph(
             self.nodes,
             name,
-            [self.info(value) for value in arguments(self.graph)],
+            [self.info(value) for value in arguments(self.graph) if value.id not in weights],
             [self.info(self.graph.value(id)) for id in self.graph.outputs],
-            list(self.constants.values()),
+            [
+                *[
+                    self.onnx.numpy_helper.from_array(array, self.graph.value(id).name)
+                    for id, array in weights.items()
+                ],
+                *self.constants.values(),
+            ],
         )
         imports = [helper.make_opsetid("", OPSET)]
         imports += [helper.make_opsetid(DOMAIN, 1)] if self.functions else []

@@ -88,6 +88,11 @@ class Given:
         self._packed = packed
         self.values = tuple(values)
 
+    @property
+    def n_arrays(self) -> int:
+        """How many of an executor's inputs runs may be given: the first ones."""
+        return sum(len(argument.arrays) for argument in self._arguments)
+
     def __call__(
         self, given: Sequence[Any], named: Mapping[str, Any], known: Sequence[str]
     ) -> tuple[dict[str, Any], bytes | None]:

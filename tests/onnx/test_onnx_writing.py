@@ -347,3 +347,19 @@ def test_every_kernel_has_a_formula():
     graphs = [sample(name)[0].graph_as_built for name in OPERATORS]
     nodes = [node for graph in graphs for node in graph.nodes if node.kind == "Compute"]
     assert {node.attr("kernel") for node in nodes} - {*formulas(), "fill"} == set()
+
+
+def test_weights_that_a_function_reaches_are_initializers():
+    weight, bias = np.ones((4, 5), np.float32), np.arange(5, dtype=np.float32)
+    half = np.ones(5, ml_dtypes.bfloat16)
+
+    @aclnn.compile
+    def dense(x):
+        return (aclnn.relu(x @ weight + bias) * 2) + half.astype(np.float32)
+
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    model = onnx.load_from_string(dense.executor(x).to_onnx())
+    assert [one.name for one in model.graph.input] == ["x"]
+    assert {"weight", "bias"} <= {one.name for one in model.graph.initializer}
+    onnx.checker.check_model(model)
+    np.testing.assert_allclose(aclnn.from_onnx(model)(x), dense(x), rtol=1e-6)
