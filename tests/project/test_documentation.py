@@ -254,6 +254,7 @@ RUN = (
     "npu-program.md",
     "pytorch.md",
     "serving.md",
+    "tutorial-decoder.md",
     "tutorial-workspace.md",
     "views.md",
 )
