@@ -84,7 +84,6 @@ cdef enum:
     MOST_STEPS = 128
     BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
     MOST_BLOCK = 8192     # elements
-    FAR_BLOCK = 2048      # where they are fetched, so that this and computing take turns
     STREAM_ROW = 32768    # bytes of a row that is worth streaming where it begins with no line
     PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
     FAR_AHEAD = 4096    # bytes from what is read to what is prefetched
@@ -935,8 +934,6 @@ cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, con
     if not walk.frame.streams:
         walk.flags &= ~TILE_STREAM
     walk.block = state.block
-    if flags & TILE_PREFETCH_FAR and state.n_blocks:
-        walk.block = min(<ptrdiff_t>FAR_BLOCK, state.block)
     if cols < STEP_ELEMENTS:
         high = STEP_ELEMENTS // cols
         while row < rows:
