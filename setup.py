@@ -50,7 +50,9 @@ SIZE_FLAGS = {
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
 # Blocks of a few elements and casts gain nothing by more copies of loops where vectors are short.
-GENERIC_FLAGS = {"_kernels": ("-O2", "-ftree-vectorize")}
+GENERIC_FLAGS = dict.fromkeys(
+    ("_kernels", "_row_kernels", "_product_kernels"), ("-O2", "-ftree-vectorize")
+)
 # Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
 SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",

@@ -13,6 +13,7 @@ from aclnn.api import c_shaped
 from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.chains import CHAINS
 from aclnn.operators import REGISTRY
+from aclnn.operators.declaration import Attribute
 
 
 def prepare(cell: Cell, memory: Memory) -> Callable[[], Any]:
@@ -56,11 +57,18 @@ def _run(cell: Cell, memory: Memory) -> Callable[[], Any]:
     return _executor(cell, memory).run
 
 
+def _in_c(attribute: Attribute) -> Any:
+    """An option's default as C-shaped functions take it: choices have numbers there."""
+    if attribute.choices and isinstance(attribute.default, str):
+        return attribute.choices.index(attribute.default)
+    return attribute.default
+
+
 def _phases(cell: Cell, memory: Memory) -> Callable[[], Any]:
     """Both phases on tensors that exist; phase one knows their description from the first call."""
     operator = REGISTRY[cell.operator]
     entry = operator.entries[0]
-    values = {attribute.role: attribute.default for attribute in operator.attributes}
+    values = {attribute.role: _in_c(attribute) for attribute in operator.attributes}
     values |= dict(zip(operator.inputs, memory.inputs, strict=True)) | {"out": memory.out}
     arguments = c_shaped.arguments(entry, (values[p.role] for p in entry.parameters))
     plan = getattr(aclnn, f"{entry.name}GetWorkspaceSize")

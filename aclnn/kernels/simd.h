@@ -459,9 +459,16 @@ INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
 INLINED vecf vf_canonical(vecf r) { return vf_select(vf_is_nan(r), vf_set(__builtin_nanf("")), r); }
 INLINED vecf vf_truth(mask_t c) { return vf_select(c, vf_set(1.0f), vf_set(0.0f)); }
 INLINED vecf vf_untruth(mask_t c) { return vf_select(c, vf_set(0.0f), vf_set(1.0f)); }
-/* Whether all magnitudes are at least that, and none is a NaN. */
-INLINED int vf_both_at_least(vecf x, vecf y, float least) {
-    return mask_bits(mask_and(vf_ge(vf_abs(x), least), vf_ge(vf_abs(y), least))) == (1u << LANES) - 1;
+/* Whether all magnitudes are 0 or at least that, and none is a NaN. */
+INLINED int vf_both_zero_or_at_least(vecf x, vecf y, float least) {
+    const unsigned all = (1u << LANES) - 1;
+    const vecf zero = vf_set(0.0f);
+    vecf size_x = vf_abs(x), size_y = vf_abs(y);
+    mask_t x_is = vf_ge(size_x, least), y_is = vf_ge(size_y, least);
+    if (mask_bits(mask_and(x_is, y_is)) == all) return 1;
+    x_is = mask_or(x_is, vf_is_at_most(size_x, zero));
+    y_is = mask_or(y_is, vf_is_at_most(size_y, zero));
+    return mask_bits(mask_and(x_is, y_is)) == all;
 }
 /* The same through memory: half as many operations as in a register. */
 INLINED vech vf_to_f16_by_memory(vecf x) {

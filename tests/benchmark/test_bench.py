@@ -116,6 +116,16 @@ def test_the_three_forms_give_the_same_bits():
     assert len(set(results)) == 1
 
 
+def test_both_phases_take_the_numbers_of_choices():
+    """`div_mod` has a choice in words, which both phases take as a number; `isinf` gives truth values there."""
+    settings = matrix.Settings(
+        ["div_mod", "isinf"], ["float32"], ["phases16"], peers=(), rounds=1, budget=1e-5
+    )
+    report = matrix.measured_here(settings, 1)
+    assert [row["operator"] for row in report["rows"]] == ["div_mod"]
+    assert any("isinf float32 phases16 left out" in note for note in report["notes"])
+
+
 # Peers
 
 

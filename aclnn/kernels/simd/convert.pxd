@@ -15,7 +15,7 @@ from aclnn.kernels.simd.vector cimport (
     vf_bits,
     vf_from_bf16,
     vf_from_f16,
-    vf_both_at_least,
+    vf_both_zero_or_at_least,
     vf_load,
     vf_mul,
     vf_set,
@@ -102,8 +102,8 @@ cdef inline vech round_half(elem_type type, vecf x, float rel_error,
 
 
 cdef inline bint all_normal_f16(two_t two) noexcept nogil:
-    """Whether no result is less than the least normal float16, or a NaN."""
-    return vf_both_at_least(two.low, two.high, 6.103515625e-05)
+    """Whether no result is subnormal in float16, or a NaN."""
+    return vf_both_zero_or_at_least(two.low, two.high, 6.103515625e-05)
 
 
 cdef inline uint16_t hard_normal_f16(vecf x, float rel_error) noexcept nogil:

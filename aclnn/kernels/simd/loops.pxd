@@ -41,8 +41,6 @@ from aclnn.kernels.simd.loop_args cimport (
 from aclnn.kernels.simd.operands cimport (
     FAR,
     HERE,
-    NEAR,
-    SHIFTED,
     distance_of,
     distance_t,
     is_shifted,
@@ -211,16 +209,17 @@ cdef inline ptrdiff_t bytes_to_vector(const loop_args *args, ptrdiff_t size) noe
 
 
 cdef inline ptrdiff_t run_pairs(vector_formula formula, elem_type read, elem_type out,
-                                domain_t domain, distance_t distance,
+                                domain_t domain, distance_t distance, bint shifts,
                                 const loop_args *args, ptrdiff_t i,
                                 track_t *all_track) noexcept nogil:
-    """Two vectors at a time, so that half precision fills a line."""
+    """Two vectors at a time, so that half precision fills a line; `shifts`: operands are read by
+    lines."""
     cdef bint stream = distance == FAR and args.stream
     cdef track_t track[2]  # in registers
     cdef shifted_t shifted[2]
     cdef veci line
     track[0], track[1] = all_track[0], all_track[1]
-    if distance == SHIFTED:
+    if shifts:
         shifted[0] = shifted_from(args.a, i)
         shifted[1] = shifted_from(args.b, i)
     while i + 2 * LANES <= args.n:
@@ -231,7 +230,7 @@ cdef inline ptrdiff_t run_pairs(vector_formula formula, elem_type read, elem_typ
         else:
             store_two(out, domain, args, i,
                       compute_two(formula, read, domain, args, i, track,
-                                  &shifted[0] if distance == SHIFTED else NULL), stream, track)
+                                  &shifted[0] if shifts else NULL), stream, track)
         i += 2 * LANES
     all_track[0], all_track[1] = track[0], track[1]
     return i
@@ -301,15 +300,9 @@ cdef inline int run_vectors(vector_formula formula, elem_type read, elem_type ou
     if done:
         run_one(formula, read, out, domain, args, LANES, &track[0])
     if out == F32 and distance == HERE and is_shifted(&args, done):
-        distance = SHIFTED
-    if distance == FAR:
-        done = run_pairs(formula, read, out, domain, FAR, &args, done, track)
-    elif distance == NEAR:
-        done = run_pairs(formula, read, out, domain, NEAR, &args, done, track)
-    elif distance == SHIFTED:
-        done = run_pairs(formula, read, out, domain, SHIFTED, &args, done, track)
-    else:
-        done = run_pairs(formula, read, out, domain, HERE, &args, done, track)
+        done = run_pairs(formula, read, out, domain, HERE, True, &args, done, track)
+    else:  # the processor predicts which distance it is: copies of the loop are no faster
+        done = run_pairs(formula, read, out, domain, distance, False, &args, done, track)
     if is_staged(out, domain, &args):
         args.out = args.staging
     run_rest(formula, read, out, domain, &args, done, &track[0])
@@ -447,12 +440,7 @@ cdef inline int run_lines(line_formula formula, elem_type type, loop_args args,
     cdef ptrdiff_t i = bytes_to_vector(&args, size_of(type))
     if i:
         vi_store(args.out, formula(own, args.a, args.b, &track))
-    if distance == FAR:
-        i = run_whole_lines(formula, &args, own, i, nbytes, FAR, &track)
-    elif distance == NEAR:
-        i = run_whole_lines(formula, &args, own, i, nbytes, NEAR, &track)
-    else:
-        i = run_whole_lines(formula, &args, own, i, nbytes, HERE, &track)
+    i = run_whole_lines(formula, &args, own, i, nbytes, distance, &track)
     if i < nbytes:
         run_last_line(formula, &args, own, i, nbytes, &track)
     # There is one NaN, and a bfloat16 up to the least normal one may have been rounded twice.

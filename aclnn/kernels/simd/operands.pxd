@@ -35,7 +35,6 @@ cdef enum:
 # beyond. Each has a loop of its own, because a test inside a loop is made again and again.
 cdef enum distance_t:
     HERE
-    SHIFTED
     NEAR
     FAR
 
@@ -69,7 +68,7 @@ cdef inline void prefetch_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n,
 cdef inline void prefetch_operands(const loop_args *args, ptrdiff_t offset, ptrdiff_t n,
                                    distance_t distance) noexcept nogil:
     """What follows the n bytes at `offset`."""
-    if distance == HERE or distance == SHIFTED:
+    if distance == HERE:
         return
     if args.prefetch & PREFETCH_A:
         prefetch_ahead(args.a, offset, n, distance)

@@ -20,7 +20,7 @@ cdef extern from "simd.h" nogil:
     void vf_stream(void *, vecf) noexcept
     vecf vf_add(vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
-    bint vf_both_at_least(vecf, vecf, float) noexcept
+    bint vf_both_zero_or_at_least(vecf, vecf, float) noexcept
     mask_t vf_is_nan(vecf) noexcept
     vecf vf_canonical(vecf) noexcept
     vecf vf_select(mask_t, vecf, vecf) noexcept
