@@ -12,7 +12,8 @@ from aclnn import environment
 from aclnn.compiler._compiled_call import add_observer, remove_observer
 from aclnn.graph.views.notebook import folded, view
 from aclnn.reports.config import config
-from aclnn.reports.profiling import Profile, human_time
+from aclnn.reports.profiling import Profile
+from aclnn.reports.times import human_time
 
 MOST_RUNS = 10_000  # whose times are kept: a program may run for days
 MOST_PLANS = 60  # that are shown, those that took longest

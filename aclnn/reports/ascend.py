@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from aclnn.graph.lower.schedule import SCRATCH, Operand, Step
 
 if TYPE_CHECKING:
-    from aclnn.reports.profiling import Profile, Run
+    from aclnn.reports.profiling import Profile
+    from aclnn.reports.times import Run
 
 ABSENT = "N/A"
 TASK_TYPE, KERNEL_TYPE = "AI_CPU", "KERNEL_AICPU"

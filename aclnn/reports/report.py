@@ -32,7 +32,7 @@ from aclnn.graph.views.svg import marked
 from aclnn.graph.views.text import base_words, human_bytes, some
 from aclnn.reports.config import config
 from aclnn.reports.lines import lines_of
-from aclnn.reports.profiling import ExecutorTime, StepTime, times
+from aclnn.reports.times import ExecutorTime, StepTime, times
 
 TEMPLATES = Path(__file__).parent / "templates"
 VENDORED = Path(__file__).parent / "vendored"

@@ -33,7 +33,7 @@ from aclnn.cli.ops import accuracies, accuracy_in_words
 from aclnn.compiler import phase_one
 from aclnn.operators import ENTRIES, FAMILIES, REGISTRY
 from aclnn.operators.checks import TensorSpec
-from aclnn.reports.profiling import PROFILE_SCHEMA
+from aclnn.reports.profile_document import PROFILE_SCHEMA
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from setups import small_executor
 
 import aclnn
 from aclnn.reports import profiling
-from aclnn.reports.profiling import PROFILE_SCHEMA
+from aclnn.reports.profile_document import PROFILE_SCHEMA
 
 
 def test_profiles_say_what_ran():
