@@ -423,18 +423,27 @@ cdef inline vecd most_along(const dense_t *x, ptrdiff_t cols) noexcept nogil:
                                     s_max_or_nan(held[1], held[3])))
 
 
+cdef inline vecd most_of_rows(const dense_t *x, ptrdiff_t step, ptrdiff_t rows,
+                              ptrdiff_t cols) noexcept nogil:
+    """Of up to eight rows, one in each lane."""
+    cdef vecd folded[VECD]
+    cdef ptrdiff_t k
+    for k in range(rows):
+        folded[k] = most_along(at_bytes(x, k * step), cols)
+    for k in range(rows, VECD):
+        folded[k] = v_set(0)
+    return folded_lanes(folded, MOST_OR_NAN)
+
+
 cdef inline ptrdiff_t all_most_along(const tile_view *views, ptrdiff_t row, ptrdiff_t rows,
                                      ptrdiff_t cols, const row_state *state,
                                      const dense_t *like) noexcept nogil:
-    cdef vecd folded[VECD]
-    cdef ptrdiff_t n, k
+    cdef ptrdiff_t n
     while row < rows:
         n = min(<ptrdiff_t>VECD, rows - row)
-        for k in range(n):
-            folded[k] = most_along(<const dense_t *>element(&views[0], row + k, 0), cols)
-        for k in range(n, VECD):
-            folded[k] = v_set(0)
-        give(views, state, 0, row, n, folded_lanes(folded, MOST_OR_NAN), like)
+        give(views, state, 0, row, n,
+             most_of_rows(<const dense_t *>element(&views[0], row, 0), views[0].row_stride, n,
+                          cols), like)
         row += n
     return row
 
@@ -474,6 +483,15 @@ cdef inline void find_most_beside(vecw *parts, const dense_t *x, ptrdiff_t step,
         k += STRIP
 
 
+cdef inline vecw folded_most(vecw *parts) noexcept nogil:
+    cdef ptrdiff_t n = STRIP, i
+    while n > 1:
+        n //= 2
+        for i in range(n):
+            parts[i] = w_max_or_nan(parts[i], parts[i + n])
+    return parts[0]
+
+
 cdef inline vecw beside(const dense_t *x, ptrdiff_t offset) noexcept nogil:
     """An element of each of sixteen rows."""
     return load_wide(at_bytes(x, offset), VECD * sizeof(dense_t))
@@ -483,21 +501,16 @@ cdef inline ptrdiff_t all_most_beside(const tile_view *views, ptrdiff_t row, ptr
                                       ptrdiff_t cols, const row_state *state,
                                       const dense_t *like) noexcept nogil:
     cdef vecw parts[LINES * STRIP]
-    cdef vecw *part
-    cdef ptrdiff_t lines, line, n, i
+    cdef vecw most
+    cdef ptrdiff_t lines, line
     while row + BESIDE * VECD <= rows:
         lines = min(<ptrdiff_t>LINES, (rows - row) // (BESIDE * VECD))
         find_most_beside(parts, <const dense_t *>element(&views[0], row, 0), views[0].col_stride,
                          lines, cols)
         for line in range(lines):
-            part = parts + line * STRIP
-            n = STRIP
-            while n > 1:
-                n //= 2
-                for i in range(n):
-                    part[i] = w_max_or_nan(part[i], part[i + n])
-            give(views, state, 0, row, VECD, v_of_floats(w_low(part[0])), like)
-            give(views, state, 0, row + VECD, VECD, v_of_floats(w_high(part[0])), like)
+            most = folded_most(parts + line * STRIP)
+            give(views, state, 0, row, VECD, v_of_floats(w_low(most)), like)
+            give(views, state, 0, row + VECD, VECD, v_of_floats(w_high(most)), like)
             row += BESIDE * VECD
     return row
 

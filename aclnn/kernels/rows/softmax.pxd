@@ -7,7 +7,11 @@ from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
-from aclnn.kernels.rows.dense_passes cimport dense_log_softmax_backward, dense_softmax_backward
+from aclnn.kernels.rows.dense_passes cimport (
+    dense_exponentials,
+    dense_log_softmax_backward,
+    dense_softmax_backward,
+)
 from aclnn.kernels.rows.passes cimport BOTH, FIRST, NEITHER, add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
@@ -671,6 +675,12 @@ cdef inline int add_softmax_of_halves(row_state *state, const halves_t *like) ex
 
 cdef inline int softmax_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
     add_search(state, like)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_exponentials[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_exponentials[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_exponentials[bfloat16_t]
     if elem_t is float or elem_t is double or elem_t is wide_single_t:
         add_pass(state, <run_fn>add_exponentials[elem_t], invert_sum, SUM, 1)
         add_pass(state, <run_fn>softmax[elem_t], NULL, NOTHING, 1, False, True)
@@ -693,6 +703,12 @@ cdef inline int add_log_softmax_of_halves(row_state *state, const halves_t *like
 cdef inline int log_softmax_passes(row_state *state, bint all_digits,
                                    const elem_t *like) except -1:
     add_search(state, like)
+    if elem_t is float:
+        state.dense = <dense_fn>dense_exponentials[float]
+    elif elem_t is half_t:
+        state.dense = <dense_fn>dense_exponentials[half_t]
+    elif elem_t is bfloat16_t:
+        state.dense = <dense_fn>dense_exponentials[bfloat16_t]
     if elem_t is float or elem_t is double or elem_t is wide_single_t:
         if elem_t is not double:
             add_pass(state, <run_fn>add_exponentials[elem_t], log_of_total, SUM, 1)
