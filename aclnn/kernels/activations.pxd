@@ -193,11 +193,12 @@ cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
 
 
 cdef inline vector_num tanh_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
-    """g (1 - y^2): a vector rounds the difference once, of a pair the low part remains."""
+    """g (1 - y^2): a vector rounds the difference once, of a pair the low part remains.  y may be
+    larger than a hyperbolic tangent."""
     if vector_num is vecf:
         return mul(g, less_product(constant(y, 1), y, y))
     else:
-        return within(y, -1, 1, mul(g, plus(1, neg(mul(y, y)))))
+        return mul(g, sub(constant(y, 1), mul(y, y)))
 
 
 # --- Softplus and what is made of it --------------------------------------------------------------
