@@ -280,7 +280,8 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 
 
 cdef inline vector_num rrelu_with_noise(vector_num x, const double *p) noexcept nogil:
-    """x, or below 0 x times the middle of p[0] and p[1]; a float would lack digits of a small one."""
+    """x, or below 0 x times the middle of p[0] and p[1], of which a float lacks digits if it is
+    small."""
     cdef double slope = 0.5 * p[0] + 0.5 * p[1]
     return where_above(x, 0, x, times(NAN if -1e-30 < slope < 1e-30 else slope, x))
 
