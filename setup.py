@@ -68,6 +68,7 @@ INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 KERNELS = (
     "_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels", "_fused_kernels", "_quantized_kernels",
     "_sorting_kernels", "_attention_kernels", "_product_kernels", "_image_kernels",
+    "_convolution_kernels",
 )  # fmt: skip
 # A build of x86-64-v2 has no vector forms either: it made the wheel a tenth larger, for plain loops that are 1.2
 # times as fast on processors from before 2013.

@@ -83,6 +83,11 @@ def product_kernels(isa: str | None = None) -> ModuleType:
     return _module(f"aclnn._product_kernels_{isa or name()}")
 
 
+def convolution_kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of convolutions of an instruction set, by default of the one in use."""
+    return _module(f"aclnn._convolution_kernels_{isa or name()}")
+
+
 def simd_kernels(isa: str | None = None) -> ModuleType:
     """The fast paths of an instruction set that has vectors."""
     return _module(f"aclnn._simd_kernels_{isa or name()}")

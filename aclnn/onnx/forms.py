@@ -241,6 +241,60 @@ def _gemm(step: Step) -> Any:
     return ours.addmm(c, a, b, beta=beta, alpha=alpha)
 
 
+def _margins(step: Step, sizes: Sequence[int], reach: Sequence[int]) -> tuple[Any, Any]:
+    """The zeros before and after each axis."""
+    axes, mode = len(sizes), step.attribute("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        pads = tuple(step.attribute("pads", (0,) * (2 * axes)))
+        return pads[:axes], pads[axes:]
+    if mode == "VALID":
+        return (0,) * axes, (0,) * axes
+    strides = step.attribute("strides", (1,) * axes)
+    whole = [
+        max(0, (-(-size // stride) - 1) * stride + length - size)
+        for size, stride, length in zip(sizes, strides, reach, strict=True)
+    ]
+    less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
+    return (less, more) if mode == "SAME_UPPER" else (more, less)
+
+
+def _convolution(step: Step) -> Any:
+    x, weight, bias = step.inputs[0], step.inputs[1], step.given(2)
+    axes, groups = x.ndim - 2, step.attribute("group", 1)
+    ones = (1,) * axes
+    stride, dilation = step.attribute("strides", ones), step.attribute("dilations", ones)
+    reach = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
+    before, after = _margins(step, x.shape[2:], reach)
+    if list(before) != list(after):
+        ends = reversed([*zip(before, after, strict=True)])
+        x = ours.constant_pad_nd(x, [n for pair in ends for n in pair], 0)
+        before = (0,) * axes
+    options = (tuple(stride), tuple(before), tuple(dilation))
+    return ours.convolution(x, weight, bias, *options, groups=groups)
+
+
+def _transposed_convolution(step: Step) -> Any:
+    x, weight, bias = step.inputs[0], step.inputs[1], step.given(2)
+    axes, mode = x.ndim - 2, step.attribute("auto_pad", "NOTSET")
+    pads = tuple(step.attribute("pads", (0,) * (2 * axes)))
+    if mode not in ("NOTSET", "VALID") or step.attribute("output_shape") is not None:
+        raise step.refused("auto_pad and output_shape are not supported")
+    if pads[:axes] != pads[axes:]:
+        raise step.refused(f"pads {pads} that differ before and after are not supported")
+    ones, none = (1,) * axes, (0,) * axes
+    return ours.convolution(
+        x,
+        weight,
+        bias,
+        tuple(step.attribute("strides", ones)),
+        pads[:axes],
+        tuple(step.attribute("dilations", ones)),
+        True,
+        tuple(step.attribute("output_padding", none)),
+        step.attribute("group", 1),
+    )
+
+
 # --- Rows -------------------------------------------------------------------------------------------
 
 
@@ -488,6 +542,7 @@ FORMS: dict[str, Form] = {
     "HardSigmoid": _hard_sigmoid, "Softsign": _softsign,
     "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
     "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
+    "Conv": _convolution, "ConvTranspose": _transposed_convolution,
     "Softmax": _along_rows("softmax"), "LogSoftmax": _along_rows("log_softmax"),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,

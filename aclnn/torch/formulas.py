@@ -223,6 +223,41 @@ def gradients_of_product(grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return of_a, of_b.sum_to_size(columns.shape).reshape(b.shape)
 
 
+def gradients_of_convolution(
+    grad: Any,
+    image: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    needed: Sequence[bool],
+) -> tuple[Any, ...]:
+    """Those of image, weight and bias; of margins that differ before and after, of a padded image."""
+    axes = image.ndim - 2
+    pairs = [*padding] if len(padding) == 2 * axes > 1 else []
+    padded = image
+    if pairs:
+        margins = [pairs[2 * axis + side] for axis in reversed(range(axes)) for side in (0, 1)]
+        padded, padding = aten.constant_pad_nd(image, margins, 0), (0,)
+    sizes = [weight.shape[1] * groups if transposed else weight.shape[0]]
+    mask = [needed[0], needed[1], bias is not None and needed[2]]
+    lists = (stride or (1,), padding or (0,), dilation or (1,))
+    options = [[*given] * (axes // len(given)) for given in lists]
+    extra = [*(output_padding or (0,))]
+    extra = extra * (axes // len(extra))
+    of_image, of_weight, of_bias = aten.convolution_backward(
+        grad, padded, weight, sizes, *options, transposed, extra, groups, mask
+    )
+    if pairs and of_image is not None:
+        for axis in range(axes):
+            of_image = of_image.narrow(axis + 2, pairs[2 * axis], image.shape[axis + 2])
+    return of_image, of_weight, of_bias
+
+
 # --- Moves ---------------------------------------------------------------------------------------
 
 
@@ -550,6 +585,7 @@ _ALL = [
     gradients_of_added_layer_norm,
     gradients_of_added_rms_norm,
     gradients_of_group_norm_silu,
+    gradients_of_convolution,
     gradients_of_product,
     gradients_of_rms_norm,
     parts_of_cat,

@@ -85,7 +85,7 @@ WITH_SCRATCH = {
     *("sort", "topk", "top_k_top_p", "gate", "route"),
     *("quantized_product", "dynamic_quant", "swiglu_quant"),
     *("window_maxima", "window_means", "resize_nearest", "resize_linear"),
-    *("attention", "attention_sums", "attention_gradient", "matmul"),
+    *("attention", "attention_sums", "attention_gradient", "matmul", "convolution"),
 }
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
 # Arguments that others of the sample need.

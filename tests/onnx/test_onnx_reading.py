@@ -15,6 +15,7 @@ from aclnn.onnx.forms import FORMS, OF_SHAPES  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4, 6)).astype(np.float32)
+TAPS = RNG.standard_normal((5, 4, 3)).astype(np.float32)
 Y = RNG.standard_normal((3, 4, 6)).astype(np.float32)
 ROW = RNG.standard_normal(6).astype(np.float32)
 POSITIVE = (np.abs(X) + 0.1).astype(np.float32)
@@ -112,6 +113,12 @@ CALLS = [
      "v = Constant <value = float {9.0}> () y = Pad (a, t, v, x)", X),
     ("t = Constant <value_ints = [2, 1, 3]> () y = Tile (a, t)", X),
     ("t = Constant <value = int64 {-1}> () y = Trilu <upper = 0> (a, t)", X),
+    ("y = Conv (a, b, c)", X, TAPS, ROW[:5]),
+    ("y = Conv <pads = [2, 1], strides = [2], dilations = [2]> (a, b)", X, TAPS),
+    ("y = Conv <auto_pad = \"SAME_UPPER\", strides = [2]> (a, b)", X, TAPS),
+    ("y = Conv <auto_pad = \"SAME_LOWER\"> (a, b)", X, TAPS[:, :, :2]),
+    ("y = Conv <group = 2, pads = [1, 0, 1, 0]> (a, b)", X[None].swapaxes(1, 2), TAPS.reshape(10, 2, 3, 1)[:4]),
+    ("y = ConvTranspose <strides = [2], pads = [1, 1], output_padding = [1]> (a, b, c)", X, TAPS.swapaxes(0, 1), ROW[:5]),
 ]  # fmt: skip
 # Newer than what is read everywhere else.
 LATER = [
@@ -202,9 +209,9 @@ def test_attributes_of_older_versions_are_read(body, opset):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("y = Dropout <seed = 1> (a) z = Conv (y, y)", "no operator stands for:\n  Conv: z"),
-        ("b = LSTM (a, a, a) c = Conv (a, a) d = Conv (a, a) y = Det (d)",
-         "g has 4 nodes .*\n  Conv: c, d\n  Det: y\n  LSTM: b"),
+        ("y = Dropout <seed = 1> (a) z = Det (y)", "no operator stands for:\n  Det: z"),
+        ("b = LSTM (a, a, a) c = Einsum (a, a) d = Einsum (a, a) y = Det (d)",
+         "g has 4 nodes .*\n  Det: y\n  Einsum: c, d\n  LSTM: b"),
         ("y = com.acme.Gelu (a)", "1 node that no operator stands for:\n  com.acme::Gelu: y"),
         ('y = Pad <mode = "edge"> (a, a)', r"Pad \(y\): mode edge is not supported"),
         ("t = Relu (a) y = Reshape (a, t)", r"Reshape \(y\): input 1 is computed"),

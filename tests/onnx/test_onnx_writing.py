@@ -32,6 +32,7 @@ SHOWN_ONLY = (
     *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),
     *("quant_matmul", "weight_quant_batchmatmul", "grouped_matmul", "add_rms_norm_quant"),
     *("add_rms_norm_dynamic_quant", "dequant_swiglu_quant"),
+    *("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
 )
 OPERATORS = [
     name for name in samples.FUNCTIONAL if name == REGISTRY[name].name and name not in SHOWN_ONLY

@@ -21,8 +21,9 @@ OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
 FIXED = ("dropout_p", "keep_prob")  # options of which one number is taken
 WITH_DIMS = [name for name in OUT_OF_PLACE if name not in ("max", "min")]
 PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm")
+CONVOLUTIONS = ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d")
 # Whose last input may have another dtype than the first, and keeps its own.
-MIX = ("moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
+MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
 PROMOTE = (
     *("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where"),
     *("rsub", "div_mod", "logical_and", "logical_or", "logical_xor", "pow", "addcmul", "stack"),
@@ -232,7 +233,7 @@ def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
     for role, found, one in zip(samples.results(name), outs, wanted, strict=True):
         # Statistics, and what log_softmax computes in the output's dtype, are rounded there only.
         exact = (name, role) not in (("log_softmax", "out"),) and role not in ("mean", "rstd")
-        tolerance = 0 if exact and name not in PRODUCTS else 2.0**-9
+        tolerance = 0 if exact and name not in (*PRODUCTS, *CONVOLUTIONS) else 2.0**-9
         np.testing.assert_allclose(found, one.astype(np.float32), tolerance)
 
 
@@ -354,6 +355,7 @@ REFUSE_EMPTIES = (
     *("interleave_rope", "kv_rmsnorm_rope_cache", "quant_matmul", "weight_quant_batchmatmul"),
     *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
     *("moe_finalize_routing", "moe_token_unpermute", "gather_nd"),
+    *CONVOLUTIONS,
 )
 
 

@@ -198,6 +198,9 @@ ELSEWHERE = {
         *("native_group_norm", "group_norm", "group_norm_silu", "native_batch_norm", "batch_norm"),
     ),
     "test_operators_rotary.py": ("rotary_position_embedding", "apply_rotary_pos_emb"),
+    "test_operators_convolutions.py": (
+        *("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
+    ),
     "test_operators_products.py": (
         *("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm"),
     ),

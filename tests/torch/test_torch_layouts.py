@@ -195,6 +195,11 @@ CALLS = {
         (of_rank(2, lambda x: (tensor(x.shape[0]), x, tensor(x.shape[1]))), same("addmv")),
         (of_rank(3, lambda x: ((x @ x.mT).mT, x, x.mT)), same("baddbmm")),
         (of_rank(3, lambda x: (x[0] @ x[0].mT, x, x.mT)), same("addbmm")),
+        (of_rank(3, lambda x: (x, tensor(3, x.shape[1], 2))), same("conv1d")),
+        (of_rank(4, lambda x: (x, tensor(3, x.shape[1], 2, 2))), same("conv2d")),
+        (of_rank(3, lambda x: (x, tensor(x.shape[1], 3, 2))), same("conv_transpose1d")),
+        (of_rank(4, lambda x: (x, tensor(x.shape[1], 3, 2, 2))), same("conv_transpose2d")),
+        (of_rank(4, lambda x: (x, tensor(3, x.shape[1], 2, 2), None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)), same("convolution")),
         (groups, same("group_norm", module=functional)),
         (groups_of_images, same("native_group_norm")),
         (with_channels(2), same("batch_norm", module=functional)),
@@ -291,6 +296,6 @@ def test_every_operator_that_pytorch_has_is_compared():
         *("scaled_dot_product_attention", "sort", "argsort", "topk", "max_dim", "min_dim"),
         *("scatter", "scatter_add", "index_add", "index_fill", "repeat_interleave", "roll"),
         *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
-        *("one_hot", "norm", "round"),
+        *("one_hot", "norm", "round", "conv3d"),
     }
     assert public - CALLS.keys() - views - dense == set()

@@ -18,6 +18,13 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from aclnn.kernels.number cimport real
+from aclnn.kernels.products.image cimport (
+    image_few,
+    image_panel,
+    image_run,
+    image_run_at,
+    image_t,
+)
 from aclnn.kernels.products.microkernel cimport (
     F32_LANES,
     F32_WIDE,
@@ -82,6 +89,7 @@ cdef enum:
     GROUP_BYTES = 393216  # of all rows, as the second-level cache holds them
     # What is reserved does not depend on the instruction set: of the widest panels and the largest
     # tiles.
+    F32_SPARE = 64     # columns of few rows that are not looked at, behind those of an image
     WIDEST = 128       # bytes of a row of a panel
     HIGHEST = 14       # rows of a tile
 
@@ -99,6 +107,9 @@ cdef struct block_t:
     ptrdiff_t group                # bytes of a row of such
     ptrdiff_t sums_step            # from one to the next
     bint waits                     # there is room for all groups, as sums are not complete yet
+    const image_t *image           # what b is a view of; NULL: a matrix
+    char *staged                   # elements of a panel of that
+    ptrdiff_t first                # column of the image's
     matrix_t extras[MOST_EXTRAS]
     const char *params
     bint has_left, has_pairs       # what a is packed as
@@ -155,7 +166,8 @@ cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
     """Sums of a piece of few rows, in place of a panel of b."""
     if rows > FEW_ROWS:
         return 0
-    return rows * round_up(min(cols, <ptrdiff_t>FEW_COLS) * sizeof(float), WIDEST)
+    return rows * (round_up(min(cols, <ptrdiff_t>FEW_COLS) * sizeof(float), WIDEST)
+                   + F32_SPARE * sizeof(float))
 
 
 cdef inline ptrdiff_t scratch_of(const product_t *p, const product_state *state, ptrdiff_t chunks,
@@ -177,7 +189,7 @@ cdef inline void multiply_parts(const product_t *p, const product_state *state, 
     cdef ptrdiff_t index, inside, row, col
     cdef block_t part
     cdef int which
-    part.product, part.params = p, params
+    part.product, part.params, part.image, part.first = p, params, NULL, 0
     divide_scratch(p, state, grid.rows, grid.cols, memory, &part, alpha)
     for index in range(chunk * parts // chunks, (chunk + 1) * parts // chunks):
         inside = index % each
@@ -205,7 +217,7 @@ cdef inline void multiply_blocks(const product_state *state, const block_t *part
                                  real beta) noexcept nogil:
     cdef ptrdiff_t rows = part.out.rows, cols = part.out.cols
     cdef ptrdiff_t blocks = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-    cdef ptrdiff_t wide = BLOCK_COLS if part.waits else cols
+    cdef ptrdiff_t wide = BLOCK_COLS if part.waits or part.image != NULL else cols
     cdef ptrdiff_t index, begin, end, col
     cdef int which
     cdef block_t block = part[0]
@@ -222,7 +234,7 @@ cdef inline void multiply_blocks(const product_state *state, const block_t *part
                 block.c = narrow(part.c, begin, end - begin, col, wide)
             for which in range(part.product.extras):
                 block.extras[which] = narrow(part.extras[which], begin, end - begin, col, wide)
-            block.cols = block.out.cols
+            block.cols, block.first = block.out.cols, part.first + col
             multiply_block(state, &block, alpha, beta)
             col += wide
 
@@ -262,6 +274,8 @@ cdef inline bint are_few(const block_t *block) noexcept nogil:
     """Whether b is read where it lies, for one to four rows."""
     cdef const matrix_t *b = &block.b
     cdef int size = block.product.sizes[B]
+    if block.image != NULL:
+        return block.rows <= FEW_ROWS and block.image.size == sizeof(float)
     if block.rows > FEW_ROWS or block.product.kinds[B] == IN_PANEL:
         return False
     return b.col_stride == size or b.cols == 1 or b.row_stride == size
@@ -278,7 +292,7 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
     cdef bint across = b.row_stride == p.sizes[B] and (b.col_stride != p.sizes[B] or p.k > 1)
     while col < block.cols:
         wide = min(<ptrdiff_t>(FEW_COLS_ACROSS if across else FEW_COLS), block.cols - col)
-        step = round_up(wide, F32_WIDE)
+        step = round_up(wide, F32_WIDE) + (F32_SPARE if block.image != NULL else 0)
         total, stride = block.out.data + col * <ptrdiff_t>sizeof(float), block.out.row_stride
         if not p.direct:
             total, stride = block.sums, step * sizeof(float)
@@ -289,7 +303,10 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
             depth = min(<ptrdiff_t>PIECE, p.k - begin)
             pack_left(block, begin, depth, alpha)
             source = b.data + begin * b.row_stride + col * b.col_stride
-            if across:
+            if block.image != NULL:
+                image_few(block.image, <int>block.rows, begin, depth, <const float *>block.left,
+                          block.first + col, wide, sums, step)
+            elif across:
                 f32_few_across(p.kinds[B], <int>block.rows, depth, <const float *>block.left,
                                source, b.col_stride, wide, sums, step)
             else:
@@ -440,7 +457,12 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
     cdef ptrdiff_t panel, row, rows
     cdef int least = 0
     cdef real *sums
-    if block.has_pairs and pack_pairs(source, b.col_stride, b.row_stride, depth, tiles.cols,
+    cdef ptrdiff_t stride = b.row_stride, size = p.sizes[B]
+    cdef bint floats = block.image != NULL and size == sizeof(real)
+    if block.image != NULL and not floats:
+        stride, source = wide_of(alpha) * size, block.staged
+        image_panel(block.image, begin, depth, block.first + col, tiles.cols, block.staged, stride)
+    if block.has_pairs and pack_pairs(source, b.col_stride, stride, depth, tiles.cols,
                                       <uint32_t *>block.right, tiles.width, &least):
         pairs = pairs_exact(block.least_left, least)
     if not pairs:
@@ -448,15 +470,19 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
             pack_left(block, begin, depth, alpha)
         on_the_way = (real is float and p.kinds[B] != IN_PANEL and tiles.cols == tiles.width
                       and b.col_stride == p.sizes[B])
-        if not on_the_way:
-            pack(p, B, source, b.col_stride, b.row_stride, depth, tiles.cols, block.right,
-                 tiles.width, alpha)
+        if floats:
+            on_the_way = False
+            image_panel(block.image, begin, depth, block.first + col, tiles.cols, block.right,
+                        tiles.width * <ptrdiff_t>sizeof(real))
+        elif not on_the_way:
+            pack(p, B, source, b.col_stride, stride, depth, tiles.cols, block.right, tiles.width,
+                 alpha)
     for panel in range(block.panels):
         row = row_of(block, panel)
         rows = row_of(block, panel + 1) - row
         sums = tile_at(&tiles, row, alpha)
         multiply_tile(block, row, <int>rows, vectors, depth, pairs,
-                      source if on_the_way and panel == 0 else NULL, sums,
+                      source if on_the_way and panel == 0 else NULL, stride, sums,
                       tiles.step // <ptrdiff_t>sizeof(real), add and not tiles.edge)
         if tiles.edge:
             add_to_output(block, sums, &tiles, row, rows, col, add)
@@ -465,8 +491,9 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
 
 
 cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, int vectors,
-                               ptrdiff_t depth, bint pairs, const char *source, real *sums,
-                               ptrdiff_t step, bint add) noexcept nogil:
+                               ptrdiff_t depth, bint pairs, const char *source,
+                               ptrdiff_t stride, real *sums, ptrdiff_t step,
+                               bint add) noexcept nogil:
     cdef const char *left = block.left + row * depth * <ptrdiff_t>sizeof(real)
     if real is double:
         f64_tile(rows, vectors, depth, <const double *>left, <const double *>block.right, sums,
@@ -477,8 +504,7 @@ cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, in
                    <const uint32_t *>block.right, sums, step, add)
     elif source != NULL:
         f32_tiles[rows - 1][vectors - 1][block.product.kinds[B]](
-            depth, <const float *>left, source, block.b.row_stride, <float *>block.right, sums,
-            step, add)
+            depth, <const float *>left, source, stride, <float *>block.right, sums, step, add)
     else:
         f32_tile(rows, vectors, depth, <const float *>left, <const float *>block.right, sums, step,
                  add)
@@ -553,6 +579,10 @@ cdef inline void finish(const product_state *state, const block_t *block, char *
         return
     if in_output:
         return
+    if block.image != NULL and block.image.scattered:
+        for i in range(rows):
+            scatter(state, block, sums + i * step, row + i, col, cols, alpha)
+        return
     if real is float:
         if p.kinds[OUT] != IN_PANEL and (cols == 1 or out.col_stride == p.sizes[OUT]):
             f32_store_tile(p.kinds[OUT], <float *>sums, step // <ptrdiff_t>sizeof(float), rows,
@@ -560,6 +590,19 @@ cdef inline void finish(const product_state *state, const block_t *block, char *
             return
     for i in range(rows):
         state.store(sums + i * step, place + i * out.row_stride, out.col_stride, cols)
+
+
+cdef inline void scatter(const product_state *state, const block_t *block, const char *sums,
+                         ptrdiff_t row, ptrdiff_t col, ptrdiff_t cols, real like) noexcept nogil:
+    """Results of positions, row by row of these."""
+    cdef char *place = block.out.data + row * block.out.row_stride
+    cdef ptrdiff_t at = block.first + col, end = block.first + col + cols
+    cdef image_run run
+    while at < end:
+        run = image_run_at(block.image, at, end)
+        state.store(sums, place + run.to, block.image.out_col, run.count)
+        sums += run.count * <ptrdiff_t>sizeof(real)
+        at += run.count
 
 
 cdef inline tile_view view_of_matrix(const matrix_t *matrix, ptrdiff_t row,

@@ -1,0 +1,527 @@
+"""Kernels of convolutions: products of weights with images (`products/image.h`), cell by cell.
+
+Operands, with any strides, are input [N, C, Z, Y, X], weight [Cout, C / groups * taps]
+(transposed: [C, Cout / groups, taps]), maybe bias [Cout], and out [N, Cout, Z, Y, X];
+convolutions along fewer axes have sizes of 1 first.
+
+A cell is a group of channels of one entry of the batch, a band of positions, and a part of the
+rows of weights. Its image is laid out once. A transposed convolution is one product for each
+residue of positions by the stride: no zero between elements is multiplied. The sum over channels
+and taps has the order of products, so results depend on no cell.
+"""
+
+from libc.stddef cimport size_t
+from libc.string cimport memcmp, memset
+
+from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_blocks
+from aclnn.kernels.products.image cimport (
+    IMAGE_ROWS,
+    IMAGE_SLACK,
+    image_elements,
+    image_gather,
+    image_t,
+)
+from aclnn.kernels.products.microkernel cimport OF_BF16, OF_F16, OF_F32, PIECE, pairs_usable
+from aclnn.kernels.products.product cimport (
+    B,
+    OUT,
+    OPERANDS,
+    array_view,
+    call_context,
+    product_state,
+    product_t,
+    round_up,
+)
+
+cdef enum:
+    AXES = 3
+    LINE = 64
+    IMAGE_BYTES = 4194304  # of a cell: larger ones are divided into bands
+    SEVERAL_BYTES = 524288  # of the images of several entries of the batch, as one
+    SEVERAL_COLS = 1024    # of their positions
+    CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread
+    SHARE_WORK = 67108864  # that are worth a chunk of their own: threads take what others leave
+    MOST_SHARES = 4        # of them for each thread
+    ROW_COST = 24          # what packing an element of weights takes, in multiplications
+    POSITION_COST = 4      # what copying an element of the image to a panel does
+    LEAST_ROWS = 28        # of weights that are worth a cell
+    STAGED_ROW = 64        # bytes of a row of a panel of halves
+
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
+KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
+
+
+cdef struct conv_t:
+    product_state product
+    bint has_bias, transposed
+    ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
+    ptrdiff_t size[AXES]                     # of the input
+    ptrdiff_t out[AXES]
+    ptrdiff_t kernel[AXES]
+    ptrdiff_t stride[AXES]
+    ptrdiff_t padding[AXES]
+    ptrdiff_t dilation[AXES]
+    int item, image_item                     # bytes of an element, as it is and in the image
+    load_fn widen                            # to the image's, else NULL
+    ptrdiff_t bands, downs                   # cells of a group
+    ptrdiff_t entries                        # of the batch, in a cell
+    int axis                                 # that bands divide
+
+
+cdef struct layout_t:
+    # Of a cell's image along each axis.
+    ptrdiff_t start[AXES]      # of the input, where the image begins: its margin is before 0
+    ptrdiff_t length[AXES]     # elements
+    ptrdiff_t step             # of positions along rows: residues lie apart
+    ptrdiff_t residues         # how many of them there are
+    ptrdiff_t each             # elements of one
+    ptrdiff_t row, plane, channel  # bytes
+
+
+# --- The image ------------------------------------------------------------------------------------
+
+cdef inline ptrdiff_t floor_div(ptrdiff_t a, ptrdiff_t b) noexcept nogil:
+    return a // b if a >= 0 else -((-a + b - 1) // b)
+
+
+cdef void lay_axis(const conv_t *c, int axis, ptrdiff_t begin, ptrdiff_t count,
+                   layout_t *layout) noexcept nogil:
+    """Where the image begins and how long it is, for positions of the results."""
+    cdef ptrdiff_t reach = (c.kernel[axis] - 1) * c.dilation[axis], last
+    if not c.transposed:
+        layout.start[axis] = begin * c.stride[axis] - c.padding[axis]
+        layout.length[axis] = (count - 1) * c.stride[axis] + reach + 1
+        return
+    layout.start[axis] = floor_div(c.padding[axis] - reach, c.stride[axis])
+    last = floor_div(c.stride[axis] - 1 + c.padding[axis], c.stride[axis])
+    layout.length[axis] = (positions_of(c, axis, 0) + last - layout.start[axis])
+
+
+cdef inline ptrdiff_t positions_of(const conv_t *c, int axis, ptrdiff_t residue) noexcept nogil:
+    """Of a transposed convolution, how many positions have a residue."""
+    return max(<ptrdiff_t>0, (c.out[axis] - residue + c.stride[axis] - 1) // c.stride[axis])
+
+
+cdef void lay_rows(const conv_t *c, layout_t *layout) noexcept nogil:
+    cdef ptrdiff_t reach = (c.kernel[2] - 1) * c.dilation[2]
+    layout.step = 1 if c.transposed else c.stride[2]
+    layout.residues = min(layout.step, reach + 1)
+    layout.each = (layout.length[2] + layout.step - 1) // layout.step
+    layout.row = layout.residues * layout.each * c.image_item
+    layout.plane = layout.row * layout.length[1]
+    layout.channel = layout.plane * layout.length[0]
+
+
+cdef void lay_image(const conv_t *c, const layout_t *layout, const array_view *view,
+                    const char *source, char *to) noexcept nogil:
+    """The rows of an entry between the margins, the elements of each residue together."""
+    cdef ptrdiff_t residue, first, low, high, channel, z, y, at_z, at_y
+    cdef ptrdiff_t step = layout.step, size = c.image_item, each = layout.each
+    cdef ptrdiff_t apart = step * view.strides[4]
+    cdef const char *place
+    cdef char *row
+    for residue in range(layout.residues):
+        first = layout.start[2] + residue  # of the input, that lies first
+        low = min(each, -floor_div(first, step)) if first < 0 else 0
+        high = floor_div(c.size[2] - 1 - first, step) + 1
+        high = max(low, min(each, high))
+        row = to + (residue * each + low) * size
+        for channel in range(c.channels):
+            for z in range(layout.length[0]):
+                at_z = layout.start[0] + z
+                for y in range(layout.length[1]):
+                    at_y = layout.start[1] + y
+                    if 0 <= at_z < c.size[0] and 0 <= at_y < c.size[1]:
+                        place = (source + channel * view.strides[1] + at_z * view.strides[2]
+                                 + at_y * view.strides[3]
+                                 + (first + low * step) * view.strides[4])
+                        if c.widen != NULL:
+                            c.widen(place, apart, row, high - low)
+                        else:
+                            image_elements(place, apart, row, high - low, <int>size)
+                    row += layout.row
+
+
+# --- Cells ----------------------------------------------------------------------------------------
+
+cdef struct room_t:
+    # Where a cell has its image, taps and panels.
+    ptrdiff_t *places
+    char *image
+    char *weight
+    char *staged
+    char *panels
+    ptrdiff_t used
+    ptrdiff_t image_bytes
+    layout_t layout  # that `places` and margins are of
+    ptrdiff_t taps
+
+
+cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogil:
+    cdef ptrdiff_t taps = c.kernel[0] * c.kernel[1] * c.kernel[2], used = 0
+    cdef ptrdiff_t band = most_of_band(c)
+    cdef layout_t layout
+    cdef product_t p
+    cdef block_t block
+    cdef ptrdiff_t cols = 1
+    cdef int axis
+    for axis in range(AXES):
+        lay_axis(c, axis, 0, band if axis == c.axis else c.out[axis], &layout)
+        cols *= band if axis == c.axis else c.out[axis]
+    lay_rows(c, &layout)
+    room.places = <ptrdiff_t *>memory
+    used += round_up(taps * sizeof(ptrdiff_t), LINE)
+    room.image = memory + used
+    room.image_bytes = layout.channel * c.channels * c.entries + IMAGE_SLACK
+    used += round_up(room.image_bytes, LINE)
+    cols *= c.entries
+    room.weight = memory + used
+    if c.transposed:
+        used += round_up(c.rows * c.channels * taps * c.item, LINE)
+    room.staged = memory + used
+    if c.image_item == 2:
+        used += PIECE * STAGED_ROW + LINE
+    room.panels = memory + used
+    set_product(c, cols, c.channels * taps, False, &p)
+    p.direct = False
+    used += divide_scratch(&p, &c.product, rows_of_part(c), cols, room.panels, &block, <float>0)
+    p.direct = True
+    room.used = used
+    memset(&room.layout, 0, sizeof(layout_t))
+
+
+cdef inline ptrdiff_t most_of_band(const conv_t *c) noexcept nogil:
+    return (c.out[c.axis] + c.bands - 1) // c.bands
+
+
+cdef inline ptrdiff_t rows_of_part(const conv_t *c) noexcept nogil:
+    return (c.rows + c.downs - 1) // c.downs
+
+
+cdef void set_product(const conv_t *c, ptrdiff_t cols, ptrdiff_t depth, bint direct,
+                      product_t *p) noexcept nogil:
+    cdef int which
+    memset(p, 0, sizeof(product_t))
+    p.m, p.n, p.k, p.batch = c.rows, cols, depth, 1
+    for which in range(OUT):
+        p.load[which] = c.product.load[which]
+    for which in range(OPERANDS):
+        p.kinds[which], p.sizes[which] = c.product.kinds[which], c.product.sizes[which]
+    if c.image_item != c.item:
+        p.kinds[B], p.sizes[B] = OF_F32, c.image_item
+    p.has_c, p.direct = c.has_bias, direct
+
+
+cdef inline ptrdiff_t cells_of(const conv_t *c) noexcept nogil:
+    return (c.batch + c.entries - 1) // c.entries * c.groups * c.bands * c.downs
+
+
+cdef int convolve(const array_view *views, const void *state, const void *params, void *scratch,
+                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef conv_t c = (<const conv_t *>state)[0]
+    cdef ptrdiff_t cells, cell
+    cdef room_t room
+    divide(&c, chunks)
+    divide_room(&c, <char *>scratch, &room)
+    cells = cells_of(&c)
+    for cell in range(cells * chunk // chunks, cells * (chunk + 1) // chunks):
+        convolve_cell(&c, views, cell, &room)
+    return 0
+
+
+cdef void divide(conv_t *c, ptrdiff_t chunks) noexcept nogil:
+    """Into as many cells as there are chunks, by what is packed the less again: weights for each
+    band of positions, the image for each part of the rows. Large images are divided anyway."""
+    cdef ptrdiff_t each = (chunks + c.batch * c.groups - 1) // (c.batch * c.groups)
+    cdef ptrdiff_t image = c.item * c.channels, cols = 1, most
+    cdef int axis
+    for axis in range(AXES):
+        image *= c.size[axis]
+        cols *= c.out[axis]
+    c.bands = c.downs = c.entries = 1
+    if not c.transposed:
+        most = max(<ptrdiff_t>1, c.out[c.axis] // (2 * c.kernel[c.axis]))
+        c.bands = min(most, max(<ptrdiff_t>1, image // IMAGE_BYTES))
+        if each > c.bands and c.rows * ROW_COST < cols * POSITION_COST:
+            c.bands = min(most, each)
+    if each > c.bands:
+        c.downs = max(<ptrdiff_t>1, min(c.rows // LEAST_ROWS, each // c.bands))
+    if c.bands == 1 and c.downs == 1 and c.out[0] == 1 and not c.transposed:
+        most = min(c.batch * c.groups // chunks, SEVERAL_COLS // max(<ptrdiff_t>1, cols))
+        most = min(most, SEVERAL_BYTES // max(<ptrdiff_t>1, image))
+        c.entries = max(<ptrdiff_t>1, min(c.batch, most))
+
+
+cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell,
+                        room_t *room) noexcept nogil:
+    cdef ptrdiff_t down = cell % c.downs, band = cell // c.downs % c.bands
+    cdef ptrdiff_t group = cell // (c.downs * c.bands) % c.groups
+    cdef ptrdiff_t entry = cell // (c.downs * c.bands * c.groups) * c.entries
+    cdef ptrdiff_t entries = min(c.entries, c.batch - entry), one
+    cdef ptrdiff_t begin[AXES]
+    cdef ptrdiff_t count[AXES]
+    cdef ptrdiff_t z, y, x
+    cdef layout_t layout
+    cdef int axis
+    memset(&layout, 0, sizeof(layout))
+    for axis in range(AXES):
+        begin[axis], count[axis] = 0, c.out[axis]
+    begin[c.axis] = c.out[c.axis] * band // c.bands
+    count[c.axis] = c.out[c.axis] * (band + 1) // c.bands - begin[c.axis]
+    for axis in range(AXES):
+        lay_axis(c, axis, begin[axis], count[axis], &layout)
+    lay_rows(c, &layout)
+    if memcmp(&layout, &room.layout, sizeof(layout)) != 0:
+        room.layout = layout
+        memset(room.image, 0, room.image_bytes)
+        if not c.transposed:
+            room.taps = find_taps(c, NULL, &layout, group, NULL, room)
+    for one in range(entries):
+        lay_image(c, &layout, &views[0], views[0].data + (entry + one) * views[0].strides[0]
+                  + group * c.channels * views[0].strides[1],
+                  room.image + one * c.channels * layout.channel)
+    if not c.transposed:
+        multiply_positions(c, views, entry, entries, group, down, begin, count, NULL, &layout,
+                           room)
+        return
+    for z in range(c.stride[0]):
+        for y in range(c.stride[1]):
+            for x in range(c.stride[2]):
+                begin[0], begin[1], begin[2] = z, y, x
+                for axis in range(AXES):
+                    count[axis] = positions_of(c, axis, begin[axis])
+                if count[0] and count[1] and count[2]:
+                    room.taps = find_taps(c, begin, &layout, group, &views[1], room)
+                    multiply_positions(c, views, entry, 1, group, down, begin, count, begin,
+                                       &layout, room)
+
+
+cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout_t *layout,
+                         ptrdiff_t group, const array_view *weight, const room_t *room) noexcept nogil:
+    """What taps read, from a position on; how many they are. Weights of a transposed convolution
+    are put into rows."""
+    cdef ptrdiff_t taps = 0, all_taps = c.kernel[0] * c.kernel[1] * c.kernel[2]
+    cdef ptrdiff_t at[AXES]
+    cdef ptrdiff_t index, rest, tap, row, used
+    cdef bint reaches
+    cdef int axis
+    for used in range(2):  # counted first, as rows are as long
+        tap = 0
+        for index in range(all_taps):
+            rest, reaches = index, True
+            for axis in range(AXES - 1, -1, -1):
+                at[axis] = rest % c.kernel[axis] * c.dilation[axis]
+                rest //= c.kernel[axis]
+                if residue != NULL:
+                    at[axis] = residue[axis] + c.padding[axis] - at[axis]
+                    reaches = reaches and at[axis] % c.stride[axis] == 0
+                    at[axis] = at[axis] // c.stride[axis] - layout.start[axis]
+            if not reaches:
+                continue
+            if used:
+                room.places[tap] = (at[0] * layout.plane + at[1] * layout.row
+                                    + (at[2] % layout.step * layout.each
+                                       + at[2] // layout.step) * c.image_item)
+                if residue != NULL:
+                    for row in range(c.rows):
+                        image_gather(weight.data + group * c.channels * weight.strides[0]
+                                     + row * weight.strides[1] + index * weight.strides[2],
+                                     weight.strides[0],
+                                     room.weight + (row * c.channels * taps + tap) * c.item,
+                                     taps * c.item, c.channels, c.item)
+            tap += 1
+        taps = tap
+    return taps
+
+
+cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t entry,
+                             ptrdiff_t entries, ptrdiff_t group, ptrdiff_t down,
+                             const ptrdiff_t *begin,
+                             const ptrdiff_t *count, const ptrdiff_t *residue,
+                             const layout_t *layout, const room_t *room) noexcept nogil:
+    """The results of some positions: a product of weights with the image."""
+    cdef const array_view *out = &views[2 + c.has_bias]
+    cdef ptrdiff_t first = c.rows * down // c.downs
+    cdef ptrdiff_t rows = c.rows * (down + 1) // c.downs - first
+    cdef ptrdiff_t cols = entries * count[0] * count[1] * count[2], depth
+    cdef ptrdiff_t size = c.product.sizes[OUT]
+    cdef ptrdiff_t channel = group * c.rows + first  # of the results
+    cdef image_t image
+    cdef product_t p
+    cdef block_t part
+    image.data, image.size, image.places = room.image, c.image_item, room.places
+    image.taps = room.taps
+    image.channel = layout.channel
+    image.cols, image.rows = count[2], count[1]
+    image.row, image.plane = layout.row, layout.plane
+    image.out_plane, image.out_row, image.out_col = (out.strides[2], out.strides[3],
+                                                     out.strides[4])
+    if residue == NULL:
+        image.row *= c.stride[1]
+        image.plane *= c.stride[0]
+    else:
+        image.out_plane *= c.stride[0]
+        image.out_row *= c.stride[1]
+        image.out_col *= c.stride[2]
+    if entries > 1:
+        image.plane, image.out_plane = layout.channel * c.channels, out.strides[0]
+    image.scattered = not (
+        (count[2] == 1 or image.out_col == size)
+        and (count[1] == 1 or image.out_row == count[2] * size)
+        and (cols == count[1] * count[2] or image.out_plane == count[1] * count[2] * size))
+    depth = image.taps * c.channels
+    set_product(c, cols, depth, c.product.direct and not image.scattered
+                and out.strides[1] % size == 0, &p)
+    memset(&part, 0, sizeof(part))
+    part.product, part.image, part.staged = &p, &image, room.staged
+    divide_scratch(&p, &c.product, rows, cols, room.panels, &part, <float>0)
+    part.a.rows, part.a.cols = rows, depth
+    part.a.row_stride, part.a.col_stride = depth * c.item, c.item
+    if residue == NULL:
+        part.a.row_stride, part.a.col_stride = views[1].strides[0], views[1].strides[1]
+        part.a.data = views[1].data + channel * part.a.row_stride
+    else:
+        part.a.data = room.weight + first * depth * c.item
+    part.b.data, part.b.rows, part.b.cols = room.image, depth, cols
+    part.b.row_stride, part.b.col_stride = 0, c.image_item
+    part.out.data = (out.data + entry * out.strides[0] + channel * out.strides[1]
+                     + begin[0] * out.strides[2] + begin[1] * out.strides[3]
+                     + begin[2] * out.strides[4])
+    part.out.rows, part.out.cols, part.out.row_stride = rows, cols, out.strides[1]
+    part.out.col_stride = 0 if image.scattered else size
+    if c.has_bias:
+        part.c.data = views[2].data + channel * views[2].strides[0]
+        part.c.rows, part.c.cols, part.c.row_stride = rows, cols, views[2].strides[0]
+    multiply_blocks(&c.product, &part, <float>1, <float>(1 if c.has_bias else 0))
+
+
+# --- The kernel's reference -----------------------------------------------------------------------
+
+cdef load_fn loader(str dtype):
+    if dtype == "float32":
+        return <load_fn>load[float, float]
+    if dtype == "float16":
+        return <load_fn>load[half_t, float]
+    return <load_fn>load[bfloat16_t, float]
+
+
+cdef store_fn storer(str dtype):
+    if dtype == "float32":
+        return <store_fn>store[float, float]
+    if dtype == "float16":
+        return <store_fn>store[float, half_t]
+    return <store_fn>store[float, bfloat16_t]
+
+
+cdef class ConvolutionKernelRef:
+    """The kernel of a convolution of certain dtypes and shapes; owns its state.
+
+    Parameters
+    ----------
+    in_dtypes : tuple of str
+        Of input, weight and maybe bias; the first two are alike.
+    out_dtype : str
+    shapes : sequence of tuple of int
+        Of input and out, of five dimensions, and between them of the kernel, of three.
+    stride, padding, dilation : tuple of int
+        Along the last three axes.
+    groups : int
+    transposed : bool
+    """
+
+    cdef readonly str name
+    cdef readonly tuple itemsizes
+    cdef readonly size_t fn, prepare, params_size
+    cdef readonly double cost
+    cdef conv_t conv
+
+    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, tuple stride,
+                 tuple padding, tuple dilation, ptrdiff_t groups, bint transposed):
+        cdef conv_t *c = &self.conv
+        cdef product_state *state = &c.product
+        cdef double work
+        cdef int axis, which
+        given, kernel, out = shapes
+        self.name = f"convolution[{','.join(in_dtypes)}->{out_dtype}]"
+        self.itemsizes = tuple([SIZES[dtype] for dtype in (*in_dtypes, out_dtype)])
+        c.has_bias, c.transposed = len(in_dtypes) == 3, transposed
+        c.batch, c.groups, c.channels = given[0], groups, given[1] // groups
+        c.rows = out[1] // groups
+        for axis in range(AXES):
+            c.size[axis], c.out[axis] = given[2 + axis], out[2 + axis]
+            c.kernel[axis], c.stride[axis] = kernel[axis], stride[axis]
+            c.padding[axis], c.dilation[axis] = padding[axis], dilation[axis]
+        state.itemsize, state.n_operands = sizeof(float), <int>len(in_dtypes) + 1
+        for which in range(<int>len(in_dtypes)):
+            state.kinds[which] = KINDS[in_dtypes[which]]
+            state.sizes[which] = SIZES[in_dtypes[which]]
+            state.load[which] = loader(in_dtypes[which])
+        state.kinds[OUT], state.sizes[OUT] = KINDS[out_dtype], SIZES[out_dtype]
+        state.store = storer(out_dtype)
+        state.halves = in_dtypes[0] == "bfloat16"
+        state.pairs = state.halves and pairs_usable()
+        state.direct = not c.has_bias and out_dtype == "float32"
+        c.item = SIZES[in_dtypes[0]]
+        # Few rows read the image where it lies, as floats.
+        c.image_item = sizeof(float) if c.rows <= IMAGE_ROWS else c.item
+        c.widen = loader(in_dtypes[0]) if c.image_item != c.item else NULL
+        c.axis = 0
+        while c.axis < 2 and c.out[c.axis] == 1:
+            c.axis += 1
+        work = (<double>c.batch * groups * c.rows * c.channels * c.kernel[0] * c.kernel[1]
+                * c.kernel[2] * c.out[0] * c.out[1] * c.out[2])
+        if transposed:
+            work /= <double>stride[0] * stride[1] * stride[2]
+        self.cost = 2.0 * work / 50
+        self.fn = <size_t>convolve
+
+    @property
+    def state(self):
+        return <size_t>&self.conv
+
+    @property
+    def scratch(self):
+        return self.scratch_for(1)
+
+    def scratch_for(self, threads):
+        """Bytes that each of so many threads lends the kernel.
+
+        Parameters
+        ----------
+        threads : int
+
+        Returns
+        -------
+        int
+        """
+        cdef conv_t c = self.conv
+        cdef room_t room
+        divide(&c, self.chunks(threads))
+        divide_room(&c, NULL, &room)
+        return room.used
+
+    def chunks(self, threads):
+        """Into how many calls the work is cut, for so many threads.
+
+        Parameters
+        ----------
+        threads : int
+
+        Returns
+        -------
+        int
+        """
+        cdef conv_t c = self.conv
+        cdef double work = self.cost * 25
+        cdef ptrdiff_t chunks = min(<ptrdiff_t>threads, <ptrdiff_t>(min(work, 1e15) / CHUNK_WORK))
+        if chunks <= 1:
+            return 1
+        if chunks == threads:
+            chunks *= max(1, min(<ptrdiff_t>MOST_SHARES,
+                                 <ptrdiff_t>(min(work, 1e15) / SHARE_WORK) // threads))
+        divide(&c, chunks)
+        return max(1, min(chunks, cells_of(&c)))
+
+    def __repr__(self):
+        return f"<ConvolutionKernelRef {self.name}>"

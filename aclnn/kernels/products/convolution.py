@@ -1,0 +1,16 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from ..record import Record, opaque
+
+RECORDS: tuple[Record, ...] = (
+    opaque(
+        "convolution",
+        "input:whole weight:whole bias:whole",
+        body="convolutions",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.convolutions",
+        onnx=(),
+    ),
+)

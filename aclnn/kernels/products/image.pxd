@@ -1,0 +1,33 @@
+"""Images as operands of products: what `image.h` declares."""
+
+cdef extern from "products/image.h" nogil:
+    enum:
+        IMAGE_SLACK
+        IMAGE_ROWS
+    ctypedef struct image_t:
+        const char *data
+        int size
+        ptrdiff_t taps
+        const ptrdiff_t *places
+        ptrdiff_t channel
+        ptrdiff_t cols
+        ptrdiff_t rows
+        ptrdiff_t row
+        ptrdiff_t plane
+        bint scattered
+        ptrdiff_t out_col
+        ptrdiff_t out_row
+        ptrdiff_t out_plane
+    ctypedef struct image_run:
+        ptrdiff_t to
+        ptrdiff_t count
+    void image_elements(const char *place, ptrdiff_t step, char *to, ptrdiff_t n,
+                        int size) noexcept
+    void image_gather(const char *place, ptrdiff_t step, char *to, ptrdiff_t to_step, ptrdiff_t n,
+                      int size) noexcept
+    image_run image_run_at(const image_t *image, ptrdiff_t col, ptrdiff_t end) noexcept
+    void image_panel(const image_t *image, ptrdiff_t begin, ptrdiff_t depth, ptrdiff_t col,
+                     ptrdiff_t n, char *to, ptrdiff_t width) noexcept
+    void image_few(const image_t *image, int rows, ptrdiff_t begin, ptrdiff_t depth,
+                   const float *a, ptrdiff_t col, ptrdiff_t n, float *sums,
+                   ptrdiff_t step) noexcept

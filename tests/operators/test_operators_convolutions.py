@@ -1,0 +1,242 @@
+"""Convolutions: against sums in float64, in any geometry, layout, batch and by any number of threads."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cases import each
+
+import aclnn
+
+DTYPES = (np.float32, np.float16, ml_dtypes.bfloat16)
+HALF_ULP = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def reference(x, w, b, stride, padding, dilation, transposed, extra, groups):
+    """A sum over taps, in float64: each adds, or is added to, places that lie a stride apart."""
+    x, w, axes = x.astype(np.float64), w.astype(np.float64), x.ndim - 2
+    rows = w.shape[1] * groups if transposed else w.shape[0]
+    sizes = x.shape[2:]
+    kernel, reach = w.shape[2:], [d * (k - 1) for d, k in zip(dilation, w.shape[2:], strict=False)]
+    if transposed:
+        out = [
+            (n - 1) * s - 2 * p + r + e + 1
+            for n, s, p, r, e in zip(sizes, stride, padding, reach, extra, strict=False)
+        ]
+        whole = np.zeros(
+            (
+                x.shape[0],
+                rows,
+                *[
+                    n + 2 * p + max(s, d)
+                    for n, p, s, d in zip(out, padding, stride, dilation, strict=False)
+                ],
+            )
+        )
+    else:
+        out = [
+            (n + 2 * p - r - 1) // s + 1
+            for n, s, p, r in zip(sizes, stride, padding, reach, strict=False)
+        ]
+        whole = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
+        made = np.zeros((x.shape[0], rows, *out))
+    parts = np.arange(rows).reshape(groups, -1), np.arange(x.shape[1]).reshape(groups, -1)
+    for tap in itertools.product(*map(range, kernel)):
+        counts = sizes if transposed else out
+        at = tuple(
+            slice(k * d, k * d + (n - 1) * s + 1, s)
+            for k, d, n, s in zip(tap, dilation, counts, stride, strict=False)
+        )
+        for to, channels in zip(*parts, strict=False):
+            if transposed:
+                whole[(slice(None), to, *at)] += np.einsum(
+                    "nc...,co->no...", x[:, channels], w[(channels, slice(None), *tap)]
+                )
+            else:
+                made[:, to] += np.einsum(
+                    "nc...,oc->no...",
+                    whole[(slice(None), channels, *at)],
+                    w[(to, slice(None), *tap)],
+                )
+    if transposed:
+        made = whole[
+            (
+                slice(None),
+                slice(None),
+                *[slice(p, p + n) for p, n in zip(padding, out, strict=False)],
+            )
+        ]
+    return made + (0 if b is None else b.astype(np.float64).reshape(-1, *(1,) * axes))
+
+
+def assert_near(got, *given):
+    x, w, b, *geometry = given
+    want = reference(*given)
+    magnitude = reference(np.abs(x), np.abs(w), None if b is None else np.abs(b), *geometry)
+    terms = w[0].size + 3 if not geometry[3] else w.shape[0] * w[0, 0].size + 3
+    bound = magnitude * terms * 2.0**-24 + np.abs(want) * HALF_ULP[got.dtype.name] + 1e-7
+    assert got.shape == want.shape
+    assert (np.abs(got.astype(np.float64) - want) <= bound).all()
+
+
+def random_call(rng, dtype):
+    """Operands and options of a convolution whose result is not empty."""
+    while True:
+        axes, transposed, groups = (
+            rng.integers(1, 4),
+            bool(rng.integers(2)),
+            rng.choice([1, 1, 2, 3]),
+        )
+        channels, rows = rng.choice([1, 2, 3, 17]), rng.choice([1, 3, 5, 33])
+        kernel, stride, dilation = (rng.integers(1, most, axes) for most in (4, 4, 3))
+        padding, sizes = rng.integers(0, 3, axes), rng.integers(3, 12, axes)
+        extra = [
+            rng.integers(0, max(s, d)) if transposed else 0
+            for s, d in zip(stride, dilation, strict=False)
+        ]
+        reach = dilation * (kernel - 1) + 1
+        out = (
+            (sizes - 1) * stride - 2 * padding + reach + extra
+            if transposed
+            else sizes + 2 * padding - reach + 1
+        )
+        if out.min() > 0:
+            break
+    x = rng.standard_normal((rng.integers(1, 7), channels * groups, *sizes)).astype(dtype)
+    first = (channels * groups, rows) if transposed else (rows * groups, channels)
+    w = rng.standard_normal((*first, *kernel)).astype(dtype)
+    b = rng.standard_normal(rows * groups).astype(dtype) if rng.integers(2) else None
+    lists = [tuple(map(int, one)) for one in (stride, padding, dilation)]
+    return x, w, b, *lists, transposed, tuple(map(int, extra)), int(groups)
+
+
+@each("dtype", DTYPES)
+def test_any_geometry(dtype):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        given = random_call(rng, dtype)
+        assert_near(aclnn.convolution(*given), *given)
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}")
+
+
+@each("dtype", DTYPES)
+def test_bits_depend_on_no_batch_layout_or_threads(dtype):
+    rng = np.random.default_rng(2)
+    shapes = (
+        ((7, 40, 9, 9), (50, 40, 3, 3), 1),
+        ((5, 8, 12, 12), (8, 1, 3, 3), 8),
+        ((3, 6, 9, 9), (6, 5, 3, 2), 1),
+    )
+    for shape, kernel, groups in shapes:
+        transposed = kernel[0] == shape[1] and groups == 1
+        x, w = (rng.standard_normal(one).astype(dtype) for one in (shape, kernel))
+        options = {"stride": (2, 1), "padding": (1, 1), "transposed": transposed, "groups": groups}
+        whole = bits(aclnn.convolution(x, w, **options))
+        for threads in (1, 2, 5):
+            with aclnn.num_threads(threads):
+                np.testing.assert_array_equal(bits(aclnn.convolution(x, w, **options)), whole)
+        np.testing.assert_array_equal(bits(aclnn.convolution(x[1:2], w, **options)), whole[1:2])
+        apart = np.ascontiguousarray(x.transpose(2, 3, 0, 1)).transpose(2, 3, 0, 1)
+        np.testing.assert_array_equal(bits(aclnn.convolution(apart, w, **options)), whole)
+        out = np.zeros((*whole.shape[:2], whole.shape[3], whole.shape[2]), dtype).swapaxes(2, 3)
+        aclnn.convolution(x, w, **options, out=out)
+        np.testing.assert_array_equal(bits(out), whole)
+
+
+def test_a_convolution_has_the_bits_of_a_product():
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((2, 30, 40), (50, 30, 9)))
+    columns = np.lib.stride_tricks.sliding_window_view(x, 9, 2).swapaxes(2, 3).reshape(2, 270, 32)
+    np.testing.assert_array_equal(aclnn.conv1d(x, w), aclnn.matmul(w.reshape(50, 270), columns))
+    ones = rng.standard_normal((50, 30, 1)).astype(np.float32)
+    np.testing.assert_array_equal(aclnn.conv1d(x, ones), aclnn.matmul(ones[..., 0], x))
+
+
+@each("transposed", (False, True))
+def test_weights_of_any_strides(transposed):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((2, 6, 7, 8)).astype(np.float32)
+    w = rng.standard_normal((2, 3, 12, 6)).astype(np.float32)
+    for turned in (
+        w.transpose(3, 2, 0, 1),
+        w.transpose(3, 2, 1, 0)[:, ::2],
+        w.transpose(3, 2, 0, 1)[..., ::-1],
+    ):
+        one = turned[:, :6]
+        found = bits(aclnn.convolution(x, one, transposed=transposed))
+        wanted = bits(aclnn.convolution(x, one.copy(), transposed=transposed))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_large_images_go_in_bands():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((1, 20, 400, 300)).astype(np.float32)
+    w = rng.standard_normal((5, 20, 3, 3)).astype(np.float32)
+    whole = aclnn.conv2d(x, w, padding=(1, 1))
+    np.testing.assert_array_equal(
+        aclnn.conv2d(x[:, :, 90:150], w)[:, :, 1:], whole[:, :, 92:149, 1:-1]
+    )
+
+
+def test_margins_that_differ():
+    x, w = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3), np.ones((1, 1, 2, 2), np.float32)
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 0), (0, 2)])
+    np.testing.assert_array_equal(aclnn.conv2d(x, w, padding=(1, 0, 0, 2)), aclnn.conv2d(padded, w))
+
+
+def test_what_is_refused():
+    x, w = np.ones((1, 4, 5, 5), np.float32), np.ones((2, 4, 3, 3), np.float32)
+    refusals = (
+        ({"groups": 3}, "channels differ"),
+        ({"stride": (0, 1)}, "stride is"),
+        ({"padding": (-1, 0)}, "padding is"),
+        ({"dilation": (3, 3)}, "fewer than the kernel"),
+        ({"stride": (1, 1, 1)}, "stride has 3 numbers"),
+    )
+    for options, words in refusals:
+        with pytest.raises(aclnn.AclnnError, match=words):
+            aclnn.conv2d(x, w, **options)
+    with pytest.raises(aclnn.AclnnError, match="bias has shape"):
+        aclnn.conv2d(x, w, np.ones(3, np.float32))
+    with pytest.raises(aclnn.AclnnError, match="kernel must not be empty"):
+        aclnn.conv2d(x, w[..., :0])
+
+
+def test_formats_of_the_c_interface():
+    x, w = np.ones((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32)
+    out = np.zeros((1, 1, 3), np.float32)
+    lists = [aclnn.aclCreateIntArray((n,)) for n in (1, 0, 1)]
+    for form, good in (
+        (aclnn.ACL_FORMAT_NCL, True),
+        (aclnn.ACL_FORMAT_ND, True),
+        (aclnn.ACL_FORMAT_NCHW, False),
+    ):
+        given = [aclnn.tensor(one, format=form) for one in (x, w, out)]
+        size, executor, status = aclnn.aclnnConvolutionGetWorkspaceSize(
+            given[0], given[1], None, *lists, False, lists[1], 1, given[2], 0
+        )
+        assert (status == aclnn.ACLNN_SUCCESS) is good
+        if good:
+            space = aclnn.aclrtMalloc(size, 0)[0] if size else None
+            assert aclnn.aclnnConvolution(space, size, executor, None) == aclnn.ACLNN_SUCCESS
+            np.testing.assert_array_equal(out, [[[2, 2, 2]]])
+
+
+def test_gradients_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(6)
+    for transposed in (False, True):
+        x, w, b = (
+            torch.tensor(rng.standard_normal(s)).float() for s in ((2, 4, 6, 7), (4, 2, 3, 2), (4,))
+        )
+        found = []
+        for form in (aclnn.convolution, torch.convolution):
+            given = [one.clone().requires_grad_() for one in (x, w, b)]
+            form(*given, (2, 1), (1, 0), (1, 2), transposed, (0, 0), 2).square().sum().backward()
+            found.append([one.grad for one in given])
+        for ours, theirs in zip(*found, strict=False):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
