@@ -484,7 +484,7 @@ cdef class Stream:
         rt_put(&self.stream.base)
 
     @property
-    def handle(self):
+    def own_handle(self):
         """The number by which programs in C know it."""
         return self.stream.base.handle
 
@@ -665,7 +665,7 @@ cdef class Event:
         rt_put(&self.event.base)
 
     @property
-    def handle(self):
+    def own_handle(self):
         """The number by which programs in C know it."""
         return self.event.base.handle
 

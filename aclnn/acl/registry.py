@@ -12,16 +12,18 @@ _made_in_c: dict[int, Any] = {}  # until they are destroyed: captures know them 
 _numbered: dict[int, Any] = {}  # models and task groups that programs in C were given
 
 
-def keep(made: Any) -> Any:
-    """Note a stream or event that was made in Python, which may be dropped at any time."""
-    _made_here[made.handle] = made
-    return made
+def handle_of(made: Any) -> int:
+    """The handle of a stream or event, which is looked up by it from now on."""
+    handle = int(made.own_handle)
+    if handle not in _made_in_c:
+        _made_here[handle] = made
+    return handle
 
 
 def drop(destroyed: Any) -> None:
     """Forget a stream or event."""
-    _made_here.pop(destroyed.handle, None)
-    _made_in_c.pop(destroyed.handle, None)
+    _made_here.pop(destroyed.own_handle, None)
+    _made_in_c.pop(destroyed.own_handle, None)
 
 
 def found(handle: int, kind: Any) -> Any:

@@ -60,6 +60,10 @@ class aclrtStream(_runtime.Stream):
         What messages and traces name it by.
     """
 
+    @property
+    def handle(self) -> int:
+        return registry.handle_of(self)
+
     def __repr__(self) -> str:
         if self.destroyed:
             return f"<aclrtStream {self.number}, destroyed>"
@@ -77,6 +81,10 @@ class aclrtEvent(_runtime.Event):
     number : int
         What messages and traces name it by.
     """
+
+    @property
+    def handle(self) -> int:
+        return registry.handle_of(self)
 
     def __repr__(self) -> str:
         state = "destroyed" if self.destroyed else "live"
@@ -174,7 +182,7 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
     (0, 0, 0)
     """
-    return registry.keep(aclrtStream()), OK
+    return aclrtStream(), OK
 
 
 def aclrtCreateStreamWithConfig(priority: int, flag: int) -> tuple[aclrtStream | None, int]:
@@ -214,7 +222,7 @@ def aclrtCreateStreamWithConfig(priority: int, flag: int) -> tuple[aclrtStream |
         return None, fail(
             ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, of unknown hints"
         )
-    return registry.keep(aclrtStream(0, flags)), OK
+    return aclrtStream(0, flags), OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
@@ -474,7 +482,7 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
 
 def new_event(flags: int = 0) -> aclrtEvent:
     """An event that programs in C can be given, too."""
-    return registry.keep(aclrtEvent(0, flags))
+    return aclrtEvent(0, flags)
 
 
 def aclrtDestroyEvent(event: Any) -> int:
