@@ -146,7 +146,7 @@ def _find(name: str) -> Any:
 
 
 def _meant(name: str) -> str:
-    """What is added where the name is nearly one that there is."""
+    """A hint for a name that is nearly one that there is."""
     if name.startswith("_"):
         return ""
     arguments = importlib.import_module("aclnn.acl.arguments")
@@ -154,7 +154,7 @@ def _meant(name: str) -> str:
 
 
 def _left_out() -> str:
-    """What may be the reason that an operator's name is not known."""
+    """A possible reason why an operator's name is not known."""
     broken = importlib.import_module("aclnn.operators").BROKEN
     if not broken:
         return ""

@@ -172,7 +172,7 @@ cdef inline int64_t number_at(const array_view *view, int size, ptrdiff_t index)
 
 
 cdef inline ptrdiff_t count_of(const batches_t *b, bint keys) noexcept nogil:
-    """How many lengths there are; 0 where everything counts."""
+    """Number of lengths; 0 where everything counts."""
     cdef int place = b.state.place[KEY_LENGTHS if keys else LENGTHS]
     if place >= 0:
         return b.views[place].shape[0]
@@ -189,7 +189,7 @@ cdef inline int64_t given_length(const batches_t *b, bint keys, ptrdiff_t index)
 
 cdef bint span_of(const batches_t *b, bint keys, ptrdiff_t batch, int64_t *begin,
                   int64_t *length, int64_t *bad) noexcept nogil:
-    """Where the rows of a batch begin, and how many they are; whether there is room for them."""
+    """Begin and count of a batch's rows; whether there is room for them."""
     cdef ptrdiff_t count = count_of(b, keys), room = b.room if keys else b.spaces
     cdef int64_t end
     begin[0], length[0] = 0, room
@@ -226,7 +226,7 @@ cdef inline cache_t cache_at(const array_view *view, bint pages, ptrdiff_t batch
 
 cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t *query,
                     int64_t *key, int64_t *bad) noexcept nogil:
-    """What a batch has of its own: lengths, window, prefix."""
+    """Read a batch's own lengths, window and prefix."""
     cdef const state_t *state = b.state
     if not span_of(b, False, batch, query, &a.queries, bad):
         return BAD_LENGTH
@@ -248,7 +248,7 @@ cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t
 
 cdef void take_head(const batches_t *b, ptrdiff_t batch, ptrdiff_t head, int64_t query,
                     int64_t key, attention_t *a) noexcept nogil:
-    """Where the operands of a batch and a head of keys are."""
+    """Addresses of the operands of a batch and a head of keys."""
     cdef const state_t *state = b.state
     cdef const array_view *views = b.views
     cdef const int *place = state.place
@@ -500,7 +500,7 @@ cdef class AttentionKernelRef:
         free(self.kept.key_lengths)
 
     cdef int measure(self, dict shapes) except -1:
-        """How much work there is, and what scratch it takes."""
+        """Measure the work, and the scratch that it takes."""
         cdef scratch_t parts
         cdef gradient_scratch_t gradient_parts
         batch, heads, queries, depth = shapes["query"]

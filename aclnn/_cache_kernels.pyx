@@ -120,7 +120,7 @@ cdef void copy_lines(const array_view *from_, const array_view *to, int size, pt
 cdef bint find_slot(const cache_state *state, const array_view *cache, const array_view *index,
                     ptrdiff_t token, ptrdiff_t *block, ptrdiff_t *slot,
                     int64_t *found) noexcept nogil:
-    """Where a token goes: whether it is within the cache, or negative and skipped."""
+    """Slot of a token: whether it is within the cache, or negative and skipped."""
     cdef ptrdiff_t size = cache.shape[state.slot_axis], place = token
     if state.counts == 2:  # one for each block of tokens
         place = (token // state.sequence * ((state.sequence + size - 1) // size)

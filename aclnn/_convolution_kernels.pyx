@@ -87,7 +87,7 @@ cdef inline ptrdiff_t floor_div(ptrdiff_t a, ptrdiff_t b) noexcept nogil:
 
 cdef void lay_axis(const conv_t *c, int axis, ptrdiff_t begin, ptrdiff_t count,
                    layout_t *layout) noexcept nogil:
-    """Where the image begins and how long it is, for positions of the results."""
+    """Lay an axis: begin and length of the image, for positions of the results."""
     cdef ptrdiff_t reach = (c.kernel[axis] - 1) * c.dilation[axis], last
     if not c.transposed:
         layout.start[axis] = begin * c.stride[axis] - c.padding[axis]
@@ -99,7 +99,7 @@ cdef void lay_axis(const conv_t *c, int axis, ptrdiff_t begin, ptrdiff_t count,
 
 
 cdef inline ptrdiff_t positions_of(const conv_t *c, int axis, ptrdiff_t residue) noexcept nogil:
-    """Of a transposed convolution, how many positions have a residue."""
+    """Number of positions with a residue, of a transposed convolution."""
     return max(<ptrdiff_t>0, (c.out[axis] - residue + c.stride[axis] - 1) // c.stride[axis])
 
 
@@ -298,8 +298,9 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
 
 
 cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout_t *layout,
-                         ptrdiff_t group, const array_view *weight, const room_t *room) noexcept nogil:
-    """What taps read, from a position on; how many they are. Weights of a transposed convolution
+                         ptrdiff_t group, const array_view *weight,
+                         const room_t *room) noexcept nogil:
+    """Find what taps read from a position on, and their number. Weights of a transposed convolution
     are put into rows."""
     cdef ptrdiff_t taps = 0, all_taps = c.kernel[0] * c.kernel[1] * c.kernel[2]
     cdef ptrdiff_t at[AXES]

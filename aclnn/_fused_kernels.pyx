@@ -453,7 +453,7 @@ cdef void by_own_kernel(const step_t *step, frame_t *frame, ptrdiff_t i) noexcep
 
 cdef inline loop_args args_of(const step_t *step, const frame_t *frame, ptrdiff_t i, hints_t *hints,
                               uint16_t *hard) noexcept nogil:
-    """What a fast path is called with."""
+    """Arguments of a fast path."""
     cdef loop_args args
     args.a = args.b = frame.given
     if step.operand >= 0:
@@ -523,7 +523,7 @@ cdef void path_bf16(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf
 # --- Steps: formulas ------------------------------------------------------------------------------
 
 class StepFacts(NamedTuple):
-    """Of a formula's step for a dtype of results.
+    """Facts about a formula's step for a dtype of results.
 
     `unit`: numbers of the node that must be 1 or -1; `blind`: it does not tell NaNs of operands
     apart; `prepared`: it takes parameters that are made of the node's first number once a run;
@@ -1139,7 +1139,7 @@ READS_FROM = {"formula": slice(5, 7), "pair": slice(4, 5), "path": slice(3, 5)}
 
 
 def limits():
-    """How much a program may have, and the numbers of its first slots."""
+    """Limits of a program, and the numbers of its first slots."""
     return {
         "operands": MOST_OPERANDS, "slots": MOST_SLOTS, "blocks": MOST_BLOCKS,
         "steps": MOST_STEPS - 1, "numbers": MOST_NUMBERS,

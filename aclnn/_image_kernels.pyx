@@ -43,7 +43,7 @@ ctypedef fused real:
 
 
 cdef load_fn loader(str dtype, bint wide) except NULL:
-    """What converts elements to double, or to float."""
+    """Loader that converts elements to double, or to float."""
     if dtype == "float32":
         return (<load_fn>load[unaligned_float, unaligned_double] if wide
                 else <load_fn>load[unaligned_float, unaligned_float])
@@ -152,7 +152,7 @@ cdef inline ptrdiff_t regular(const windows_state *state, ptrdiff_t length, ptrd
 
 cdef inline void largest_of(const real *x, ptrdiff_t step, ptrdiff_t size, real *out,
                             ptrdiff_t n) noexcept nogil:
-    """Of `n` windows that are `step` apart, whose first begins at x."""
+    """Largest elements of `n` windows that are `step` apart, whose first begins at x."""
     cdef ptrdiff_t i, k
     cdef real one
     for k in range(size):
@@ -239,7 +239,7 @@ cdef inline void put_index(char *place, int size, int64_t index) noexcept nogil:
 cdef inline void find_places(const windows_state *state, const real *most, const real *rows,
                              ptrdiff_t length, ptrdiff_t results, ptrdiff_t first_row, real *out,
                              char *places, ptrdiff_t step) noexcept nogil:
-    """Of equal elements the first one of the window, of NaNs the last one."""
+    """Find places: of equal elements the first one of the window, of NaNs the last one."""
     cdef ptrdiff_t i, j
     cdef int64_t place, at
     cdef real found, one

@@ -340,7 +340,7 @@ cdef inline ptrdiff_t elements_in(const array_view *view, int first) noexcept no
 cdef inline bint find_piece(const pieces_state *state, const array_view *table,
                             const array_view *indices, ptrdiff_t place, ptrdiff_t *offset,
                             int64_t *bad) noexcept nogil:
-    """Where what the indices at a place name begins."""
+    """Find the begin of what the indices at a place name."""
     cdef int64_t found
     cdef int k
     offset[0] = 0
@@ -357,7 +357,7 @@ cdef inline bint find_piece(const pieces_state *state, const array_view *table,
 
 
 cdef inline char *in_piece(const array_view *view, int first, ptrdiff_t line) noexcept nogil:
-    """Where a line over the dimensions from the first begins, but for the last one."""
+    """Begin of a line over the dimensions from the first, but for the last one."""
     cdef char *found = view.data
     cdef int k
     for k in range(view.ndim - 2, first - 1, -1):

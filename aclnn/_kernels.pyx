@@ -175,7 +175,7 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
 # --- Tables: what there is, by name -------------------------------------------------------------
 
 class FormulaFacts(NamedTuple):
-    """What records say of a formula (`aclnn/kernels/record.py`).
+    """Facts about a formula from its record (`aclnn/kernels/record.py`).
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ cdef simd_path_t simd_path_of(str formula, dict paths) except *:
 
 
 cdef int take_formulas() except -1:
-    """Of the modules that hold their loops: there are fast paths where there are vectors."""
+    """Take the formulas of the modules with their loops: fast paths where there are vectors."""
     simd_kernels = same_isa("_simd_kernels")
     cdef dict paths = simd_kernels.paths() if simd_kernels else {}
     for number, (formula, address) in enumerate(same_isa("_formula_kernels").loops().items()):
@@ -541,7 +541,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
 
 cdef number_type number_type_of(const formula_t *row, str result, str reads,
                                 bint alike) except *:
-    """What to compute in, so that results are rounded once."""
+    """Number type to compute in, so that results are rounded once."""
     if reads in COMPLEX:
         return IN_COMPLEX
     if reads in WHOLE:

@@ -35,7 +35,7 @@ FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 
 class OpaqueFacts(NamedTuple):
-    """What the record of a kernel says (`aclnn/kernels/record.py`), and where its body is.
+    """Facts about a kernel from its record (`aclnn/kernels/record.py`), and where its body is.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ include "opaque_facts.pxi"
 
 
 cdef load_fn loader(str dtype) except NULL:
-    """What converts elements to int64, or floating ones to double."""
+    """Loader that converts elements to int64, or floating ones to double."""
     if dtype == "float32":
         return <load_fn>load[unaligned_float, unaligned_double]
     if dtype == "float64":

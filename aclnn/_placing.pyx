@@ -25,7 +25,7 @@ cdef struct placing_state:
 
 
 cdef inline char *byte_at(const array_view *view, ptrdiff_t size, ptrdiff_t place) noexcept nogil:
-    """Where the byte at a place of a one-dimensional array is."""
+    """Address of the byte at a place of a one-dimensional array."""
     return view.data + place // size * view.strides[0] + place % size
 
 

@@ -439,7 +439,7 @@ cdef int place_of(int read, int extras) except -1:
 
 
 cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:
-    """What is widened while it is packed; other elements go through a function that loads them."""
+    """Set what is widened while it is packed; a function loads other elements."""
     state.sizes[which] = SIZES[dtype]
     state.kinds[which] = KINDS[dtype]
     if by_half or wide != (dtype == "float64"):

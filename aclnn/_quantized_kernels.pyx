@@ -282,14 +282,14 @@ cdef void pack_floats(const array_view *views, const product_state *state, const
 
 cdef void load_of_group(const array_view *view, const piece_t *piece, ptrdiff_t group,
                         ptrdiff_t first, int cols, float *to) noexcept nogil:
-    """Of a tensor [weight, group of k, column]."""
+    """Load from a tensor [weight, group of k, column]."""
     load_floats(view.data + piece.number * view.strides[0] + group * view.strides[1]
                 + first * view.strides[2], view.strides[2], to, cols)
 
 
 cdef void prepare_panel(const array_view *views, const product_state *state, const piece_t *piece,
                         ptrdiff_t first, int cols, panel_t *panel) noexcept nogil:
-    """What belongs to columns: scales, offsets and bias of tensors [weight, column]."""
+    """Prepare what belongs to columns: scales, offsets and bias of tensors [weight, column]."""
     cdef const array_view *view
     cdef const char *at
     cdef int64_t bits
@@ -658,7 +658,7 @@ cdef struct swiglu_state:
 
 cdef inline void load_row(const array_view *view, ptrdiff_t group, float *to,
                           ptrdiff_t n) noexcept nogil:
-    """Of a tensor [group, column]."""
+    """Load from a tensor [group, column]."""
     load_floats(view.data + group * view.strides[0], view.strides[1], to, n)
 
 
@@ -852,7 +852,7 @@ SWIGLU_OPERANDS = ("weight_scale", "activation_scale", "bias", "quant_scale", "q
 
 
 def places_of(names, present, first):
-    """Where operands are that may be absent: numbers, or -1."""
+    """Places of operands that may be absent: numbers, or -1."""
     found = {}
     for name in names:
         found[name] = first + present.index(name) if name in present else -1

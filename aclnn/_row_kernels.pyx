@@ -194,7 +194,7 @@ cdef class RowKernelRef:
         return <size_t>self.memory
 
     def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
-        """How much scratch a tile of this size takes."""
+        """Bytes of scratch for a tile of this size."""
         cdef work_t work
         if self.fn != <size_t><tile_kernel>row_tile:
             return 0
@@ -310,7 +310,7 @@ cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dt
 
 cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_dtypes,
                         str result_dtype):
-    """What inputs and output have in common, and can be read and written as it is; else double."""
+    """Dtype that inputs and output share and that is read and written as it is; else double."""
     found = {dtype for o, dtype in zip(inputs, in_dtypes) if o.role == "input"}
     for operand, dtype in zip(outputs, out_dtypes):
         # A sum takes all bits of a double only where it is one.

@@ -56,12 +56,12 @@ class Variable(Generic[T]):
 
     @property
     def without(self) -> str:
-        """What holds without it, in words."""
+        """Default in words."""
         return self.otherwise or f"`{self.default}`"
 
     @property
     def text(self) -> str:
-        """What the environment says, empty when it says nothing."""
+        """Text of the variable, empty when it is not set."""
         return os.environ.get(self.name, "").strip()
 
     def read(self) -> T:
@@ -288,7 +288,7 @@ def ignored() -> Iterator[None]:
 
 
 def described() -> list[str]:
-    """What there is to set, for terminals.
+    """Variables and their values, for terminals.
 
     >>> print("\\n".join(described()[-2:]))
     ACLNN_VERBOSE_TO   Where these lines go: standard error, or Python's logger aclnn.
@@ -301,7 +301,7 @@ def described() -> list[str]:
 
 
 def to_markdown() -> str:
-    """What there is to set, as a table.
+    """Variables, as a table.
 
     >>> print(to_markdown().splitlines()[-1])
     | `ACLNN_VERBOSE_TO` | Where these lines go: standard error, or Python's logger `aclnn`. | `stderr`, `logger` | `stderr` |

@@ -94,7 +94,7 @@ def simd_kernels(isa: str | None = None) -> ModuleType:
 
 
 def fused_kernels(isa: str | None = None) -> ModuleType | None:
-    """Those that compute several nodes; None where the instruction set has none."""
+    """Kernels that compute several nodes; None where the instruction set has none."""
     name_of = f"aclnn._fused_kernels_{isa or name()}"
     return _module(name_of) if _exists(name_of) else None
 

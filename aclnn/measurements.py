@@ -75,7 +75,7 @@ class Measurements:
 
 
 def folder() -> Path:
-    """Where measurements are kept."""
+    """Folder of the measurements."""
     given = environment.CACHE_DIR.read()
     if given is not None:
         return given

@@ -1,4 +1,4 @@
-"""What functions and other callables are called."""
+"""Names of functions and other callables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph is refused with."""
+"""Errors about graphs."""
 
 from __future__ import annotations
 

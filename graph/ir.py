@@ -175,7 +175,7 @@ class Node:
 
     @property
     def domain(self) -> str:
-        """What the node needs of the loop around it: 'point', 'row' or 'opaque'."""
+        """Domain of the node in the loop around it: 'point', 'row' or 'opaque'."""
         return self.attr("domain", "point")
 
     def attr(self, key: str, default: Any = None) -> Any:
@@ -362,7 +362,7 @@ class Graph:
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
 
     def once(self, what: Hashable, find: Callable[[], Any]) -> Any:
-        """What `find` gives, which is found once for this graph, as it never changes.
+        """Result of `find`, which is computed once for this graph, as it never changes.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ cdef class Storage:
 
 
 def memory_of(data, name):
-    """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
+    """Memory of an object: its owner, address, length, and whether it is writable.
 
     A buffer's length is that from its first byte to the end of its last element, gaps included; no
     element may lie before the first.
@@ -68,7 +68,7 @@ def memory_of(data, name):
 
 
 def refuse_mask(array, name):
-    """What is masked must not silently be taken for values."""
+    """Refuse masked arrays: masked elements must not silently be taken for values."""
     if is_masked(array):
         raise AclnnError(
             INVALID, f"{name} is a masked array, and masks are not known here: give its "
@@ -112,7 +112,7 @@ def foreign_array(data, name):
 
 
 cdef class Unreadable:
-    """What has no memory to show, and says so to those who ask by the buffer protocol.
+    """Object without memory to show, which says so to users of the buffer protocol.
 
     Subclasses have a method `no_memory`, which gives the exception.
     """

@@ -77,7 +77,7 @@ cdef void strip_error() noexcept:
 
 
 cdef type mistakes():
-    """What callers' mistakes are raised as; imported late: the package begins with this module."""
+    """Exception types of callers' mistakes; imported late: the package begins with this module."""
     from aclnn.acl.errors import AclnnError
 
     return AclnnError

@@ -29,7 +29,7 @@ cdef object _OURS = object()
 # --- What is given --------------------------------------------------------------------------------
 
 cdef tuple entries_of(str name, object given):
-    """What any sequence holds."""
+    """Entries of any sequence."""
     if given is None:
         raise AclnnError(NULLPTR, f"{name} is null, must be a sequence")
     if isinstance(given, (str, bytes, bytearray)):

@@ -68,7 +68,7 @@ def parameter_meant(name: str, parameters: Collection[str]) -> str | None:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """What messages add where a name is nearly one that there is, or means one elsewhere; else empty.
+    """Hint for a name that is nearly a known one, or means one elsewhere; else empty.
 
     >>> did_you_mean("gellu", ["elu", "gelu", "relu"]), did_you_mean("gelu", ["bucket"])
     ("; did you mean 'gelu'?", '')

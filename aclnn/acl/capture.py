@@ -75,7 +75,7 @@ class Task:
         self.place = _caller()
 
     def frozen(self) -> str:
-        """What the recording holds fast of the call: addresses, shapes, numbers, workspace."""
+        """Facts of the call that the recording freezes: addresses, shapes, numbers, workspace."""
         text = self.job.frozen() if hasattr(self.job, "frozen") else self.name
         return f"{text} at {self.place}"
 
@@ -237,7 +237,7 @@ class Capture:
         )
 
     def summary(self) -> str:
-        """How much was recorded, and what is frozen."""
+        """Summary: number of recorded tasks, and what is frozen."""
         jobs = [task for task in self.tasks if task.job is not None]
         if not jobs:
             return "Nothing is recorded so far."
@@ -481,7 +481,7 @@ def _short(mode: aclmdlRICaptureMode) -> str:
 
 
 def _caller() -> str:
-    """Where the call into this package was made: file and line."""
+    """File and line of the call into this package."""
     for frame in _frames():
         if not frame.f_globals.get("__name__", "").startswith("aclnn."):
             return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

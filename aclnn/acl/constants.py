@@ -139,7 +139,7 @@ class aclrtMemAttr(IntEnum):
 
 
 class aclrtMemLocationType(IntEnum):
-    """Where memory lies.
+    """Locations of memory.
 
     >>> aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_DEVICE
     <aclrtMemLocationType.ACL_MEM_LOCATION_TYPE_DEVICE: 1>
@@ -153,7 +153,7 @@ class aclrtMemLocationType(IntEnum):
 
 
 class aclrtMemAllocationType(IntEnum):
-    """How physical memory is allocated.
+    """Ways to allocate physical memory.
 
     >>> aclrtMemAllocationType.ACL_MEM_ALLOCATION_TYPE_PINNED
     <aclrtMemAllocationType.ACL_MEM_ALLOCATION_TYPE_PINNED: 0>
@@ -163,7 +163,7 @@ class aclrtMemAllocationType(IntEnum):
 
 
 class aclrtMemHandleType(IntEnum):
-    """How physical memory can be shared; here it is not.
+    """Ways to share physical memory; here there are none.
 
     >>> aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_NONE
     <aclrtMemHandleType.ACL_MEM_HANDLE_TYPE_NONE: 0>
@@ -186,7 +186,7 @@ class aclrtMemGranularityOptions(IntEnum):
 
 
 class aclrtRunMode(IntEnum):
-    """Where a program runs: `aclrtGetRunMode`.
+    """Places where a program runs: `aclrtGetRunMode`.
 
     >>> aclrtRunMode.ACL_HOST
     <aclrtRunMode.ACL_HOST: 1>
@@ -197,7 +197,7 @@ class aclrtRunMode(IntEnum):
 
 
 class aclDeviceInfo(IntEnum):
-    """What `aclGetDeviceCapability` tells of the device.
+    """Facts about the device that `aclGetDeviceCapability` gives.
 
     >>> aclDeviceInfo.ACL_DEVICE_INFO_L2_SIZE
     <aclDeviceInfo.ACL_DEVICE_INFO_L2_SIZE: 2>
@@ -210,7 +210,7 @@ class aclDeviceInfo(IntEnum):
 
 
 class aclrtDevAttr(IntEnum):
-    """What `aclrtGetDeviceInfo` tells of the device.
+    """Facts about the device that `aclrtGetDeviceInfo` gives.
 
     >>> aclrtDevAttr.ACL_DEV_ATTR_L2_CACHE_SIZE
     <aclrtDevAttr.ACL_DEV_ATTR_L2_CACHE_SIZE: 302>
@@ -369,7 +369,7 @@ class aclrtLastErrLevel(IntEnum):
 
 
 class aclLogLevel(IntEnum):
-    """How grave a line of `aclAppLog` is.
+    """Severities of lines of `aclAppLog`.
 
     >>> aclLogLevel.ACL_ERROR
     <aclLogLevel.ACL_ERROR: 3>

@@ -36,7 +36,7 @@ def handle_of(given: Any) -> int:
 
 
 def call(name: str, arguments: list[Any]) -> Any:
-    """What a call gives: the results and the status, or the status alone."""
+    """Results and status of a call, or the status alone."""
     special = _SPECIAL.get(name)
     if special is not None:
         return special(*arguments)

@@ -608,7 +608,7 @@ class Fill:
         _runtime.fill(self.dst.address, self.value, self.nbytes)
 
     def owners(self) -> list[tuple[str, Any]]:
-        """What keeps the memory, by name."""
+        """Owners that keep the memory, by name."""
         return [("address", self.dst.keep)]
 
     def frozen(self) -> str:
@@ -777,7 +777,7 @@ class Copy:
         _runtime.move(self.dst.address, self.src.address, self.nbytes)
 
     def owners(self) -> list[tuple[str, Any]]:
-        """What keeps either side, by name."""
+        """Owners that keep either side alive, by name."""
         return [("dst", self.dst.keep), ("src", self.src.keep)]
 
     def frozen(self) -> str:

@@ -92,7 +92,7 @@ class aclrtEvent(_runtime.Event):
 
 
 class ExternalTask:
-    """What a stream does with an event that is not the capture's own, each time that it runs."""
+    """Task on an event that is not the capture's own, each time that the capture runs."""
 
     def __init__(self, kind: str, event: aclrtEvent, seconds: float | None = None):
         self.kind, self.name, self.event_number = kind, kind, event.number

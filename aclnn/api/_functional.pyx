@@ -438,7 +438,7 @@ cdef class FunctionalHandle:
         return self.latest_switches if found == self.latest_switches else found
 
     cdef int count_outputs(self, const operand_t *input, tuple switches) except -1:
-        """How many results are in the list that a call makes."""
+        """Number of results in the list that a call makes."""
         cdef tuple values = self.default_switches if switches is None else switches
         if values is self.counted_switches and have_same_shape(input, &self.counted_input):
             return self.latest_count
@@ -749,7 +749,7 @@ cdef object new_outputs(CompiledCall plan, operand_t *operands, bint tensors, bi
 
 cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_values,
                             PyObject *names):
-    """What a call of a form's function does: `values` by position, then those with `names`."""
+    """Call a form's function: `values` by position, then those with `names`."""
     cdef FunctionalHandle handle = <FunctionalHandle>form
     cdef PyObject *given[SLOTS]
     cdef int index

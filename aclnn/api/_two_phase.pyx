@@ -214,7 +214,7 @@ cdef class EntryHandle:
         return 0, None, status
 
     cdef int check_arrays(self, aclOpExecutor executor, PyObject **arguments) except -1:
-        """What tensors hold that were arrays of numbers; rules know of tensors no more than shapes.
+        """Check tensors that stand for arrays of numbers; rules know only shapes of tensors.
         """
         cdef int index
         given = {}
@@ -317,7 +317,7 @@ cdef class EntryHandle:
         return executor
 
     cdef int count_inputs(self, PyObject **arguments) except -1:
-        """How many inputs there are, those of a list included."""
+        """Number of inputs, those of a list included."""
         cdef int index
         if not self.handle.is_variadic:
             return self.handle.n_inputs
@@ -327,7 +327,7 @@ cdef class EntryHandle:
         return self.handle.n_inputs
 
     cdef int count_outputs(self, PyObject **arguments) except -1:
-        """How many outputs there are: as many as the list has, where they are one."""
+        """Number of outputs: as many as the list has, where they are one."""
         cdef int index
         if not self.handle.makes_list:
             return self.handle.n_outputs
@@ -610,7 +610,7 @@ cdef void take_all(signature_t *signature, int n_parameters) noexcept:
 
 cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_values,
                            PyObject *names):
-    """What a call of ``aclnnXxxGetWorkspaceSize`` does."""
+    """Call ``aclnnXxxGetWorkspaceSize``."""
     cdef EntryHandle entry = <EntryHandle>form
     cdef PyObject *given[MAX_PARAMETERS]
     memset(given, 0, entry.n_parameters * sizeof(given[0]))
@@ -621,7 +621,7 @@ cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_va
 
 cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_values,
                            PyObject *names):
-    """What a call of ``aclnnXxx`` does."""
+    """Call ``aclnnXxx``."""
     cdef EntryHandle entry = <EntryHandle>form
     cdef PyObject *given[4]
     given[0] = given[1] = given[2] = given[3] = NULL

@@ -84,7 +84,7 @@ class _Form:
         return "" if status == ACLNN_ERR_PARAM_INVALID else f", else {status.name} ({int(status)})"
 
     def tensor(self, role: str, words: str) -> str:
-        """What a tensor is, and what the rules ask of its dtype and shape."""
+        """Description of a tensor, with the rules about its dtype and shape."""
         asked = [
             text
             for _, roles, text in self.rules()
@@ -207,7 +207,7 @@ def functional_doc(operator: Operator, name: str) -> str:
 
 
 def _by_keyword(operator: Operator) -> list[str]:
-    """What the functional form takes by name only."""
+    """Parameters that the functional form takes by name only."""
     others = [*(a.role for a in operator.attributes), *operator.inputs]
     return [role for role in others if role not in operator.positional]
 
@@ -270,7 +270,7 @@ def _returned(form: _Form, *, in_place: bool) -> list[str]:
 
 
 def _shape_of_result(form: _Form) -> str:
-    """What the rules say of the result's shape."""
+    """Rules about the result's shape."""
     (result,) = form.operator.outputs
     told = [text for _, roles, text in form.rules() if roles[:1] == [result] and "shape" in text]
     return _sentence("; ".join(told))

@@ -57,7 +57,7 @@ def c_example(operator: Operator, item: Entry) -> list[str]:
 
 
 class _Arguments:
-    """What phase one is given: the lines that make it, and how it is written in the call."""
+    """Arguments of phase one: the lines that make them, and their words in the call."""
 
     def __init__(self, operator: Operator, item: Entry) -> None:
         assert operator.example is not None
@@ -91,7 +91,7 @@ class _Arguments:
         return examples.as_first(printed, self.given[parameter.role])
 
     def _made_dtype(self, operator: Operator, printed: str) -> str:
-        """What a dtype stands for that is not given: that of the first result, if a form has one."""
+        """Dtype that stands for one that is not given: that of the first result, if a form has one."""
         if operator.makes is None and printed != "None":
             return examples.shape_and_dtype(printed)[1]
         made = self.given[operator.inputs[0]]
@@ -99,7 +99,7 @@ class _Arguments:
         return examples.dtype_of(first)
 
     def _word(self, parameter: Parameter) -> str:
-        """How the argument is written; what has to be made first is a line of its own."""
+        """Words of the argument; what has to be made first gets a line of its own."""
         if parameter.optional and (self.given | self.printed).get(parameter.role, "None") == "None":
             return "None"
         if parameter.is_unused:

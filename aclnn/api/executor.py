@@ -127,7 +127,7 @@ def executor(
 def _taken(
     name: str, operands: Sequence[Any], options: Mapping[str, Any]
 ) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any], Entry | None]:
-    """What is called; its inputs and options by role, defaults filled in; outputs by role; and its
+    """The operator; its inputs and options by role, defaults filled in; outputs by role; and its
     declaration, if it is CANN's function."""
     found = ENTRIES.get(name.removesuffix("GetWorkspaceSize")) if isinstance(name, str) else None
     if found is not None:
@@ -147,7 +147,7 @@ def _description(
     strategy: Any,
     made: Any,
 ) -> tuple[Any, Any]:
-    """What pickles hold of an executor: the call, with descriptions in the place of arrays."""
+    """Description that pickles hold of an executor: the call, with descriptions in place of arrays."""
     operator = REGISTRY[made.operator.name]
     specs: dict[str, Any] = {}
     for role in roles:
@@ -187,7 +187,7 @@ def _is_number(given: Any) -> bool:
 
 
 def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
-    """What to write into: an array for each output, or None for one to allocate."""
+    """Arrays to write into: one for each output, or None for one to allocate."""
     count = len(roles)
     if out is None:
         return [None] * count

@@ -44,7 +44,7 @@ class AttentionCell:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What a row of a report says of it."""
+        """Columns that identify the cell in a report."""
         return {
             "operator": self.operator,
             "dtype": self.dtype,

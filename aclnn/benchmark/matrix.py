@@ -53,7 +53,7 @@ CLOSE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to measure, and how often.
+    """Cells to measure, and the number of repetitions.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def _unsteady(rows: Sequence[Row], label: str) -> list[str]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on: CPU, how many of them, its best instruction set, the system.
+    """Facts that figures depend on: CPU, number of CPUs, best instruction set, system.
 
     >>> machine()["best_isa"] == isa.available()[-1]
     True
@@ -302,7 +302,7 @@ def _threaded(peer: Peer, threads: int, call: Call) -> Timer:
 
 
 def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
-    """What calls and bytes cost on this machine."""
+    """Costs of calls and bytes on this machine."""
     if cell.regime.elements <= UFUNC_ELEMENTS:
         a, b, c = (np.ones(cell.regime.elements, np.float32) for _ in range(3))
         return {"np.add": looped(partial(np.add, a, b, out=c))}
@@ -312,7 +312,7 @@ def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
 def _row(
     place: Row, nbytes: int, threads: int, samples: dict[str, Sample], peers: Sequence[str]
 ) -> Row:
-    """What was measured, behind what is said of the cell."""
+    """Measurements of a cell, behind the columns that identify it."""
     mine = samples["aclnn"].median
     against = {name: s.median / mine for name, s in samples.items() if name != "aclnn"}
     return {

@@ -134,7 +134,7 @@ def _measure(timer: Timer, repeat: int) -> float:
 
 
 def _repeats(timer: Timer, budget: float) -> int:
-    """How often to call in order to fill the budget; one slow call must not decide that."""
+    """Number of calls that fill the budget; one slow call must not decide that."""
     timer(1)
     count, elapsed = 1, min(timer(1) for _ in range(3))
     while elapsed < budget / 8 and count < MOST_REPEATS:

@@ -52,7 +52,7 @@ NUMBER = "NUMBER"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What a kernel's record says for libraries that compile expressions.
+    """Expression from a kernel's record, for libraries that compile expressions.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class _NamedNumbers(ast.NodeTransformer):
 
 
 class Peer(Protocol):
-    """What every adapter has."""
+    """Interface of every adapter."""
 
     key: str
     title: str
@@ -164,7 +164,7 @@ def torch_form(name: str) -> Callable[..., Call] | None:
 
 
 def _declared(operator: Operator) -> Callable[..., Call]:
-    """What an expression says; what is called first within it is called once."""
+    """Call that an expression describes; inner calls are made once."""
     call = ast.parse(operator.torch, mode="eval").body
     assert isinstance(call, ast.Call)
     made = ast.Call(ast.Name("partial", ast.Load()), [call.func, *call.args], call.keywords)
@@ -598,7 +598,7 @@ def _numba_loop(name: str, parallel: bool) -> Any:
 
 
 def _numba_names(numba: Any, expression: Expression) -> dict[str, Any]:
-    """What an expression's names stand for."""
+    """Objects that an expression's names stand for."""
     constants = {name: np.float32(value) for name, value in expression.numbers.items()}
     functions = {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
     return {**constants, **functions, "prange": numba.prange}

@@ -72,7 +72,7 @@ def draw(report: dict[str, Any], path: str | Path) -> None:
 
 
 def _places(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
-    """Where each cell stands on the x axis: with gaps between operators and between regimes."""
+    """Place of each cell on the x axis: with gaps between operators and between regimes."""
     places: dict[tuple[str, str, str], float] = {}
     at, before = 0.0, ("", "")
     for row in rows:

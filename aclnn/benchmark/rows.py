@@ -84,7 +84,7 @@ class RowCell:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What a row of a report says of it."""
+        """Columns that identify the cell in a report."""
         return {
             "operator": f"{self.operator}, {self.along} axis",
             "dtype": self.dtype,

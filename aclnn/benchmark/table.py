@@ -43,7 +43,7 @@ def tables(report: dict[str, Any], verdicts: Iterable[Verdict] = ()) -> list[Tab
 
 
 def summary(report: dict[str, Any]) -> list[Table]:
-    """What a long report says against PyTorch, in short.
+    """Summary of a long report against PyTorch.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _ratios(rows: Sequence[Row], key: str, where: str, missed: set[tuple[Any, ..
 
 
 def _small(rows: Sequence[Row], title: str) -> Table:
-    """What calls take, and below what a call of NumPy's takes."""
+    """Times of small calls, and how many are below a call of NumPy's."""
     table = _pivot(rows, title, lambda row: f"{_microseconds(row, 'aclnn'):.2f}")
     ufunc = [
         f"{median(_microseconds(row, 'np.add') for row in rows if row['regime'] == regime):.2f}"

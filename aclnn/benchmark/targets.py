@@ -130,7 +130,7 @@ def bar_for(quantity: str, row: Row, best_isa: str) -> Bar | None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one cell, or one regime's mean, stands to its bar."""
+    """Result of one cell, or of one regime's mean, against its bar."""
 
     operator: str
     dtype: str

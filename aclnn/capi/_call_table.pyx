@@ -319,7 +319,7 @@ cdef void keep_memo(memo_t *memo) noexcept nogil:
 
 
 cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t words) except NULL:
-    """What is remembered of a call that was planned."""
+    """Memo of a call that was planned."""
     cdef memo_t *memo = <memo_t *>calloc(1, sizeof(memo_t))
     cdef CompiledCall plan = executor.planned
     cdef aclOpExecutor model
@@ -416,7 +416,7 @@ cdef bint put_scalar(OperatorHandle handle, const c_scalar *given, request_t *re
 
 cdef int count_operands(const known_pair_t *pair, const argument_t *given,
                         request_t *request) noexcept nogil:
-    """How many inputs and outputs there are, those of lists included; `NOT_KNOWN` for too many."""
+    """Number of inputs and outputs, those of lists included; `NOT_KNOWN` for too many."""
     cdef int index, kind
     request.n_inputs = (<OperatorHandle>pair.handle).n_inputs
     request.n_outputs = (<OperatorHandle>pair.handle).n_outputs
@@ -684,7 +684,7 @@ cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor pla
 # --- Phase two ------------------------------------------------------------------------------------
 
 cdef int addresses_of(const executor_t *executor, char **addresses) noexcept nogil:
-    """Where the operands are now; `NOT_KNOWN` where something about them is not as it should be."""
+    """Addresses of the operands; `NOT_KNOWN` where something about them is not as it should be."""
     cdef int slot
     cdef const bound_t *bound
     cdef char *storage

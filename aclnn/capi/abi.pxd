@@ -1,4 +1,4 @@
-"""What `objects.h` and `call_table.h` declare."""
+"""Declarations of `objects.h` and `call_table.h`."""
 
 from libc.stdint cimport int64_t, uint64_t
 

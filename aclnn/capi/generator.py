@@ -235,7 +235,7 @@ def symbols() -> list[str]:
 
 
 def version_script() -> str:
-    """What the linker exports, and that it is all."""
+    """Version script: the symbols that the linker exports, and no others."""
     listed = "".join(f"    {name};\n" for name in symbols())
     return f"{{\n  global:\n{listed}  local: *;\n}};\n"
 

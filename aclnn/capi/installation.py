@@ -1,4 +1,4 @@
-"""Where the C interface lies, what compilers are told, and which interpreter the library will use."""
+"""Installation of the C interface: its folders, flags for compilers, and the library's interpreter."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def interpreter() -> tuple[Path, Path] | None:
 
 
 def described() -> str:
-    """What the library will use, or why programs in C cannot start an interpreter.
+    """Description of what the library will use, or why programs in C cannot start an interpreter.
 
     Examples
     --------

@@ -15,7 +15,7 @@ INTERFACE = Path(__file__).parent / "interface"
 
 
 class Kind(NamedTuple):
-    """How a parameter is declared, its tag, and the member of `aclnn_argument` that holds it."""
+    """Declaration of a parameter, its tag, and the member of `aclnn_argument` that holds it."""
 
     declared: str
     tag: str

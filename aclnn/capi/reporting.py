@@ -53,7 +53,7 @@ def _program() -> str:
 
 
 def page(profile: Profile, n_runs: int, program: str) -> str:
-    """What ran: times, and graph, workspace plan and schedule of each plan.
+    """Report of runs: times, and graph, workspace plan and schedule of each plan.
 
     Parameters
     ----------

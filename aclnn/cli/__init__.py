@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _meant(self, message: str) -> str:
-        """What is added where a word is nearly one that there is."""
+        """A hint for a word that is nearly a known one."""
         if found := _INVALID_CHOICE.search(message):
             return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
         if message.startswith("unrecognized arguments: "):

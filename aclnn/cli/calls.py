@@ -146,7 +146,7 @@ def example(command: str, operator: Operator) -> str:
 
 
 def _example_words(value: Any) -> list[str]:
-    """How the command line says what a call was given; of a list of tensors each."""
+    """Words of the command line for what a call was given; of a list of tensors each."""
     if value is None:
         return ["none"]
     if isinstance(value, np.ndarray):
@@ -182,7 +182,7 @@ def _dimension(text: str) -> tuple[str, int]:
 
 
 def _described() -> dict[str, str]:
-    """What operators take, by role: what is said of it."""
+    """Descriptions of everything that operators take, by role."""
     found: dict[str, str] = {}
     for operator in REGISTRY.values():
         found |= dict.fromkeys((*operator.inputs, *operator.outputs), "an operand")
@@ -199,7 +199,7 @@ def threads_of(options: argparse.Namespace) -> AbstractContextManager[Any]:
 
 
 def given(options: argparse.Namespace) -> list[str]:
-    """What the command line says of a call, for commands that can do without one."""
+    """Words of the command line about a call, for commands that can do without one."""
     said = {"operator": options.operator, "--calls": options.calls, "--model": options.model}
     said |= {"--materialize": options.materialize}
     said |= {_flag(role): text for role, text in options.operands}
@@ -258,7 +258,7 @@ def _given_of(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_role(operands: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What was given, by role; lists of tensors are given one by one."""
+    """Values by role; lists of tensors are given one by one."""
     lists = {role for operator in REGISTRY.values() for role in operator.lists}
     found: dict[str, Any] = {}
     for role, text in operands:
@@ -449,7 +449,7 @@ def _as_number(given: Any) -> float | int | None:
 
 
 def _out(operator: Operator, call: Mapping[str, Any]) -> Any:
-    """What to write into: an array, or a tuple of them where there are several outputs."""
+    """Outputs to write into: an array, or a tuple of them where there are several."""
     found = [
         None if call.get(role) is None else _array(role, call[role], 0, 0)
         for role in operator.outputs

@@ -117,7 +117,7 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
 
 
 def cases_here(rng: np.random.Generator) -> list[Case]:
-    """Those cases whose operators the product has."""
+    """The cases whose operators the product has."""
     soc = aclnn.get_soc_version()
     found = [case for case in cases(rng) if dtypes_on(ENTRIES[case.function][0], soc)]
     if not found:

@@ -16,7 +16,7 @@ from aclnn.execution._executor import aclOpExecutor
 
 
 def executor(named: str, options: Mapping[str, Any]) -> Any:
-    """What a function gives that is named as `FILE.py:NAME` or `MODULE:NAME`.
+    """The executor that a function gives, named as `FILE.py:NAME` or `MODULE:NAME`.
 
     Errors of the file or function are told as those of the command, in a line.
     """
@@ -72,7 +72,7 @@ def _beside(place: str) -> Iterator[None]:
 
 
 def _names_in(place: str) -> Mapping[str, Any]:
-    """What a file or module defines."""
+    """Names that a file or module defines."""
     if place.endswith(".py"):
         with _beside(place):
             return runpy.run_path(place)

@@ -65,7 +65,7 @@ def accuracies() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def accuracy_in_words(measured: dict[str, float]) -> str:
-    """What was measured of one dtype.
+    """Words about what was measured of one dtype.
 
     >>> [accuracy_in_words({"ulp": error}) for error in (0.584, 0.0)]
     ['within 0.584 ULP', 'exact']

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
-    """What is in the workspace, in the columns of --lifetimes, and where it is."""
+    """Contents of the workspace in the columns of --lifetimes, with offsets."""
     inside = [buffer for buffer in plan.buffers if not buffer.output]
     lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in inside]
     return lifetimes_to_csv(lives, [one.offset for one in inside])

@@ -1,4 +1,4 @@
-"""How commands print: rich tables where someone looks at a terminal, else plain text."""
+"""Printing: rich tables where someone looks at a terminal, else plain text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aclnn.graph.views.extras import need
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to show something: as text, and optionally as rich tables and as JSON data.
+    """Forms of something to show: text, and optionally rich tables and JSON data.
 
     Of tables that have a wide form, `text` and `rich` take `wide=True`.
     """

@@ -1,4 +1,4 @@
-"""What options may be, in words; anything else is bad usage."""
+"""Parsers of options; anything else is bad usage."""
 
 from __future__ import annotations
 

@@ -176,19 +176,19 @@ cdef void put_forms(request_t *request, int index, double rounded, double exact,
 
 
 cdef int64_t settings_word() noexcept nogil:
-    """What plans depend on that the process is set to, but for how they are planned."""
+    """Settings of the process that plans depend on, except for how they are planned."""
     return settings.soc | <int64_t>threads_set() << 8
 
 
 cdef inline int threads_set() noexcept nogil:
-    """How many threads runs of this thread may use."""
+    """Number of threads that runs of this thread may use."""
     if settings.limited and thread_limit:
         return thread_limit
     return settings.threads
 
 
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
-    """What the process is set to now, but for what the request itself says."""
+    """Settings of the process now, except for what the request itself says."""
     cdef settings_t now = settings
     now.threads = threads_set()
     if request.materialize != INHERIT:
@@ -199,7 +199,7 @@ cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
 
 
 cdef Py_ssize_t key_words(const request_t *request) noexcept nogil:
-    """How many words a key has at most."""
+    """Largest number of words of a key."""
     cdef int pairs = request.n_inputs * request.n_outputs
     return (6 + (request.n_inputs + request.n_outputs) * (1 + 2 * MAX_DIMS) + pairs // 32)
 
@@ -211,7 +211,7 @@ cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
 
 
 cdef Py_ssize_t most_key_words(const request_t *request) noexcept nogil:
-    """How many words `call_key` writes at most."""
+    """Largest number of words that `call_key` writes."""
     return key_words(request)
 
 
@@ -228,7 +228,7 @@ cdef bint plans_are_kept() noexcept nogil:
 
 
 cdef unsigned long plans_forgotten() noexcept nogil:
-    """How often all plans were forgotten, so that those who keep some do so, too."""
+    """Number of times that all plans were forgotten, so that those who keep some do so, too."""
     return _forgotten
 
 
@@ -280,7 +280,7 @@ cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *reques
 
 cdef Py_ssize_t write_overlaps(const request_t *request, int64_t *key,
                                Py_ssize_t n) noexcept nogil:
-    """How each input lies to each output, two bits for a pair."""
+    """Write how each input overlaps each output, two bits for a pair."""
     cdef int64_t low = 0, high = 0
     cdef int index, out, pair = 0
     cdef bint is_there
@@ -486,7 +486,7 @@ cdef CompiledCall make_plan(OperatorHandle handle, request_t *request, const set
 
 
 cdef list overlaps_of(const request_t *request):
-    """How each input lies to each output, in a row for each output."""
+    """Overlaps of each input with each output, in a row for each output."""
     cdef int64_t low, high
     cdef int index, out
     cdef const operand_t *target
@@ -504,7 +504,7 @@ cdef list overlaps_of(const request_t *request):
 
 
 cdef list number_facts(const request_t *request):
-    """What rules may know of each number: its dtype, `NumberFact`, and its value for messages."""
+    """Facts about each number for rules: its dtype, `NumberFact`, and its value for messages."""
     cdef int index
     found = []
     for index in range(request.n_numbers):
@@ -614,12 +614,12 @@ cdef int set_thread_limit(int threads) noexcept nogil:
 
 
 def limit_of_thread():
-    """What `limit_thread` has set for the calling thread."""
+    """Limit that `limit_thread` has set for the calling thread."""
     return thread_limit
 
 
 cdef thread_limits_t limits_now() noexcept nogil:
-    """How many threads runs of the calling thread may use, for a thread that runs on its behalf."""
+    """Limits of threads of the calling thread, for a thread that runs on its behalf."""
     cdef thread_limits_t limits
     limits.openmp, limits.own = omp_threads(), thread_limit
     return limits

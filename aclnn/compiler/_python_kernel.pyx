@@ -34,7 +34,7 @@ SUFFIXES = ("", "64_", "_64", "_64_")
 
 
 cdef class BlasThreads:
-    """How many threads NumPy's BLAS uses, which functions that are steps may call.
+    """Number of threads of NumPy's BLAS, which functions that are steps may call.
 
     OpenBLAS has one number for the process: while steps run that may use fewer threads, it is the
     least of theirs, then again what it was. MKL has a number for each thread. Any other BLAS goes

@@ -98,7 +98,7 @@ def flat(low: int, high: int, dtype: aclDataType, owner: Any) -> Layout:
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """What a stretch of memory holds: a dense value that lies there as `layout` says.
+    """Contents of a stretch of memory: a dense value, laid out as `layout` says.
 
     `stores` are the layouts, in order, that calls have written: what has to be left there.
     """
@@ -150,7 +150,7 @@ class Memory:
         self._labels: dict[int, str] = {}  # of what is held, by address
 
     def __len__(self) -> int:
-        """How many operands a run would have."""
+        """Number of operands of a run."""
         return len(self.inputs) + sum([len(held.stores) for held in self._held])
 
     def read(self, layout: Layout, name: str = "input") -> int:
@@ -237,7 +237,7 @@ class Memory:
         return all(one[1] <= two[0] for one, two in pairwise(ends))
 
     def overlaps(self, outputs: Sequence[Layout]) -> list[list[int]]:
-        """How each input lies to each output, in a row for each output."""
+        """Overlaps of each input with each output, in a row for each output."""
         return [[_overlap(source, output) for source in self.inputs] for output in outputs]
 
     # What memory holds.
@@ -266,7 +266,7 @@ class Memory:
         )
 
     def _view(self, held: _Held, layout: Layout) -> int:
-        """What an operand has of a value."""
+        """The part of a value that an operand covers."""
         if held.layout == layout:
             return held.value
         value, dtype = held.value, held.layout.dtype

@@ -21,7 +21,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @cache
 def last_level_bytes() -> int:
-    """What this process can count on of the cache behind all cores: as much as of the cores that share it.
+    """Bytes of the last-level cache that this process can count on: as much as of the cores that share it.
 
     0 where there is none, or the system does not tell.
 

@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a place is to a program.
+    """Role of a place in a program.
 
     Attributes
     ----------
@@ -392,7 +392,7 @@ class _Writer:
         self._begin([])
 
     def counts(self) -> dict[str, int]:
-        """How many there are of what a program has a limited number of."""
+        """Numbers of what a program has a limited number of."""
         return {
             "slots": self._slots_used,
             "blocks": len(self.blocks),
@@ -503,7 +503,7 @@ class _Writer:
         return place in self._block_of or (place in self._crossing and self._is_read_back(place))
 
     def _source(self, place: int) -> int:
-        """Where a value lies in memory."""
+        """Place of a value in memory."""
         if place in self._slots:
             return self._first_slot + self._slots[place]
         if place in self._block_of:
@@ -573,7 +573,7 @@ class _Writer:
             self._copy(place.dtype, out, self._number[target])
 
     def _as(self, place: int, dtype: str) -> int:
-        """Where a value lies in a dtype that a call reads."""
+        """Place of a value in a dtype that a call reads."""
         held = self._places[place].dtype
         where = self._block_of.get(place, self._number.get(place, -1))
         if held == dtype:

@@ -30,7 +30,7 @@ def _present(node: graph.Node) -> tuple[str, ...]:
 
 
 def _lines(owner: graph.Graph, id: int) -> dict[str, Any]:
-    """How many lines a value has along its last axis, and how long they are."""
+    """Number of lines along a value's last axis, and their length."""
     *lead, size = _shape(owner, id)
     return {"lines": math.prod(lead), "n": size}
 

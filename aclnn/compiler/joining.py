@@ -34,7 +34,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What calls that were joined are called, in place of an operator."""
+    """Name and operands of calls that were joined, in place of an operator."""
 
     name: str
     inputs: tuple[str, ...]
@@ -120,7 +120,7 @@ class Recording:
         return self._specs[value]
 
     def __len__(self) -> int:
-        """How many steps were recorded."""
+        """Number of recorded steps."""
         return len(self._steps)
 
     # --- Arguments ----------------------------------------------------------------------------------

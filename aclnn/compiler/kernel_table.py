@@ -67,7 +67,7 @@ _LIBRARIES: Mapping[str, Callable[..., Any]] = {
 
 
 def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] | None:
-    """What gives the bytes that a node's kernel has for itself; None where none has any."""
+    """Function that gives the bytes that a node's kernel has for itself; None where none has any."""
     own = {name: kernel for name, kernel in kernels.items() if needs_scratch(kernel)}
     if not own:
         return None
@@ -84,7 +84,7 @@ def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] |
 
 
 def threads_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int]:
-    """What gives how many threads a run uses for a step, as `graph.plan_workspace` takes it."""
+    """Function that gives the threads of a run's step, as `graph.plan_workspace` takes it."""
 
     def used(step: Sequence[graph.Node], elements: int, tiles: int) -> int:
         found = [kernels[node.name] for node in step]

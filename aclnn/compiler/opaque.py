@@ -15,7 +15,7 @@ from aclnn._opaque_kernels import FACTS, opaque_kernel
 
 @cache
 def maker_of(kernel: str) -> Callable[..., Any]:
-    """What makes a kernel for a node: a function like `kernel_of`."""
+    """Function that makes a kernel for a node: one like `kernel_of`."""
     maker: Callable[..., Any] = import_module(FACTS[kernel].maker).kernel_of
     return maker
 

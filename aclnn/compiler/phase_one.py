@@ -85,7 +85,7 @@ class Request:
     wanted: frozenset[str] | None = None  # outputs that are made where absent; None: all
 
     def __post_init__(self) -> None:
-        """Of an operator that makes a list: one output for each of its tensors."""
+        """Name the outputs of an operator that makes a list: one for each of its tensors."""
         if self.operator.makes is None:
             return
         count, (listed,) = len(self.operands) - self.n_inputs, self.operator.outputs
@@ -315,7 +315,7 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
 
 
 def _check_outputs(operator: Operator, call: Call) -> None:
-    """What holds for every operator: outputs are writable, no two of their elements share bytes."""
+    """Check the rules of every operator: outputs are writable, no two of their elements share bytes."""
     for role in operator.outputs:
         out = call.tensors.get(role)
         if out is None or out.size == 0:

@@ -82,7 +82,7 @@ def _kernel_of(step: ResultStep, inputs: tuple[str, ...]) -> Any:
 
 
 def _layout(value: graph.Value, axis: int) -> str:
-    """How elements of a row lie, along which results are finished."""
+    """Layout of a row's elements, along which results are finished."""
     stride = value.strides[axis]
     if stride == 1 or value.shape[axis] == 1:
         return "dense"

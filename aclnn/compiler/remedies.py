@@ -1,4 +1,4 @@
-"""What would mend a call that breaks a rule: another dtype of an operand, or another output.
+"""Remedies for a call that breaks a rule: another dtype of an operand, or another output.
 
 Rules can be tested, so that remedies are found by trying: what is proposed was seen to pass.
 """

@@ -192,7 +192,7 @@ def get_num_threads() -> int:
 
 
 def usable_cpus() -> int:
-    """How many CPUs the process may use, as far as the system tells.
+    """Number of CPUs that the process may use, as far as the system tells.
 
     >>> usable_cpus() >= 1
     True

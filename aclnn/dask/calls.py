@@ -85,7 +85,7 @@ def stand_in(trace: Trace, name: str, array: da.Array) -> TracedArray:
 def traced_result(
     handle: Any, operands: Sequence[Any], numbers: Sequence[Any], switches: Sequence[Any] | None
 ) -> Any:
-    """What a call gives, as traced arrays: checked as phase one does, without elements."""
+    """Results of a call as traced arrays: checked as phase one does, without elements."""
     operator = handle.handle.operator
     trace = Trace(handle.name, TracedArray, getattr(functional, handle.name))
     given = [
@@ -112,7 +112,7 @@ def _block_of(
 
 
 def besides(operands: Sequence[Any]) -> tuple[Any, ...]:
-    """What is no array among the operands, each in a tuple; None in the place of an array."""
+    """Operands that are no arrays, each in a tuple; None in the place of an array."""
     return tuple([None if isinstance(one, da.Array) else (one,) for one in operands])
 
 
@@ -269,7 +269,7 @@ def _largest_of_chunk(chunk: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _least(dtype: np.dtype) -> Any:
-    """What no number of a dtype is smaller than."""
+    """Smallest value of a dtype."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min
     return False if dtype.kind == "b" else -np.inf

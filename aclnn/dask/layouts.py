@@ -1,4 +1,4 @@
-"""How operators go over chunks: which axes of their operands and results belong together.
+"""Chunks of operators: the axes of operands and results that belong together.
 
 A `Layout` labels axes, as ``dask.array.blockwise`` wants it: what has one label is divided alike.  Labels
 of the result are its axes, counted from 0; others belong to axes that a call uses up.

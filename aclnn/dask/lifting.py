@@ -218,7 +218,7 @@ for _method, _what in {
 
 
 def _traced(plan: Compiled, operands: Sequence[Any], named: dict[str, Any]) -> tuple[Any, _Watched]:
-    """What a function gives for arrays of these shapes, and what it does on the way."""
+    """Results of a function for arrays of these shapes, and the calls that it makes."""
     function = plan._function
     trace = Trace(plan._name, TracedArray, function)
     watched = trace.recording = _Watched(trace)

@@ -84,14 +84,14 @@ cdef int INNER = int(ACLNN_ERR_INNER)
 
 
 cdef class ArrayForm:
-    """What executors of arrays know of their caller; never changed, as snapshots share it."""
+    """Facts about the caller of an executor of arrays; immutable, as snapshots share it."""
 
 
 cdef ArrayForm OF_TENSORS = ArrayForm()  # which know nothing
 
 
 cdef ArrayForm with_numbers(ArrayForm form, bytes numbers):
-    """What executors know, with other numbers."""
+    """The same facts with other numbers."""
     cdef ArrayForm made = ArrayForm()
     made.kind, made.nest, made.ties, made.form = form.kind, form.nest, form.ties, form.form
     made.description, made.replan, made.words = form.description, form.replan, form.words
@@ -148,7 +148,7 @@ AclnnError
 
 
 cdef object call_run(object given, PyObject *const *values, Py_ssize_t n_values, PyObject *names):
-    """What ``executor.run(...)`` does, with `values` by position, then those with `names`."""
+    """Call ``executor.run(...)``, with `values` by position, then those with `names`."""
     cdef aclOpExecutor executor = <aclOpExecutor>given
     if n_values == 0 and names == NULL and executor.runs_as_bound():
         return executor.run_bound()
@@ -365,7 +365,7 @@ cdef class aclOpExecutor:
 
     @property
     def options(self):
-        """How the call was planned: product, threads, strategy, and the operator's options."""
+        """Options of the plan: product, threads, strategy, and the operator's options."""
         cdef CompiledCall plan = self.planned
         cdef int index
         found = {
@@ -579,7 +579,7 @@ cdef class aclOpExecutor:
         return writing.executor_to_onnx(self, as_built)
 
     def _reached(self):
-        """The arrays that a compiled function reaches beside its arguments, by place; none that it writes."""
+        """The arrays that a compiled function reaches outside its arguments, by place."""
         if self.arrays.takes is None:
             return {}
         found = {}
@@ -761,7 +761,7 @@ cdef class aclOpExecutor:
                 error.status, f"{self.origin}: {self.word_for(role)}{space}{rest}") from None
 
     cdef object word_for(self, object role):
-        """What the caller calls an operand or an option."""
+        """The caller's name of an operand or an option."""
         return role if self.arrays.words is None else self.arrays.words.get(role, role)
 
     cdef int slot_of(self, object name) except -1:
@@ -909,7 +909,7 @@ cdef class aclOpExecutor:
         return found.writable
 
     cdef object handed_back(self, list results, object out):
-        """What a run gives: one output, a tuple, or as a function nests them; `out` if given."""
+        """Results of a run: one output, a tuple, or as a function nests them; `out` if given."""
         _bound, copies = results.pop()
         for target, made in copies:
             copyto(interchange.as_ndarray(target, "out"), made)
@@ -952,7 +952,7 @@ cdef class aclOpExecutor:
         return 0
 
     cdef object fitting(self, int slot, object given, operand_t *found):
-        """What is given for an operand as an array, if it is of the planned description."""
+        """The operand as an array, if it is of the planned description."""
         cdef const operand_t *planned
         name, array = self.names[slot], given
         planned = &self.request.operands[slot]
@@ -996,14 +996,14 @@ cdef class aclOpExecutor:
         return twin
 
     cdef list take_addresses(self, char **addresses):
-        """Where arrays are at this moment, and the list that keeps them alive."""
+        """Addresses of arrays at this moment, and the list that keeps them alive."""
         cdef int index
         for index in range(self.request.n_inputs + self.request.n_outputs):
             addresses[index] = self.request.operands[index].data
         return self.bound
 
     cdef object addresses_now(self, char **addresses):
-        """Where the operands are at this moment; refuses missing and freed memory.
+        """Addresses of the operands at this moment; refuses missing and freed memory.
 
         The list returned keeps them alive: another thread may bind, describe or destroy meanwhile.
         Lists of what is bound are replaced, never changed.

@@ -42,7 +42,7 @@ cdef int INNER = int(ACLNN_ERR_INNER)
 
 cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
                           object workspaceSize, object executor_or_none, object stream):
-    """What a call of ``aclnnXxx``, whose name is `name`, does; its status."""
+    """Run ``aclnnXxx``, whose name is `name`; its status."""
     cdef aclOpExecutor executor
     cdef char *addresses[MANY]
     cdef bint was_spent
@@ -176,7 +176,7 @@ cdef class Job:
         self.executor.execute(self.addresses, workspace)
 
     def owners(self):
-        """What keeps the memory of each operand, and the workspace, by name."""
+        """Owners of the memory of each operand and the workspace, by name."""
         found = list(zip(self.executor.names, self.held))
         if self.hold is not None:
             found.append(("workspace", self.hold.owner))

@@ -101,7 +101,7 @@ def reads(array):
 
 
 def array_key(arrays not None, bint plain=False):
-    """What shapes a plan of arrays, as bytes: their descriptions, which of them are the same
+    """Key of a plan of arrays, as bytes: their descriptions, which of them are the same
     memory, and what the process is set to.
 
     Parameters
@@ -213,7 +213,7 @@ def describe(array):
 
 
 cdef object words_of(const operand_t *operand):
-    """What `describe` says of an array with this description."""
+    """Words of `describe` for an array with this description."""
     cdef int axis
     shape, strides = [], []
     for axis in range(operand.ndim):

@@ -226,7 +226,7 @@ def like(kind: Any, array: np.ndarray) -> Any:
 
 
 def library_of(kind: Any) -> Any:
-    """What takes arrays over as the kind of array that `kind` is; None for NumPy's."""
+    """Library that takes arrays over as `kind`; None for NumPy's."""
     if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
         return None
     return next((one for one in _libraries_of(kind) if hasattr(one, "from_dlpack")), None)
@@ -443,7 +443,7 @@ def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.
 
 
 def _dtype_beside(kind: type, tensors: Sequence[np.dtype]) -> np.dtype:
-    """What a number of Python's is beside tensors."""
+    """Dtype of a Python number in a call with tensors."""
     own = np.dtype(_OWN[kind])
     if kind is complex and np.dtype(np.float64) in tensors:
         return np.dtype(np.complex128)
@@ -461,7 +461,7 @@ def _listed(role: str, operand: Any) -> Sequence[Any]:
 
 
 def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any]]:
-    """What a caller gave to write into, with the names of the outputs."""
+    """Arrays to write into, with the names of the outputs."""
     if len(roles) == 1 and not handle.handle.makes_list:
         return [(handle.names["out"], out)]
     if not isinstance(out, tuple | list) or len(out) != len(roles):
@@ -470,7 +470,7 @@ def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any
 
 
 def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
-    """Where kernels write, and the array that gets it: mostly the same."""
+    """The array that kernels write, and the array that gets the result: mostly the same."""
     if out is None:
         return None, None
     if isinstance(out, np.generic):

@@ -90,7 +90,7 @@ class Replay:
         return model_text(self.tasks, _read_and_written, self._is_seen)
 
     def freed(self) -> str | None:
-        """What of the memory that a run needs was freed."""
+        """Freed memory that a run needs."""
         for task, name, owner in self._needed:
             if not owner.alive:
                 return (
@@ -230,7 +230,7 @@ def _array_at(layout: Layout, *, writable: bool) -> np.ndarray:
 
 
 def _parts(tasks: Sequence[Task]) -> Iterator[Task | list[Task]]:
-    """What runs, in order: tasks that can be joined together, others by themselves."""
+    """Parts that run, in order: tasks that can be joined together, others by themselves."""
     together: list[Task] = []
     for task in tasks:
         if task.job is None or _does_nothing(task):
@@ -276,7 +276,7 @@ def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
 
 
 def _read_and_written(job: Any) -> tuple[list[Layout], list[Layout]]:
-    """What a job reads, and what it writes."""
+    """Layouts that a job reads, and those that it writes."""
     if isinstance(job, memory.Copy):
         return [_side(job.src, job.nbytes)], [_side(job.dst, job.nbytes)]
     if not hasattr(job, "operands"):

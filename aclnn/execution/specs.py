@@ -11,7 +11,7 @@ from aclnn.graph.strides import extent
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """What an executor planned an operand to be.
+    """Description of an operand in an executor's plan.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a compute kernel has to know: how it reads, computes, rounds and writes."""
+"""Facts for a compute kernel: how it reads, computes, rounds and writes."""
 
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn

@@ -169,7 +169,7 @@ cdef inline void load(const element_t *src, ptrdiff_t stride, number_t *dst,
 
 cdef inline void load_odd(const long_t *src, ptrdiff_t stride, unaligned_double *dst,
                           ptrdiff_t n) noexcept nogil:
-    """What a double cannot hold is rounded to odd, and then once more, to fewer bits."""
+    """Load integers; what a double cannot hold is rounded to odd, and later once more."""
     cdef ptrdiff_t i
     cdef const long_t *element
     for i in range(n):
@@ -194,7 +194,7 @@ cdef inline integer_t to_integer(real_t x, const integer_t *like) noexcept nogil
 
 
 cdef inline int least(const integer_t *like) noexcept nogil:
-    """Of integers of at most 16 bits."""
+    """Smallest integer of at most 16 bits."""
     if integer_t is int8_t:
         return -128
     elif integer_t is unaligned_int16:

@@ -169,7 +169,7 @@ cdef inline real softshrink(real x, const double *p) noexcept nogil:
 
 
 cdef inline number softshrink_backward(number g, number x, const kernel_number *p) noexcept nogil:
-    """Where x is a NaN the gradient passes."""
+    """Gradient, which passes where x is a NaN."""
     return <number>0 if (x <= taken(&p[0], x)) & (x >= -taken(&p[0], x)) else g
 
 
@@ -197,7 +197,7 @@ cdef inline float prelu_backward_half(float g, float x, float w, const double *p
 
 
 cdef inline double prelu_weight_term(double g, double x, const double *p) noexcept nogil:
-    """What an element adds to the gradient of its weight."""
+    """Addend of an element to the gradient of its weight."""
     return 0 if x > 0 else canonical(g * x)
 
 
@@ -724,7 +724,7 @@ cdef inline number relu(number x, const kernel_number *p) noexcept nogil:
 
 
 cdef inline number relu_backward(number g, number x, const kernel_number *p) noexcept nogil:
-    """Where x is a NaN the gradient passes."""
+    """Gradient, which passes where x is a NaN."""
     return <number>0 if x <= 0 else g
 
 
@@ -818,7 +818,7 @@ cdef inline double exp_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double exp2(double x, const double *p) noexcept nogil:
-    """Of whole numbers powers of two, which may be ties of halves."""
+    """Power of two; exact for whole numbers, whose results may be ties of halves."""
     return canonical(exp2_of(exponent(x)))
 
 
@@ -869,7 +869,7 @@ cdef inline double log10_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log1p(double x, const double *p) noexcept nogil:
-    """What rounding takes from 1 + x is divided by it and comes back; near 0, x - x^2/2."""
+    """Logarithm of 1 + x, with what rounding takes from the sum; near 0, x - x^2/2."""
     cdef double u = 1 + x
     cdef double r = log_of(u) + (x - (u - 1)) / u
     cdef double second = -0.5 * x * x
@@ -920,7 +920,7 @@ cdef inline double power_of_floats(double a, double b) noexcept nogil:
 
 
 cdef inline double whole_near(double x) noexcept nogil:
-    """Of less than 2^51."""
+    """Nearest whole number of one below 2^51."""
     return (x + 6755399441055744.0) - 6755399441055744.0
 
 
@@ -1076,7 +1076,7 @@ cdef inline double times_sigma(double a, double x) noexcept nogil:
 
 
 cdef inline double finite_or_none(double low) noexcept nogil:
-    """What is added to a result: nothing, where that is an infinity or NaN."""
+    """Addend to a result: nothing, where that is an infinity or NaN."""
     return low if low - low == 0 else 0
 
 
@@ -1117,7 +1117,7 @@ cdef inline double silu_backward(double g, double x, const double *p) noexcept n
 
 
 cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noexcept nogil:
-    """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel,
+    """Product with the slope, and what rounding takes: near the root, -1.28, parts cancel,
     and the error is that of the exponential."""
     cdef double near = x if x < 800 else 800
     near = near if near > -800 else -800
@@ -1182,7 +1182,7 @@ cdef inline complex_t product(complex_t a, complex_t b) noexcept nogil:
 
 
 cdef inline complex_t ratio(complex_t a, complex_t b) noexcept nogil:
-    """Of numbers that are scaled by the larger part of the divisor (Smith)."""
+    """Quotient of numbers that are scaled by the larger part of the divisor (Smith)."""
     cdef double r, d
     if fabs(b.real) >= fabs(b.imag):
         r = b.imag / b.real
@@ -1354,7 +1354,7 @@ cdef inline int64_t floor_divide_whole(int64_t a, int64_t b,
 
 
 cdef inline double fmod(double a, double b, const double *p) noexcept nogil:
-    """What is left of a, with its sign: exact. The quotient may be any."""
+    """Remainder of a, with its sign: exact. The quotient may be any."""
     cdef double q = trunc_f64(a / b), rest = fma_f64(-q, b, a)
     if not (fabs(q) < 4503599627370496.0) & (fabs(b) < INFINITY):
         return canonical(fmod_f64(a, b))
@@ -1385,7 +1385,7 @@ cdef inline int64_t fmod_whole(int64_t a, int64_t b, const kernel_number *p) noe
 
 
 cdef inline double with_sign_of(double rest, double b) noexcept nogil:
-    """What is left of a number, with the sign of the divisor; an exact 0 stays."""
+    """Remainder with the sign of the divisor; an exact 0 stays."""
     return rest + b if (rest != 0) & ((rest < 0) != (b < 0)) else rest
 
 
@@ -1575,7 +1575,7 @@ cdef inline double glu_backward_b(double g, double a, double b, const double *p)
 
 cdef inline double glu_backward_b_f64(double g, double a, double b,
                                       const double *p) noexcept nogil:
-    """What rounding takes of each part comes back."""
+    """Gradient with what rounding takes of each part."""
     cdef double below = -fabs(b)
     cdef double near = -700 if below < -700 else below
     cdef double e = full_exp(near)

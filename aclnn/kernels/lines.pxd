@@ -5,7 +5,7 @@ from aclnn._kernel_reference cimport array_view
 
 cdef inline char *line_of(const array_view *view, const ptrdiff_t *shape, int ndim, int but,
                           ptrdiff_t line) noexcept nogil:
-    """Where the `line`-th line begins, of those over the first `ndim` dimensions without one."""
+    """Begin of the `line`-th line, of those over the first `ndim` dimensions without one."""
     cdef char *found = view.data
     cdef int axis
     for axis in range(ndim - 1, -1, -1):

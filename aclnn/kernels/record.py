@@ -199,7 +199,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class OnnxBody:
-    """What a kernel computes, in ONNX's operators: expressions of operands and parameters.
+    """Body of a kernel in ONNX's operators: expressions of operands and parameters.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class Record:
 
     @property
     def masks(self) -> int:
-        """How many of its operands choose among the others, which only move."""
+        """Number of operands that choose among the others, which only move."""
         return sum(1 for one in self.inputs if one.role == "mask")
 
 

@@ -100,7 +100,7 @@ cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
 
 cdef inline bint take_inputs(loop_args *args, const tile_view *views, const block_t *block,
                              const compute_state *state, copies_t *copies) noexcept nogil:
-    """Where inputs are, and which of them are prefetched; whether any had to be copied."""
+    """Take the inputs' places, and which of them are prefetched; whether any had to be copied."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef const char *inputs[MOST_OPERANDS]
     cdef bint copied = False

@@ -109,7 +109,7 @@ cdef inline uint64_t *digit_sort(uint64_t *x, uint64_t *other, ptrdiff_t n, int 
 
 cdef inline entry_t *wide_sort(entry_t *x, entry_t *other, ptrdiff_t n,
                                uint32_t *counts) noexcept nogil:
-    """Of keys of 64 bits."""
+    """Sort by keys of 64 bits."""
     cdef uint32_t total, count
     cdef uint32_t *own
     cdef ptrdiff_t i, b

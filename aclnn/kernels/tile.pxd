@@ -62,7 +62,7 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 
 
 cdef inline char *line_in(char *memory) noexcept nogil:
-    """Where the first line of the cache begins."""
+    """Begin of the first line of the cache."""
     return memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
 
 

@@ -60,7 +60,7 @@ class Step:
         return self.attributes[name]
 
     def constant(self, place: int, name: str = "") -> Any:
-        """What plans depend on: an attribute in old versions, else an input that must be known."""
+        """Constant that a plan depends on: an attribute in old versions, else an input that must be known."""
         if name in self.attributes:
             return np.asarray(self.attributes[name])
         found = self.given(place)

@@ -1,4 +1,4 @@
-"""What kernels compute, in ONNX's operators, as their records say (`aclnn/kernels/record.py`).
+"""Kernels' formulas in ONNX's operators, from their records (`aclnn/kernels/record.py`).
 
 The first body that fits counts. A body that is one operator stands for itself, any other becomes a function.
 """
@@ -39,7 +39,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """What a kernel computes.
+    """Formula of a kernel.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class _Body:
         self.instructions: list[Instruction] = []
 
     def made(self, part: ast.expr, *names: str) -> str | float:
-        """What an expression gives: the name of a result, an operand, or a number."""
+        """Result of an expression: the name of a result, an operand, or a number."""
         if isinstance(part, ast.Name):
             return _NUMBERS.get(part.id, part.id)
         if isinstance(part, ast.Constant):

@@ -19,7 +19,7 @@ class Move(NamedTuple):
 
 
 def moves_of(root: Value, view: Value) -> list[Move]:
-    """What makes the elements of a view of those of the value that owns its memory.
+    """Moves that make the elements of a view from those of the value that owns its memory.
 
     >>> from aclnn.graph import DType
     >>> f32 = DType("float32", 4)

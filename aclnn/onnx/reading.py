@@ -150,7 +150,7 @@ class OnnxModel:
         return self._compiled.executor(*self._program.zeros(dims or {}), out=out)
 
     def cache_info(self) -> dict[str, int]:
-        """What the model's cache of plans holds.
+        """Contents of the model's cache of plans.
 
         Returns
         -------
@@ -442,7 +442,7 @@ def _said(error: Exception) -> str:
 
 
 def _evaluated(node: Any, inputs: Sequence[Any], opset: int) -> Sequence[Any]:
-    """What ONNX's reference gives for a node whose inputs are all known."""
+    """Results of ONNX's reference for a node whose inputs are all known."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 

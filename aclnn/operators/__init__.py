@@ -97,7 +97,7 @@ __all__ = [
 
 
 def unknown_operator(name: object) -> str:
-    """What is said of a name that no operator has.
+    """Message for a name that no operator has.
 
     >>> unknown_operator("aclnnGellu")
     "no operator is called 'aclnnGellu'; did you mean 'aclnnGelu'?"

@@ -92,7 +92,7 @@ def _present(
     named: Sequence[str],
     options: Mapping[str, object],
 ) -> tuple[str, ...]:
-    """What a node has that others lack, for those who write it in other operators."""
+    """Parts of a node that others lack, for those who write it in other operators."""
     heads = {lowering.builder.value(operands[role]).shape[1] for role in ("query", "key")}
     chosen = [name for name, value in options.items() if value not in ((), False, "shows")]
     return (*named, *chosen, *(["fewer heads"] if len(heads) > 1 else []))

@@ -352,7 +352,7 @@ def _infer_batch_norm(call: Call) -> Inferred:
 
 
 def _infer_all_of_batch_norm(call: Call) -> Inferred:
-    """What training would save is left as it is, or empty."""
+    """Results that training would save are left as they are, or empty."""
     nothing = {role: (call.dtype("running_mean"), (0,)) for role in ("save_mean", "save_invstd")}
     absent = {role: made for role, made in nothing.items() if role not in call.tensors}
     return {**_infer_batch_norm(call), **absent}

@@ -40,7 +40,7 @@ NOTHING_TO_DO = "nothing to do"
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What phase one knows of a tensor: no memory, only its description.
+    """Description of a tensor in phase one, without memory.
 
     Shape and strides count elements; `dtype` and `format` are CANN's numbers.
     """
@@ -58,7 +58,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScalarSpec:
-    """What rules may know of a number: whether it converts, is below zero, or was not given.
+    """Facts about a number for rules: whether it converts, is below zero, or was not given.
 
     Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
     `nan`, `whole`, `below` (the number before it) and `dtype` hold for all of them only where the
@@ -113,7 +113,7 @@ class Call:
         return _either([self.dtype_name(dtype) for dtype in allowed])
 
     def given(self, roles: tuple[str, ...]) -> list[str]:
-        """Those of `roles` that the call has: `out` may still have to be made."""
+        """The roles that the call has: `out` may still have to be made."""
         return [role for role in roles if role in self.tensors]
 
 

@@ -71,7 +71,7 @@ def _has_number(call: Call) -> bool:
 
 
 def _compared_in(call: Call) -> aclDataType | None:
-    """What two tensors promote to.
+    """Dtype that two tensors promote to.
 
     On an Ascend950 one without dimensions counts as a number beside one with some: it changes the
     dtype only if its kind is higher.
@@ -388,7 +388,7 @@ def _given_bounds(call: Call) -> list[str]:
 
 
 def _clamped(call: Call) -> aclDataType | None:
-    """What the tensor and the bounds that are given promote to."""
+    """Dtype that the tensor and the given bounds promote to."""
     result: aclDataType | None = call.dtype("input")
     for role in _given_bounds(call):
         beside = promoted_with_number(call, "input", role)

@@ -29,7 +29,7 @@ _NUMBERS = ("scalar", "float")
 
 
 def flaws(operator: Operator) -> Iterator[str]:
-    """What is wrong with a declaration, a sentence each."""
+    """Flaws of a declaration, a sentence each."""
     yield from _flaws_of_roles(operator)
     for attribute in operator.attributes:
         for flaw in _flaws_of_attribute(attribute, operator.is_required(attribute.role)):
@@ -110,7 +110,7 @@ def fits(attribute: Attribute, value: object) -> bool:
 
 
 def _flaws_of_order(operator: Operator) -> Iterator[str]:
-    """Of what the functional form takes by position."""
+    """Flaws of the order of positional parameters of the functional form."""
     known = {*operator.inputs, *[a.role for a in operator.attributes]}
     if unknown := set(operator.positional) - known:
         yield f"parameters {', '.join(sorted(unknown))} are neither inputs nor options"

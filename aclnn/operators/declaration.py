@@ -143,7 +143,7 @@ class Entry:
         return dict(zip([role for role in outputs if role not in known], taken, strict=False))
 
     def words(self, outputs: tuple[str, ...]) -> dict[str, str]:
-        """What CANN calls operands and options, by role; a result in place has its input's name."""
+        """CANN's names of operands and options, by role; a result in place has its input's name."""
         found = {p.role: p.name for p in self.parameters}
         in_place = self.overwritten(outputs)
         return found | {result: found[role] for result, role in in_place.items()}
@@ -368,13 +368,13 @@ class Operator:
 
     @property
     def positional(self) -> tuple[str, ...]:
-        """What the functional form takes by position, in order."""
+        """Positional parameters of the functional form, in order."""
         if self.parameters:
             return self.parameters
         return (*self.inputs, *[a.role for a in self.attributes if not a.keyword_only])
 
     def default_of(self, role: str) -> object:
-        """What holds where a parameter of the functional form is not given.
+        """Default of a parameter of the functional form.
 
         An optional input before what has no default has to be given, as None where there is none.
         """
@@ -402,7 +402,7 @@ class Operator:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called, functional names first."""
+        """Names of the operator, functional names first."""
         return (*self.functional_names, *[item.name for item in self.entries])
 
     def __repr__(self) -> str:
@@ -480,7 +480,7 @@ class Operator:
 
     @property
     def n_results(self) -> int | None:
-        """How many results there are, None where that depends on the call."""
+        """Number of results, None where that depends on the call."""
         return None if self.makes is not None else len(self.outputs)
 
     def sized(self, count: int) -> Operator:

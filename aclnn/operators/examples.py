@@ -9,7 +9,7 @@ from typing import Any
 
 
 def arguments(call: str, positional: Sequence[str]) -> dict[str, str]:
-    """What a call of the functional form gives, by parameter, as it is written.
+    """Arguments of a call of the functional form, by parameter, as they are written.
 
     >>> arguments("add(np.float32([1]), 2, alpha=10)", ("input", "other"))
     {'input': 'np.float32([1])', 'other': '2', 'alpha': '10'}

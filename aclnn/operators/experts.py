@@ -414,7 +414,7 @@ def _routed(
     counting: int = UNCOUNTED,
     counts: int = 0,
 ) -> tuple[int, ...]:
-    """Where each place of a list of experts goes, the token of each row, and counts."""
+    """Targets of each place of a list of experts, the token of each row, and counts."""
     size = lowering.builder.value(ids).shape[0]
     made = [(_INT, (size,)), (_INT, (rows,))] + [(_INT, (counts,))] * (counting != UNCOUNTED)
     return lowering.opaque_all(

@@ -48,7 +48,7 @@ _TRAINING = ("BSH", "SBH", "BSND", "BNSD")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a function calls the parameters that several have; empty where it lacks one."""
+    """Names of the parameters that several functions have; empty where one lacks it."""
 
     heads: str = "num_heads"
     key_heads: str = "num_key_value_heads"
@@ -323,7 +323,7 @@ def _inner_precise_known(words: Words, most: int) -> Rule:
 
 
 def _is_one_query(call: Call, words: Words) -> bool:
-    """Where modes and windows do not count: of one query, without ropes, not in one piece."""
+    """Whether modes and windows do not count: one query, without ropes, not in one piece."""
     if words.training:
         return False
     s = sizes_of(call, words)
@@ -508,7 +508,7 @@ def _lse_fits(words: Words) -> Rule:
 
 
 def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]], str | None]:
-    """What the lengths of a C-shaped call must be."""
+    """Rules about the lengths of a C-shaped call."""
 
     def check(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
         s = sizes_of(call, words)
@@ -613,7 +613,7 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
 
 
 def _window_of(call: Call, words: Words) -> dict[str, object]:
-    """What a mode says, and whether the mask is read."""
+    """Window of a mode, and whether the mask is read."""
     mode = words.number(call, "mode")
     before, after = words.number(call, "before"), words.number(call, "after")
     if not words.mode or _is_one_query(call, words):
@@ -747,7 +747,7 @@ def _indices(words: Words) -> tuple[Rule, ...]:
 
 
 def _planning(words: Words) -> tuple[Rule, ...]:
-    """What the planning stage checks."""
+    """Checks of the planning stage."""
     return (
         *([_mode_known(words)] if words.mode else []),
         _tensors_fit(words),

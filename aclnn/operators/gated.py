@@ -43,7 +43,7 @@ _HALF = "the shape of `input` with half the size along `dim`"
 
 
 def _axis(call: Call) -> int:
-    """Where the halves are: along the last dimension unless there is an option for it."""
+    """Axis of the halves: the last dimension unless there is an option for it."""
     return axis_of(call, "input") if "dim" in call.switches else len(call.shape("input")) - 1
 
 
@@ -87,7 +87,7 @@ def _numbers(lowering: Lowering) -> tuple[Any, ...]:
 
 
 def _of_halves(formula: str, expression: str, order: str = "ab") -> Lower:
-    """What lowers a unit that is one formula of both halves, in the order in which it takes them."""
+    """Lowering of a unit that is one formula of both halves, in the order in which it takes them."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
@@ -100,7 +100,7 @@ def _of_halves(formula: str, expression: str, order: str = "ab") -> Lower:
 
 
 def _gradients_of_halves(formula_a: str, of_a: str, formula_b: str, of_b: str) -> Lower:
-    """What lowers a gradient: for each half a formula, and which of g, a, b it takes."""
+    """Lowering of a gradient: for each half a formula, and which of g, a, b it takes."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         (dtype, _), half = lowering.results["out"], half_shape(lowering.call)

@@ -92,7 +92,7 @@ def _one_index(counts: Callable[[Call], bool]) -> Rule:
 
 
 def _has_elements(role: str, index: str) -> Rule:
-    """Of nothing no index is right."""
+    """Rule that no index into nothing is right."""
 
     def test(call: Call) -> str | None:
         if call.shape(role)[_axis(call, role) :][:1] != (0,) or not call.tensors[index].size:

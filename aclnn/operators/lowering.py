@@ -256,7 +256,7 @@ _READS = {
 
 
 def reads_of(dtype: aclDataType) -> str:
-    """What a kernel converts operands to before it computes a result of this dtype.
+    """Dtype that a kernel converts operands to before it computes a result of this dtype.
 
     >>> reads_of(aclDataType.ACL_FLOAT16), reads_of(aclDataType.ACL_INT8)
     ('float32', 'int64')
@@ -287,7 +287,7 @@ def operands_as(
 
 
 def number_form(dtype: aclDataType, *, exact: bool = True) -> str:
-    """How numbers take part in a result of this dtype; `exact`: as float64 in float64 ones.
+    """Form in which numbers take part in a result of this dtype; `exact`: as float64 in float64 ones.
 
     >>> number_form(aclDataType.ACL_FLOAT16), number_form(aclDataType.ACL_INT8)
     ('rounded', 'whole')
@@ -299,7 +299,7 @@ def number_form(dtype: aclDataType, *, exact: bool = True) -> str:
 
 
 def operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:
-    """What an input is cast to: the promoted dtype, but never through a narrower float.
+    """Dtype that an input is cast to: the promoted one, but never through a narrower float.
 
     Formulas see inputs as if converted to float32, so an integer that promotes to a half goes
     to float32 at once.

@@ -52,7 +52,7 @@ _CUBE_MATH = Attribute(
 
 
 def _output_fits(*roles: str, promoted_alone: bool = False) -> Rule:
-    """Where dtypes mix, any output does; elsewhere what the result can be cast to, or only its dtype."""
+    """Rule for outputs: any where dtypes mix; elsewhere what the result can be cast to, or only its dtype."""
     anything = of_cann(dtype_among("out"))
     castable_one = castable(roles)
 
@@ -85,7 +85,7 @@ def _matrix_like_vector() -> Rule:
 
 
 def _cube_math(first: str, second: str) -> Rule:
-    """What each product takes, by the dtype that the matrices promote to."""
+    """Rule for modes of products, by the dtype that the matrices promote to."""
 
     def test(call: Call) -> str | None:
         chosen, name = call.switches["cube_math_type"], call.names["cube_math_type"]
@@ -109,7 +109,7 @@ def _cube_math(first: str, second: str) -> Rule:
 
 
 def _result_dtype(call: Call, roles: tuple[str, ...]) -> aclDataType:
-    """What the inputs promote to: float32 for any mixture.
+    """Dtype that the inputs promote to: float32 for any mixture.
 
     Where dtypes mix, a float32 output gets the float32 sums of halves.
     """
@@ -282,7 +282,7 @@ def _matrix(lowering: Lowering, role: str) -> int:
 def _lower(
     first: str, second: str, *added: str, own: aclDataType | None = None
 ) -> Callable[[Lowering], Mapping[str, int]]:
-    """What lowers an operator to one node, which reads matrices where they lie.
+    """Lowering of an operator to one node, which reads matrices where they are.
 
     `own` is the dtype that is computed in, where that is not what the tensors promote to.
     """
@@ -608,7 +608,7 @@ _ADDED_VECTOR = ("input", "mat", "vec")
 
 
 def _vector_dtype(call: Call) -> aclDataType | None:
-    """What the tensors promote to, with the factors that are not 1.
+    """Dtype that the tensors promote to, with the factors that are not 1.
 
     In functional forms factors count as NumPy's and PyTorch's numbers do: by their kind.
     """

@@ -616,7 +616,7 @@ def _padded_shape(call: Call) -> tuple[int, ...]:
 
 
 def _kept_sizes(call: Call) -> list[int]:
-    """How many elements along each dimension are not removed."""
+    """Number of elements along each dimension that are not removed."""
     pairs = zip(call.shape("input"), _margins(call), strict=True)
     return [size + min(before, 0) + min(after, 0) for size, (before, after) in pairs]
 
@@ -658,7 +658,7 @@ def _format_of_pad() -> Rule:
 
 
 def _lower_pad(lowering: Lowering) -> int:
-    """What is kept, and around it pieces of the number: along each dimension, within those before."""
+    """Copy what is kept, and pieces of the number around it: along each dimension, within those before."""
     builder, call = lowering.builder, lowering.call
     dtype, shape = lowering.results["out"]
     strides, value = contiguous_strides(shape), lowering.value("input")

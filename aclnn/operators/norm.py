@@ -222,7 +222,7 @@ def as_columns(lowering: Lowering, role: str, lead: int, cols: int) -> int:
 def as_results(
     lowering: Lowering, roles: tuple[str, ...], made: tuple[int, ...]
 ) -> Mapping[str, int]:
-    """What row-wise kernels made, in the shapes that the results have."""
+    """Results of row-wise kernels, in the shapes that the results have."""
     return {
         role: lowering.reshaped(value, lowering.results[role][1])
         for role, value in zip(roles, made, strict=True)

@@ -1,4 +1,4 @@
-"""What declarations of activations and their gradients share."""
+"""Shared parts of the declarations of activations and their gradients."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -80,7 +80,7 @@ def infer_broadcast(*roles: str) -> Any:
 
 
 def in_float32(formula: str, *roles: str, numbers: tuple[str, ...] = ()) -> Any:
-    """How to lower what is computed as float32 unless all is of one floating dtype."""
+    """Lowering of what is computed as float32 unless all is of one floating dtype."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]

@@ -455,7 +455,7 @@ ascend_quant = Operator(
 
 
 def _axis_of_scales(call: Call) -> int:
-    """Where scales multiply they are along the last dimension, whatever the axis."""
+    """Axis of scales: where they multiply, the last dimension, whatever the axis."""
     rank = len(call.shape("input"))
     return number(call, "axis") % rank if call.switches["div_mode"] else rank - 1
 

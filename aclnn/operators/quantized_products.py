@@ -81,7 +81,7 @@ def _shortens(call: Call) -> bool:
 
 
 def _combination(call: Call) -> str | None:
-    """What is wrong with dtypes of scale, bias, and what is there for each row, for an output's."""
+    """Error in the dtypes of scale, bias and rows' operands for an output's, if any."""
     out, scale, role = _out_dtype(call), call.dtype("scale"), call.names
     token, bias = "pertoken_scale" in call.tensors, "bias" in call.tensors
     as_bits = scale in (BITS, LONG) or (not call.c_shaped and _shortens(call))

@@ -298,7 +298,7 @@ def _mask_fits() -> Rule:
 
 
 def _results_given() -> Rule:
-    """Of the results only those that are asked for have to be there."""
+    """Rule that the results that are asked for are there."""
 
     def test(call: Call) -> str | None:
         if call.makes_absent:

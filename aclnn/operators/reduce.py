@@ -339,7 +339,7 @@ mean = Operator(
 
 
 def _freedom(call: Call) -> float:
-    """How many elements each variance counts as being of."""
+    """Number of elements that each variance counts as being of."""
     axes, shape = _axes(call), call.shape("input")
     correction = call.switches["correction"] if call.switches["unbiased"] else 0
     assert isinstance(correction, int)
@@ -766,7 +766,7 @@ def _truth_dtype(call: Call) -> aclDataType:
 
 
 def _lower_truth(every: bool) -> Callable[[Lowering], Mapping[str, int]]:
-    """Of all elements it is whether none is false."""
+    """Lowering of `any` and `all`: of all elements, whether none is false."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
@@ -823,7 +823,7 @@ all = _truth_of("all", "all elements are true", "true", "False, False")
 
 
 def _lower_product(lowering: Lowering) -> Mapping[str, int]:
-    """Of truth values it is whether all are true."""
+    """Lowering of products; of truth values, whether all are true."""
     call, (dtype, shape) = lowering.call, lowering.results["out"]
     if 0 in call.shape("input"):
         return {"out": lowering.filled(1, dtype, shape)}
@@ -900,7 +900,7 @@ prod_all = Operator(
 
 
 def _norm_dtype(call: Call) -> aclDataType:
-    """What is computed and given."""
+    """Dtype that is computed and given."""
     asked, own = call.switches.get("dtype"), call.dtype("input")
     if asked is not None:
         return aclDataType(asked)  # type: ignore[arg-type]

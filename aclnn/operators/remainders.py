@@ -48,7 +48,7 @@ Result = Callable[[Call], aclDataType | None]
 
 
 def _beside(call: Call) -> aclDataType | None:
-    """What a tensor and a number make: what both promote to, as C-shaped calls have it, or as PyTorch."""
+    """Dtype of a tensor and a number: what both promote to, as C-shaped calls have it, or as PyTorch."""
     role, number = ("input", "other") if "other" in call.scalars else ("other", "input")
     if call.c_shaped and call.soc != "Ascend950":
         return dtypes.promote(call.dtype(role), call.scalars[number].dtype)

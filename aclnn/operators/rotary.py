@@ -115,7 +115,7 @@ def _has_dims(role: str, least: int, most: int) -> Rule:
 
 
 def _spread(role: str, like: str) -> Rule:
-    """Of every dimension but the last one element may stand for all."""
+    """Rule that an element may stand for all of every dimension but the last."""
 
     def test(call: Call) -> str | None:
         shape, wanted = call.shape(role), call.shape(like)

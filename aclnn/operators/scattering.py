@@ -537,7 +537,7 @@ scatter_nd_update_ = Operator(
 
 
 def _has_pieces() -> Rule:
-    """Of nothing no index is right."""
+    """Rule that no index into nothing is right."""
 
     def test(call: Call) -> str | None:
         if call.tensors["input"].size or 0 in _pieces_shape("input")(call):

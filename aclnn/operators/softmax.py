@@ -48,7 +48,7 @@ def _in_dtype_of_out(call: Call) -> Inferred:
 
 
 def _along_dim(kernel: str, *roles: str) -> Callable[[Lowering], Mapping[str, int]]:
-    """What lowers an operator to a row-wise kernel that keeps the shape."""
+    """Lowering of an operator to a row-wise kernel that keeps the shape."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]

@@ -49,7 +49,7 @@ softplus = Operator(
 
 
 def _infer_softplus_backward(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-    """What is not computed in the dtype of both inputs is so in the output's, if there is one."""
+    """Result of the gradient: in the dtype of both inputs, else in the output's, if there is one."""
     dtype = call.dtype("grad_output")
     if "out" in call.tensors and (dtype not in FLOATING or call.dtype("self") != dtype):
         dtype = call.dtype("out")

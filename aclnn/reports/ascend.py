@@ -160,7 +160,7 @@ def _summary(task: _Task) -> tuple[Any, ...]:
 
 
 def _operands(step: Step) -> tuple[list[Operand], list[Operand]]:
-    """What a step reads and what it writes outside of its tiles, each once."""
+    """Operands that a step reads and writes outside of its tiles, each once."""
     read: dict[int, None] = {}
     written: dict[int, None] = {}
     for op in step.ops:

@@ -1,4 +1,4 @@
-"""What the lines of a compiled function cost: nodes, bytes and time, by where nodes come from."""
+"""Costs of the lines of a compiled function: nodes, bytes and time, by where nodes come from."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _kernels_of(node: Node) -> list[str]:
 
 
 def _kernels(nodes: Sequence[Node]) -> str:
-    """What nodes compute, the most frequent first: ``matmul x3, softmax``."""
+    """Kernels of nodes, the most frequent first: ``matmul x3, softmax``."""
     counted = Counter([kernel for node in nodes for kernel in _kernels_of(node)]).most_common()
     words = [name if count == 1 else f"{name} x{count}" for name, count in counted[:MOST_KERNELS]]
     left = len(counted) - MOST_KERNELS

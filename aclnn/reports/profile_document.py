@@ -85,7 +85,7 @@ class _Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """What a profile is read back from; the rest follows from it."""
+    """Fields that a profile is read back from; the rest follows from it."""
 
     executors: tuple[_Executor, ...]
     recorded: tuple[_Recorded, ...]

@@ -32,7 +32,7 @@ def _microseconds(nanoseconds: float) -> str:
 
 
 def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
-    """Of the table: an executor's steps, then its whole runs."""
+    """Rows of the table: an executor's steps, then its whole runs."""
     for step in one.steps:
         yield (
             step.name,

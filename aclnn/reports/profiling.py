@@ -70,7 +70,7 @@ class Profile:
     __hash__ = None  # type: ignore[assignment]  # it fills
 
     def __repr__(self) -> str:
-        """How many runs there are of what: `print` shows the table."""
+        """Number of runs of each operator: `print` shows the table."""
         names = dict.fromkeys([run.name for run in list(self.runs)])
         count = len(self.runs)
         return (
@@ -153,7 +153,7 @@ class Profile:
 
     @boundary
     def timeline(self, run: int = -1, width: int = 64) -> str:
-        """What each thread did in one run, as a line of step numbers.
+        """Activity of each thread in one run, as a line of step numbers.
 
         Parameters
         ----------

@@ -126,7 +126,7 @@ class Way:
         return self.plan.to_svg(heats, whole)
 
     def explored(self) -> str:
-        """What the page draws the graph from, group by group."""
+        """Data that the page draws the graph from, group by group."""
         heats = [heat for heat in (self.time, traffic(self.graph)) if heat is not None]
         return packed(json.dumps(explorer_data(self.graph, self.plan, heats)))
 
@@ -165,17 +165,17 @@ class Way:
         return [StepTimes(tuple(steps)) for steps in groups.values()]
 
     def names(self, value: str) -> str:
-        """What to look for when `value` is followed: it, and what it is a view of."""
+        """Names to look for when `value` is followed: it, and what it is a view of."""
         root = self.graph.root(self.graph.named(value).id).name
         return marked(value, root)
 
     def base(self, operand: Any) -> str:
-        """Where an operand of the schedule lies."""
+        """Base of an operand of the schedule."""
         return base_words(self.schedule, operand.base)
 
 
 def _times(small: Folded, node: str) -> int:
-    """How often a node is there that stands for others too."""
+    """Number of nodes that a node stands for."""
     return small.repeats[small.member[node]].count if node in small.member else 1
 
 
@@ -275,7 +275,7 @@ def call_words(executor: Any) -> str:
 
 
 def made_by(executor: Any) -> dict[str, str]:
-    """What planned and ran it: versions, instruction set, threads, SoC."""
+    """Versions, instruction set, threads and SoC that planned and ran it."""
     found = config()
     threads = executor.options["threads"]
     return {
@@ -347,6 +347,6 @@ def _way(
 
 
 def _purpose(name: str) -> str:
-    """What a pass is for: the first paragraph of its documentation."""
+    """Purpose of a pass: the first paragraph of its documentation."""
     words = getattr(known_passes, name).__doc__ or ""
     return " ".join(words.partition("\n\n")[0].split())

@@ -153,7 +153,7 @@ class Run:
 
     @property
     def description(self) -> tuple[Any, ...]:
-        """What makes plans the same: threads that plan one call at the same moment make two."""
+        """Key of equal plans: threads that plan one call at the same moment make two."""
         return self.name, self.plan.schedule, self.plan.workspace
 
     def facts(self) -> tuple[Any, ...]:
@@ -194,7 +194,7 @@ def _step_times(runs: Sequence[Run]) -> dict[int, tuple[int, ...]]:
 
 
 def _between(runs: Sequence[Run]) -> tuple[int, ...]:
-    """What of each run no step takes."""
+    """Time of each run that no step takes."""
     return tuple(
         max(run.end - run.begin - sum(end - begin for begin, end, _ in run.step_spans.values()), 0)
         for run in runs
@@ -250,7 +250,7 @@ def _step_time(
 
 
 def _dtypes_of(step: Step) -> tuple[str, ...]:
-    """Of what a step reads from memory, in order, and of what its last node writes."""
+    """Dtypes that a step reads from memory, in order, and those that its last node writes."""
     made = {place for op in step.ops for place in op.operands[-op.outputs :]}
     read = dict.fromkeys(place for op in step.ops for place in op.operands[: -op.outputs])
     last = step.ops[-1]

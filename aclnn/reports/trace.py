@@ -139,7 +139,7 @@ def _waits(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
 
 
 def _counters(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
-    """How many bytes of workspace are alive, whenever that changes."""
+    """Bytes of workspace that are alive, whenever that changes."""
     changes: list[tuple[int, int]] = []
     for run in runs:
         live = 0

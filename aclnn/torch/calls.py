@@ -86,7 +86,7 @@ class Differentiable:
                 handle.recorded = recorded(self._schema, operator)
 
     def _order(self, operator: Any) -> tuple[int, ...]:
-        """Where the schema's parameters are among the operands and options of `operator`."""
+        """Places of the schema's parameters among the operands and options of `operator`."""
         found = self._places.get(operator.name)
         if found is None:
             roles = _roles(operator)
@@ -130,7 +130,7 @@ class Differentiable:
 
 
 def _written(schema: Schema, values: dict[str, Any], made: Any) -> Any:
-    """What a form in place gives: the arguments that it wrote, and what it made."""
+    """Results of a form in place: the arguments that it wrote, and what it made."""
     written, outputs = schema.written, schema.operator.outputs
     if len(outputs) == 1:
         return values[written[outputs[0]]]

@@ -278,7 +278,7 @@ def counterpart(target: Any) -> tuple[str, Form] | None:
 
 
 def form_of(target: Any) -> Any:
-    """What does a node on traced arrays."""
+    """Function that computes a node on traced arrays."""
     if target is python.getitem:
         return python.getitem
     view = view_of(target)

@@ -34,13 +34,13 @@ class Observer(Protocol):
     """Is told what becomes of graphs."""
 
     def add_folded(self, count: int) -> None:
-        """How many nodes of a graph are gone, as constants or without effect."""
+        """Add nodes of a graph that are gone, as constants or without effect."""
 
     def add_graph(self, graph: GraphModule, support: Support, parts: list[Any]) -> None:
         """A graph, before its parts become executors."""
 
     def add_executor(self, number: int, part: Part) -> None:
-        """What has become of a part of the graph that was added last."""
+        """Add the fate of a part of the graph that was added last."""
 
 
 def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
@@ -69,7 +69,7 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
 
 
 class Options(NamedTuple):
-    """How a graph is compiled: what is taken, and the options of `aclnn.compile`."""
+    """Options of a graph's compilation: what is taken, and the options of `aclnn.compile`."""
 
     take: str
     planning: dict[str, Any]
@@ -92,7 +92,7 @@ def compiled_graph(
     options: Options,
     observe: Observer | None = None,
 ) -> Any:
-    """What `backend` gives; `observe` is told of each graph, its support and its parts."""
+    """Compile a graph for `backend`; `observe` gets each graph, its support and its parts."""
     if has_symbols(graph_module):
         return Specialized(
             graph_module, lambda graph, inputs: compiled_graph(graph, inputs, options, observe)

@@ -26,7 +26,7 @@ CALLED = ("call_function", "call_method")
 
 
 def value_of(node: Node) -> Any:
-    """What PyTorch expects a node to give: fake tensors."""
+    """Value that PyTorch expects a node to give: fake tensors."""
     return node.meta.get("val", node.meta.get("example_value"))
 
 

@@ -1,4 +1,4 @@
-"""What the backend does with a model: the nodes that it takes, and why it leaves the others."""
+"""Explanations of the backend: the nodes that it takes, and why it leaves the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTH = 100  # of lines that list the nodes of an executor
 
 @dataclass
 class Explanation:
-    """What became of the nodes of a model.
+    """Fate of the nodes of a model.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Explanation:
 
     @property
     def workspaces(self) -> list[int]:
-        """How many bytes each executor needs for its intermediates."""
+        """Bytes that each executor needs for its intermediates."""
         made = [self._made.get(number) for number in range(len(self.parts))]
         return [0 if part is None else part.workspace_size for part in made]
 

@@ -111,7 +111,7 @@ def _reads_shapes_alone(node: Node) -> bool:
 
 
 def seen_by_callers(graph_module: GraphModule) -> set[Node]:
-    """What a graph returns, and the nodes of which it may be views."""
+    """Results of a graph, and the nodes of which they may be views."""
     found: set[Node] = set()
     left = list(graph_module.graph.output_node().all_input_nodes)
     while left:

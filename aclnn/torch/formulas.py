@@ -1,4 +1,4 @@
-"""What gradients in declarations may call besides functional forms, where those are no short formula.
+"""Functions that gradients in declarations call besides functional forms, where those are no short formula.
 
 They are made of functional forms and of PyTorch's functions of tensors, so that they are differentiable
 themselves.
@@ -52,7 +52,7 @@ def gradients_of_attention(
     enable_gqa: bool,
     needed: Sequence[bool],
 ) -> tuple[Any, ...]:
-    """Those of query, key, value and an additive mask."""
+    """Gradients of query, key, value and an additive mask."""
     if needed[3] or grad_logsumexp is not None:
         return _gradients_by_scores(
             grad, grad_logsumexp, query, key, value, mask, is_causal, scale, enable_gqa
@@ -133,7 +133,7 @@ def gradient_of_hardtanh(grad: Any, x: Any, least: float, most: float) -> Any:
 
 
 def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
-    """Of a power: 0 where the exponent is, whatever the base."""
+    """Gradient of a power: 0 where the exponent is, whatever the base."""
     factor = exponent * forms.pow(base, exponent - 1)
     if isinstance(exponent, torch.Tensor):
         return grad * factor.masked_fill(exponent == 0, 0)
@@ -141,7 +141,7 @@ def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
 
 
 def gradient_of_exponent(grad: Any, base: Any, exponent: Any, power: Any) -> Any:
-    """Of a power: 0 where the base is 0 and the exponent is not negative."""
+    """Gradient of a power: 0 where the base is 0 and the exponent is not negative."""
     if isinstance(base, torch.Tensor):
         log, stays = forms.log(base), (base == 0) & (exponent >= 0)
         return grad * (power * log).masked_fill(stays, 0)
@@ -211,7 +211,7 @@ def gradient_of_log_softmax(grad: Any, out: Any, dim: int) -> Any:
 
 
 def gradients_of_product(grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Those of matmul, whose operands may be vectors."""
+    """Gradients of matmul, whose operands may be vectors."""
     if a.ndim == 1 and b.ndim == 1:
         return grad * conj(b), grad * conj(a)
     rows = a[None] if a.ndim == 1 else a
@@ -236,7 +236,7 @@ def gradients_of_convolution(
     groups: int,
     needed: Sequence[bool],
 ) -> tuple[Any, ...]:
-    """Those of image, weight and bias; of margins that differ before and after, of a padded image."""
+    """Gradients of image, weight and bias; of margins that differ before and after, of a padded image."""
     axes = image.ndim - 2
     pairs = [*padding] if len(padding) == 2 * axes > 1 else []
     padded = image
@@ -302,7 +302,7 @@ def without_padding(grad: Any, pad: Sequence[int] | int) -> Any:
 
 
 def gradient_of_slices(grad: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
-    """Of slices that were chosen by indices of any shape."""
+    """Gradient of slices that were chosen by indices of any shape."""
     axis = dim % max(1, len(shape))
     own = tuple(shape) or (1,)
     chosen = grad.reshape((*own[:axis], index.numel(), *own[axis + 1 :]))
@@ -313,7 +313,7 @@ def gradient_of_slices(grad: Any, shape: Sequence[int], dim: int, index: Any) ->
 
 
 def _kept(reduced: Any, rank: int, dim: Dims, keepdim: bool) -> Any:
-    """What was reduced, with dimensions of one element where it was."""
+    """The reduced values, with dimensions of one element where they were reduced."""
     if keepdim:
         return reduced
     for axis in sorted([axis % rank for axis in _axes(dim, rank)] if rank else []):
@@ -398,7 +398,7 @@ def gradient_of_scattered(grad: Any, dim: int, index: Any, reduce: str | None) -
 
 
 def gradient_of_source(grad: Any, source: Any, dim: int, index: Any, reduce: str | None) -> Any:
-    """Of what an index names; what no index is for has none."""
+    """Gradient of what an index names; what no index is for has none."""
     if reduce == "multiply":
         raise NotImplementedError("the gradient of scattered products")
     if grad.ndim == 0:
@@ -485,7 +485,7 @@ def gradients_of_rms_norm(grad: Any, x: Any, gamma: Any, rstd: Any) -> tuple[Any
 def gradients_of_added_rms_norm(
     grad: Any, grad_sum: Any, total: Any, gamma: Any, rstd: Any
 ) -> tuple[Any, Any, Any]:
-    """Of the norm of a sum that is a result as well."""
+    """Gradients of the norm of a sum that is a result as well."""
     of_x, of_gamma = gradients_of_rms_norm(grad.to(total.dtype), total, gamma, rstd)
     of_sum = added(of_x, grad_sum)
     return of_sum, of_sum, of_gamma
@@ -494,7 +494,7 @@ def gradients_of_added_rms_norm(
 def gradients_of_added_layer_norm(
     grad: Any, grad_sum: Any, total: Any, gamma: Any, beta: Any, mean: Any, rstd: Any
 ) -> tuple[Any, ...]:
-    """Of the norm of a sum of three that is a result as well."""
+    """Gradients of the norm of a sum of three that is a result as well."""
     of_x, of_gamma, of_beta = ops.native_layer_norm_backward(
         grad, total, gamma.shape, mean, rstd, gamma, beta
     )
@@ -541,7 +541,7 @@ def turned(x: Any, mode: int | str) -> Any:
 
 
 def gathered(x: Any, mode: int) -> Any:
-    """What the cosine is a factor of."""
+    """The elements that the cosine is a factor of."""
     return torch.cat([x[..., ::2], x[..., 1::2]], -1) if mode == _HALVES_OF_PAIRS else x
 
 

@@ -123,7 +123,7 @@ def derivative_of(schema: Schema) -> Derivative:
 
 
 def evaluated(formula: str | CodeType, values: Mapping[str, Any]) -> Any:
-    """What a formula of a declaration gives for values by role."""
+    """Result of a formula of a declaration for values by role."""
     from aclnn.torch.formulas import NAMESPACE  # makes every functional form
 
     return eval(formula, NAMESPACE, values)

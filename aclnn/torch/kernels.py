@@ -1,4 +1,4 @@
-"""What PyTorch's dispatcher calls: kernels for the CPU, and fake kernels for tensors without memory."""
+"""Kernels for PyTorch's dispatcher: those for the CPU, and fake ones for tensors without memory."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Part:
         return run
 
     def _interpreted(self, arrays: Sequence[Any]) -> list[Any]:
-        """What the part does, on traced arrays, which record it."""
+        """Run the part on traced arrays, which record it."""
         values: dict[Node, Any] = dict(zip(self._inputs, arrays, strict=True))
         traces = [one.trace for one in arrays if isinstance(one, TracedArray)]
         for node in self._steps:

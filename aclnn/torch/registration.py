@@ -147,7 +147,7 @@ def _apply_of(function: Any) -> Any:
 
 
 def _row_by_row(schema: Schema) -> Callable[..., Any]:
-    """How ``torch.vmap`` calls an operator of a list, for which PyTorch has no fallback."""
+    """Rule by which ``torch.vmap`` calls an operator of a list, for which PyTorch has no fallback."""
 
     def call(info: Any, in_dims: Any, *args: Any, **named: Any) -> Any:
         op = getattr(torch.ops.aclnn, schema.name)

@@ -37,7 +37,7 @@ _WIDEST = {
 
 @dataclass(frozen=True)
 class Schema:
-    """How PyTorch calls a functional form.
+    """Schema by which PyTorch calls a functional form.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Schema:
         return self.operator.overwritten if self.in_place else {}
 
     def made(self, result: Any) -> Any:
-        """What PyTorch gets of a result: what was not written into an input."""
+        """Results for PyTorch: those that were not written into an input."""
         if not self.in_place:
             return result
         several = result if isinstance(result, tuple) else (result,)

@@ -1,4 +1,4 @@
-"""What nodes cost, here and in PyTorch, measured on this machine: what the backend goes by.
+"""Costs of nodes, here and in PyTorch, measured on this machine: what the backend goes by.
 
 A call of one of ATen's operators is measured when a graph first has it: as a part of one node and as PyTorch runs
 it, in turns, for the shapes that it has there. Calls of similar shapes share a measurement, and later processes read
@@ -245,7 +245,7 @@ def _seconds(call: Call, count: int) -> float:
 
 
 def _smallest_call() -> tuple[float, float]:
-    """Of a part, whatever it computes, and of PyTorch's own call."""
+    """Costs of a part, whatever it computes, and of PyTorch's own call."""
     from aclnn.torch.parts import Part
 
     with torch.no_grad(), torch.inference_mode(False), unset_fake_temporarily():
@@ -255,7 +255,7 @@ def _smallest_call() -> tuple[float, float]:
 
 
 def _smallest_step() -> tuple[float, float]:
-    """Of a part and its gradient, whatever they compute, and of PyTorch's own calls."""
+    """Costs of a part and its gradient, whatever they compute, and of PyTorch's own calls."""
     from aclnn.torch.parts import Part
 
     with torch.enable_grad(), torch.inference_mode(False), unset_fake_temporarily():

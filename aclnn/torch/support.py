@@ -135,7 +135,7 @@ def _is_border(node: Node, kept: set[Node]) -> bool:
 
 
 def _readers_of(node: Node) -> set[Node]:
-    """What reads a node's result, or one of several."""
+    """Readers of a node's result, or of one of several."""
     if not isinstance(value_of(node), tuple | list):
         return set(node.users)
     return {user for one in node.users for user in one.users}
@@ -223,7 +223,7 @@ def reason_against(node: Node, speed: Speed | None) -> str | None:
 
 
 def _known_reason(call: Node) -> str | None:
-    """What is against a call, looked up where nodes that are alike share their calls."""
+    """Known reason against a call, looked up where nodes that are alike share their calls."""
     if REASON not in call.meta:
         call.meta[REASON] = _reason_against_call(call)
     return call.meta[REASON]

@@ -177,7 +177,7 @@ class TracedArray(Unreadable):
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), options: Any = None
     ) -> NoReturn:
-        """What PyTorch hands over when one of its functions is called with a traced array."""
+        """Handle one of PyTorch's functions that is called with a traced array."""
         name = getattr(function, "__name__", type(function).__name__)
         own = f"aclnn.{name} records it, " if name in HANDLES_BY_NAME else ""
         raise invalid(
@@ -483,7 +483,7 @@ class TracedArray(Unreadable):
         raise _refused("the memory was asked of")
 
     def no_memory(self) -> AclnnError:
-        """What the buffer protocol raises."""
+        """Error that the buffer protocol raises."""
         return _refused("the memory was asked of")
 
     @property

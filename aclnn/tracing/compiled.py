@@ -87,7 +87,7 @@ class _ProcessLock:
 
 
 class Traced:
-    """What a trace found out about a function for one description: its recording, and its plans.
+    """Trace of a function for one description: its recording, and its plans.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Traced:
             return found
 
     def _refuse_overlaps(self, rows: tuple[tuple[int, ...], ...]) -> None:
-        """What the function writes itself must not share memory with what it reads or gives otherwise."""
+        """Refuse memory that the function writes itself and reads or gives otherwise."""
         names, written = self.recording.input_names, {tie for tie in self.ties or () if tie >= 0}
         for tie, row, output in zip(self.ties or (), rows, self.recording.outputs, strict=False):
             for place, lies in enumerate(row):
@@ -161,7 +161,7 @@ class Traced:
     # What a call needs.
 
     def fits(self, owners: Sequence[Any], values: Values) -> Run | None:
-        """What runs take for these arguments; None where the plan is for others."""
+        """Operands of runs for these arguments; None where the plan is for others."""
         held: list[Any] | None = []
         if self.outside is not None:
             held = self.outside.look_up(owners)
@@ -189,7 +189,7 @@ class Traced:
         return pack_numbers(forms)
 
     def differing(self, owners: Sequence[Any], values: Values) -> str:
-        """What keeps the plan from being the one for these arguments, for people."""
+        """Difference between the plan's description and these arguments, for people."""
         at = -1 if self.outside is None else self.outside.differing(owners)
         if at >= 0:
             return self.texts[at]
@@ -232,7 +232,7 @@ class Traced:
     # What executors ask of how outputs are nested.
 
     def built(self, results: Sequence[Any]) -> Any:
-        """What the function returns, with the outputs of a run."""
+        """Return value of the function, with the outputs of a run."""
         ties = self.ties
         own = results if ties is None else [r for r, t in zip(results, ties, strict=True) if t < 0]
         return put_together(self.result, iter(own))
@@ -284,7 +284,7 @@ class Run:
 
     @property
     def given(self) -> tuple[Any, Any, bytes]:
-        """What `run_on` takes of it."""
+        """Operands that `run_on` takes."""
         outside = self.traced.outside
         if outside is None:
             return None, None, self.numbers
@@ -600,7 +600,7 @@ class Compiled(Generic[P, R]):
 
     @functools.cached_property
     def _default_floats(self) -> dict[str, float]:
-        """What parameters that can be given by name are where they are not, if that is a float."""
+        """Float defaults of parameters that can be given by name."""
         try:
             found = inspect.signature(self._function).parameters.values()
         except (TypeError, ValueError):
@@ -736,7 +736,7 @@ class Compiled(Generic[P, R]):
         )
 
     def _changed(self, key: Any, now: Request, told: Mapping[str, str]) -> str:
-        """What differs between two calls, for people."""
+        """Differences between two calls, for people."""
         for traced in self._found.get(key, ()):
             return f"{traced.differing(now.owners, now.values)} changed"
         found = [
@@ -747,7 +747,7 @@ class Compiled(Generic[P, R]):
         return ", ".join(found) or "the memory that arguments share, or a setting, changed"
 
     def _told(self, request: Request) -> Iterator[tuple[str, str]]:
-        """What a call's arguments are like, by their names."""
+        """Descriptions of a call's arguments, by their names."""
         inputs = iter(request.inputs)
         owners = [f"<{type(one).__name__} at {id(one):#x}>" for one in request.owners]
         for one in self._arguments(request.form):
@@ -763,7 +763,7 @@ class Compiled(Generic[P, R]):
 
     @calls_back
     def _inline(self, args: Any, named: Any, out: Any) -> Any:
-        """What a call among traced arrays does: it becomes part of their trace."""
+        """Record a call among traced arrays, which becomes part of their trace."""
         result = self._function(*args, **named)
         if out is None:
             return result
@@ -876,7 +876,7 @@ class Compiled(Generic[P, R]):
                 request.integers.positions = trace.positions
 
     def _reach(self, request: Request, arguments: Sequence[Argument]) -> Reach | None:
-        """What the function reaches, unless nothing of that is ever bound to something else."""
+        """Objects that the function reaches, unless nothing of that is ever bound to something else."""
         if getattr(self._function, "__aclnn_constant__", False):
             return None
         names = [one.name for one in arguments for _ in owners_in(one.form)]
@@ -910,7 +910,7 @@ class Compiled(Generic[P, R]):
                 )
 
     def _add_outputs(self, traced: Traced, trace: Trace, result: tuple[Any, list[Any]]) -> None:
-        """What a run leaves: what the function returns, and arguments that it wrote."""
+        """Add the outputs of a run: what the function returns, and arguments that it wrote."""
         traced.result, leaves = result
         recording, names = trace.recording, names_of(traced.result, "out")
         ties = []
@@ -1025,7 +1025,7 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 
 
 def _frames_to_caller() -> int:
-    """How many frames are between a warning and the line outside of this package."""
+    """Number of frames between a warning and the line outside of this package."""
     frame, count = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, count = frame.f_back, count + 1
@@ -1091,7 +1091,7 @@ def _add_line(error: AclnnError, function: Callable[..., Any]) -> None:
 
 
 def _place(function: Callable[..., Any]) -> str:
-    """Where a function is, for people."""
+    """Place of a function, for people."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"Compiled from {code.co_filename}:{code.co_firstlineno}."
 
@@ -1120,7 +1120,7 @@ def _line_in(error: BaseException, function: Callable[..., Any]) -> str:
 
 
 def _attribute(module: str, path: str) -> Any:
-    """What an importable function is called by."""
+    """Object that an importable function is called by."""
     found = importlib.import_module(module)
     for name in path.split("."):
         found = getattr(found, name)
@@ -1130,7 +1130,7 @@ def _attribute(module: str, path: str) -> Any:
 def _description(
     compiled: Compiled, request: Request, given: Given, executor: aclOpExecutor
 ) -> tuple[Any, Any]:
-    """What pickles hold of an executor: the function, and what its arguments are like."""
+    """Description that pickles hold of an executor: the function, and its arguments' descriptions."""
     specs = [described(spec_of(array)) for array in request.inputs]
     return _planned_anew, (compiled, request.form, tuple(specs), given.values)
 

@@ -1,4 +1,4 @@
-"""What runs of a compiled function's executor are given: nested, by position and by name."""
+"""Arguments of a compiled function's executor: nested, by position and by name."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Given:
 
     @property
     def n_arrays(self) -> int:
-        """How many of an executor's inputs runs may be given: the first ones."""
+        """Number of an executor's inputs that runs may be given: the first ones."""
         return sum(len(argument.arrays) for argument in self._arguments)
 
     def __call__(

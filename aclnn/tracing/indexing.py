@@ -12,7 +12,7 @@ from aclnn.compiler.joining import Pieces
 
 
 def pieces_of(index: Any, shape: tuple[int, ...]) -> tuple[Pieces, tuple[int, ...]]:
-    """What an index takes of each dimension, and the shape that is left then.
+    """Pieces that an index takes of each dimension, and the shape that is left then.
 
     >>> pieces_of((slice(None), None, -1), (4, 3))
     (((0, 1, 4), (2, 1, 1)), (4, 1))

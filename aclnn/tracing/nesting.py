@@ -18,7 +18,7 @@ from aclnn.tracing.integers import Integers
 
 
 class Leaf:
-    """What stands in a form for something that is no part of it; each is the only one of its name."""
+    """Stand-in in a form for something that is no part of it; each is the only one of its name."""
 
     __slots__ = ("name",)
 
@@ -166,7 +166,7 @@ def taken_apart(
 
 
 def _static(kind: type, given: Any, owners: list[Any] | None) -> Hashable:
-    """What stands in a form for something that is neither array nor nesting."""
+    """Stand-in in a form for something that is neither array nor nesting."""
     if hasattr(kind, "__aclnn_number__"):
         return float(given).hex()
     if issubclass(kind, _OF_BITS):
@@ -198,7 +198,7 @@ def _unfit(given: Any) -> Exception:
 
 
 def fields_of(given: Any) -> dict[str, Any]:
-    """What a dataclass holds: its fields, then other attributes of the instance.
+    """Contents of a dataclass: its fields, then other attributes of the instance.
 
     >>> @dataclasses.dataclass
     ... class Pair:
@@ -270,7 +270,7 @@ def _sequence_of(kind: Any, items: list[Any]) -> Any:
 
 
 def _constructed(kind: Any, items: Sequence[Any] | Mapping[Any, Any]) -> Any:
-    """What the class makes of the items; None where it makes something else of them."""
+    """Object that the class makes of the items; None where it makes something else of them."""
     try:
         made = kind(items)
     except TypeError:  # it takes other arguments
@@ -283,7 +283,7 @@ def _constructed(kind: Any, items: Sequence[Any] | Mapping[Any, Any]) -> Any:
 
 
 def _plain(kind: Any, given: Any) -> Any:
-    """What `_static` took apart."""
+    """Object that `_static` took apart."""
     if isinstance(given, Itself):
         return given()
     if kind is float or hasattr(kind, "__aclnn_number__"):
@@ -330,7 +330,7 @@ def owners_in(form: Any) -> Iterator[Any]:
 
 
 def _parts(form: Any) -> Iterable[tuple[Any, Any]]:
-    """What a form is made of, by index or key."""
+    """Parts of a form, by index or key."""
     if isinstance(form, Leaf):
         return ()
     kind, *rest = form

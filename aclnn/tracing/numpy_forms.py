@@ -44,7 +44,7 @@ def no_counterpart(name: str) -> AclnnError:
 def array_ufunc(
     trace: Trace, function: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    """What NumPy hands over when a ufunc is called with a traced array."""
+    """Handle a ufunc of NumPy that is called with a traced array."""
     name = function.__name__
     out = options.pop("out", None)
     if method != "__call__":
@@ -189,7 +189,7 @@ _EXCHANGE = {
 
 
 def power(trace: Trace, base: Any, exponent: Any, out: Any = None) -> Any:
-    """What `**` does: NumPy has shorter ways for some exponents that are Python's numbers."""
+    """Power as `**` computes it: NumPy has shorter ways for some exponents that are Python's numbers."""
     if type(exponent) is RunNumber and exponent.told(_POWERS.__contains__):
         exponent = float(exponent)
     short = type(exponent) in (int, float) and not is_number(base) and exponent in _POWERS
@@ -231,7 +231,7 @@ def _remainder(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def _remainder_of(trace: Trace, a: Any, b: Any, quotient: Any) -> Any:
-    """What is left of integers, which NumPy says is 0 where the divisor is."""
+    """Remainder of integers, which NumPy says is 0 where the divisor is."""
     whole = ufunc(trace, np.multiply, (quotient, b))
     left = ufunc(trace, np.subtract, (a, whole))
     if is_number(b):

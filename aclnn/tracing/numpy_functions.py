@@ -20,7 +20,7 @@ ours: Any = functional  # whose names are made from declarations
 
 
 def array_function(array: Any, function: Any, args: Any, options: Any) -> Any:
-    """What NumPy hands over when one of its functions is called with a traced array."""
+    """Handle one of NumPy's functions that is called with a traced array."""
     name = _name(function)
     if function not in COUNTERPARTS:
         raise no_counterpart(name)
@@ -60,7 +60,7 @@ def _axis(axis: Any, rank: int) -> int:
 
 
 def _sum_dtype(dtype: np.dtype) -> np.dtype:
-    """What NumPy adds up in: small integers become those of 64 bits."""
+    """Dtype that NumPy adds up in: small integers become those of 64 bits."""
     small = dtype.kind in "biu" and dtype.itemsize < 8
     return np.dtype("u8" if dtype.kind == "u" else "i8") if small else dtype
 
@@ -81,7 +81,7 @@ def reduce_sum(array: Any, axis: Any = None, dtype: Any = None, keepdims: Any = 
 
 
 def _fractions(array: Any, dtype: Any = None) -> Any:
-    """What NumPy takes the mean of: integers as float64."""
+    """Dtype that NumPy takes the mean in: integers as float64."""
     if dtype is not None:
         return array.astype(dtype)
     return array.astype(np.float64) if array.dtype.kind in "biu" else array

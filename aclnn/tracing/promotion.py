@@ -85,7 +85,7 @@ def common_dtype(operands: Sequence[Any]) -> np.dtype:
 
 
 def _kinds(operands: Sequence[Any]) -> list[Any]:
-    """What promotion knows of operands; NumPy knows no numbers beside bfloat16: they take it."""
+    """Kinds of operands for promotion; NumPy knows no numbers with bfloat16: they take it."""
     kinds = [kind_of(one) for one in operands]
     if not any(isinstance(kind, np.dtype) and kind == BFLOAT16 for kind in kinds):
         return kinds

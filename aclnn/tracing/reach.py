@@ -1,4 +1,4 @@
-"""What a function reaches beside its arguments' arrays: names of its code, followed from roots.
+"""Objects that a function reaches outside its arguments: names of its code, followed from roots.
 
 Roots are the function itself and objects among its arguments. From a function lead its globals and
 what it closes over; from an object those of its attributes whose names stand in the code of the
@@ -170,7 +170,7 @@ class Reach:
     def outside(
         self, held: Sequence[Any], owners: Sequence[Any]
     ) -> tuple[Outside | None, list[str]]:
-        """What is to be looked up at each call, with what each node is called.
+        """Objects to look up at each call, with the name of each node.
 
         What the function has changed itself while it was traced is not.
         """
@@ -472,7 +472,7 @@ def _globals_of(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """What a class and its bases have, the nearest of each name."""
+    """Members of a class and its bases, the nearest of each name."""
     found: set[str] = set()
     for base in kind.__mro__:
         if base is object or base.__module__ == "builtins":

@@ -52,7 +52,7 @@ class Numbers:
         self.conditions: list[Condition] = []
 
     def stand_ins(self) -> list[RunNumber]:
-        """What the function gets in place of the floats."""
+        """Stand-ins that the function gets in place of the floats."""
         return [
             RunNumber(self, operator.itemgetter(place), frozenset([place]))
             for place in range(len(self.values))
@@ -90,12 +90,12 @@ class RunNumber(NumberOfRun):
         return self.of(self._numbers.values)
 
     def derived(self, compute: Callable[[float], float]) -> RunNumber:
-        """What a function gives of it."""
+        """The number that a function makes of it."""
         own = self.of
         return RunNumber(self._numbers, lambda values: compute(own(values)), self._places)
 
     def told(self, asks: Callable[[float], Any]) -> Any:
-        """What a function says of it now; plans hold as long as it says the same."""
+        """Answer of a function about it now; plans hold as long as the answer is the same."""
         own = self.of
         return self._found(lambda values: asks(own(values)), self._places)
 

@@ -38,7 +38,7 @@ Path = tuple[tuple[str, Any], ...]  # views, one of another: what makes it of a 
 
 
 class Memory:
-    """What a traced array is a view of, and the value that it holds at the moment."""
+    """Memory of a traced array, and the value that it holds at the moment."""
 
     def __init__(self, trace: Trace, value: int, place: int | None = None, name: str = ""):
         self.trace = trace
@@ -335,7 +335,7 @@ class Trace:
         self.recording.origin = tuple
 
     def outside(self, owners: Sequence[Any]) -> tuple[Outside | None, list[str]]:
-        """What has to be looked up at each call, and what its nodes are called."""
+        """Objects to look up at each call, and the names of their nodes."""
         if self._reach is None:
             return None, []
         return self._reach.outside(self.held, owners)
@@ -450,7 +450,7 @@ class Trace:
         return self.made(self.recording.filled(given, dtypes.of_numpy(dtype), ()))
 
     def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
-        """What a call writes into, as traced arrays, or None for what it makes."""
+        """Traced arrays that a call writes into, or None for what it makes."""
         count, listed = len(roles), isinstance(out, tuple | list)
         if out is None:
             return [None] * count
@@ -487,7 +487,7 @@ def _laid_out_copy(array: np.ndarray) -> np.ndarray:
 
 
 def _identity(array: np.ndarray) -> tuple[Any, ...]:
-    """What tells the memory of an array, and how it is seen."""
+    """Identity of an array's memory, and of the view of it."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.name
 
 

@@ -269,7 +269,7 @@ def _tile(dims: list[Dim], transposed: bool, tiling: Tiling, area: int) -> tuple
 
 
 def _even_share(size: int, limit: int) -> int:
-    """How long pieces of `size` are, at most `limit`: equal ones, whole cache lines if long."""
+    """Length of pieces of `size`, at most `limit`: equal ones, whole cache lines if long."""
     if size <= limit:
         return size
     pieces = -(-size // limit)

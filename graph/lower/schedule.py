@@ -106,12 +106,12 @@ class Step:
         return math.prod(self.shape)
 
     def threads(self, limit: int) -> int:
-        """How many threads the runner uses when it may use `limit`."""
+        """Number of threads that the runner uses when it may use `limit`."""
         return min(limit, self.n_tiles) if self.elements >= self.parallel_from else 1
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """What its first kernel says that the step extends over, else the loops' shape."""
+        """Extent of the step that its first kernel gives, else the loops' shape."""
         return self.ops[0].extent or self.shape
 
     @property
@@ -140,7 +140,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What the second phase does, step by step.
+    """Steps of the second phase, in order.
 
     Attributes
     ----------
@@ -362,7 +362,7 @@ def compile(
 
 
 def threads_used(kernels: Sequence[Any], elements: int, tiles: int, threads: int) -> int:
-    """How many of `threads` a run uses for a step.
+    """Number of threads, of `threads`, that a run uses for a step.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def elements_parallel_from(kernels: Sequence[Any]) -> int:
 
 
 def call_chunks(kernel: Any, threads: int) -> int:
-    """How often an opaque kernel is called.
+    """Number of calls of an opaque kernel.
 
     >>> call_chunks(object(), 2)
     1
@@ -560,7 +560,7 @@ class _Compiler:
         return elements_parallel_from(kernels)
 
     def traffic_flags(self, nest: LoopNest) -> int:
-        """What kernels are told of caches, by how much a step moves."""
+        """Flags about caches for kernels, by how much a step moves."""
         moved = sum([self.graph.memory_bytes(operand.value) for operand in nest.operands])
         if moved >= self.streams_from(nest) * self.plan.threads:
             return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_STREAM
@@ -568,7 +568,7 @@ class _Compiler:
         return walk | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
 
     def flags(self, node: Node, nest: LoopNest, flags: int) -> int:
-        """Those of a step, and whether the results of one of its nodes bypass the cache."""
+        """Flags of a step, and whether the results of one of its nodes bypass the cache."""
         if flags & TILE_STREAM and not self.goes_past_the_cache(node, nest):
             return flags & ~TILE_STREAM
         return flags

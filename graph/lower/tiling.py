@@ -28,7 +28,7 @@ ROW_TILES = 4  # times as large are tiles of whole rows
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How large tiles are, in elements.
+    """Size of tiles, in elements.
 
     Attributes
     ----------

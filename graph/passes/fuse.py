@@ -135,7 +135,7 @@ class _Fusion:
         self.ready = [i for i in range(count) if not self.missing[i]]  # a heap: ascending
 
     def _edges(self) -> None:
-        """What each node waits for: who writes its operands, and who has to be before it."""
+        """Edges of each node: the writers of its operands, and those that have to be before it."""
         writers: dict[int, list[int]] = {}
         barriers: dict[int, list[int]] = {}
         forced: list[int] = []
@@ -159,7 +159,7 @@ class _Fusion:
         self._after_readers(writers)
 
     def _barrier(self, nodes: list[int]) -> list[int]:
-        """What to wait for instead of several nodes: an entry that waits for them, and that the
+        """Barrier to wait for instead of several nodes: an entry that waits for them, and that the
         list holds from now on.  Else what many nodes write and many read has their product of
         edges."""
         if len(nodes) > 1:
@@ -175,7 +175,7 @@ class _Fusion:
             self.missing[at] += 1
 
     def _after_readers(self, writers: dict[int, list[int]]) -> None:
-        """Who writes an output in place of an input comes after those that read that input, unless
+        """Let writers of an output in place of an input wait for those that read that input, unless
         they wait for it: then the pass `in_place` copies the input."""
         for id in self.graph.outputs:
             alias = self.graph.value(id).alias_of

@@ -55,7 +55,7 @@ def inputs_in_place(graph: Graph) -> tuple[int, ...]:
 
 
 class _Order:
-    """Who runs when, and reads what."""
+    """Order of nodes, and their reads."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

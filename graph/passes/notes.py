@@ -10,7 +10,7 @@ from ..ir import Graph
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a pass did to a node, and why.
+    """Change of a pass to a node, and the reason.
 
     >>> print(Note("x_cast", "elided", "already float32"))
     x_cast: elided, already float32

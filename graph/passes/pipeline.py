@@ -86,11 +86,11 @@ class PassResult(tuple[PassStep, ...]):
 
     @property
     def notes(self) -> Notes:
-        """What all passes did, in order."""
+        """Notes of all passes, in order."""
         return tuple(note for step in self for note in step.notes)
 
     def to_text(self) -> str:
-        """What each pass did and why, one line per note.
+        """Changes of each pass and their reasons, one line per note.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class PassResult(tuple[PassStep, ...]):
 
     @staticmethod
     def from_json(text: str) -> PassResult:
-        """What `to_json` wrote.
+        """Read the document that `to_json` wrote.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class PassResult(tuple[PassStep, ...]):
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """What a document of passes has that does not follow from the rest."""
+    """Fields of a document of passes that do not follow from the rest."""
 
     as_built: Graph
     passes: tuple[PassStep, ...]

@@ -180,7 +180,7 @@ class _Stores:
     def targets(
         self, root: Value, source: Value, out: Value, writers: Sequence[Node]
     ) -> dict[int, int] | None:
-        """What to write instead of `root` or parts of it, by id; None where there is no such."""
+        """Values to write instead of `root` or parts of it, by id; None where there is no such."""
         if source.id == root.id:
             shape, strides = out.shape, out.strides
         else:

@@ -58,7 +58,7 @@ def _without_equal(graph: Graph) -> tuple[Graph, Notes]:
 
 
 def _identity(draft: Rewriter, graph: Graph, node: Node) -> tuple | None:
-    """What equal nodes have in common; None for a node that is never merged."""
+    """Key that equal nodes share; None for a node that is never merged."""
     if node.is_forced_copy or node.attr("effects"):
         return None
     made = [graph.value(id) for id in node.outputs]

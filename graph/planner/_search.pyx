@@ -415,7 +415,7 @@ cdef int64_t floor_beside(
 cdef int list_children(
     work_t *w, const part_t *p, const beam_t *beam, int parent, child_t *children
 ) noexcept nogil:
-    """What can lie lowest in the section with the lowest floor, without scores."""
+    """List the buffers that can be lowest in the section with the lowest floor, without scores."""
     cdef const state_t *s = &beam.now[parent]
     cdef int c, k, m, at = 0, found = 0
     cdef int64_t ceiling = ENDLESS
@@ -440,7 +440,7 @@ cdef int list_children(
 cdef int expand(
     work_t *w, const part_t *p, const beam_t *beam, int parent, child_t *children
 ) noexcept nogil:
-    """Those of the next children of which something better may come."""
+    """List the next children of which something better may come."""
     cdef int i, found = 0, count = list_children(w, p, beam, parent, children)
     for i in range(count):
         children[found] = children[i]
@@ -1341,7 +1341,7 @@ cdef class Search:
         return self._highest_bound() * self.unit
 
     def offsets(self):
-        """Where each lifetime is in that workspace."""
+        """Offset of each lifetime in that workspace."""
         cdef int k
         cdef list found = [0] * self.count
         for k in range(self.taking):
@@ -1354,7 +1354,7 @@ cdef class Search:
         return tuple(self.lives[i].size for i in range(self.count))
 
     def bucket_offsets(self):
-        """Where each lifetime is by the NPU library's policy."""
+        """Offset of each lifetime by the NPU library's policy."""
         cdef int i
         return tuple(self.bucket_of[self.lives[i].bucket].npu_place for i in range(self.count))
 
@@ -1390,7 +1390,7 @@ cdef int64_t lowest_gap(
 
 
 def fit_below(lives, int64_t capacity):
-    """Where lifetimes lie in `capacity` bytes, those in front first; -1 for those without a place.
+    """Offsets of lifetimes in `capacity` bytes, those in front first; -1 for those without a place.
 
     Each is (lower, upper, bytes).
     """
@@ -1436,7 +1436,7 @@ cdef int by_number(const void *a, const void *b) noexcept nogil:
 
 
 cdef int below(const int64_t *numbers, int count, int64_t limit) noexcept nogil:
-    """How many of ascending numbers are below `limit`."""
+    """Number of ascending numbers that are below `limit`."""
     cdef int low = 0, high = count, middle
     while low < high:
         middle = (low + high) >> 1

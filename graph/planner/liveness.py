@@ -99,7 +99,7 @@ def graph_lifetimes(
 def spare_memory(
     graph: Graph, outputs: Collection[str], outputs_apart: bool = False
 ) -> tuple[SpareMemory, ...]:
-    """What intermediates may use of the memory of outputs, of those that are named.
+    """Memory of named outputs that intermediates may use.
 
     Such an output overlaps no input.  Outputs may overlap each other, so none of them is in use
     when the first is written, unless `outputs_apart` says that none does.
@@ -242,7 +242,7 @@ def _scratch(
 
 
 def _tile_words(graph: Graph, parts: tuple[TilePart, ...], threads: int) -> str:
-    """What the tiles of a loop hold, such as ``2 x (float32[1024])``."""
+    """Contents of a loop's tiles, such as ``2 x (float32[1024])``."""
     tiles = []
     for part in parts:
         if part.value < 0:
@@ -260,7 +260,7 @@ def _threads_used(
     tiling: Tiling,
     threads_of: ThreadsOf | None,
 ) -> int:
-    """How many threads run tiles of a step at once."""
+    """Number of threads that run tiles of a step at once."""
     if threads_of is None:
         return threads
     if step[0].domain == "opaque":
@@ -305,7 +305,7 @@ def _tile_parts(
 
 
 def scratch_name(node: Node) -> str:
-    """What the memory is called that a node's kernel has for itself.
+    """Name of the memory that a node's kernel has for itself.
 
     >>> scratch_name(Node("norm", "Compute", (0,), (1,)))
     'norm.scratch'

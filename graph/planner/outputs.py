@@ -65,7 +65,7 @@ def _filled(
     heirs: Mapping[str, int],
     order: Sequence[int],
 ) -> dict[int, Held]:
-    """What outputs hold when lifetimes are given to them in this order, the largest output first."""
+    """Contents of outputs when lifetimes are given to them in this order, the largest output first."""
     found: dict[int, Held] = {}
     for memory in sorted(spare, key=lambda one: -one.nbytes):
         heir = heirs.get(memory.heir)

@@ -154,7 +154,7 @@ class WorkspacePlan:
         return hash(self._facts())
 
     def _facts(self) -> tuple[Any, ...]:
-        """What plans are compared by: the fields of this class, not those of a derived one."""
+        """Fields that plans are compared by: those of this class, not those of a derived one."""
         return tuple(getattr(self, one.name) for one in fields(WorkspacePlan))
 
     def buffer(self, name: str) -> Buffer:
@@ -279,7 +279,7 @@ at the peak, step 0, live are: a (128 bytes)
         )
 
     def diff(self, other: WorkspacePlan) -> PlanDiff:
-        """What changes from this plan to another.
+        """Changes from this plan to another.
 
         Parameters
         ----------
@@ -520,7 +520,7 @@ def _heirs(
 
 
 def _spots(count: int, chosen: Assignment, held: dict[int, Held]) -> list[Held]:
-    """Where each of `count` lifetimes lies; what no output holds is in the workspace."""
+    """Place of each of `count` lifetimes; what no output holds is in the workspace."""
     inside = (Held("", *place) for place in zip(chosen.offsets, chosen.padded, strict=True))
     return [held[i] if i in held else next(inside) for i in range(count)]
 
@@ -606,7 +606,7 @@ def plan_workspace(
 
 
 def step_name(step: Sequence) -> str:
-    """What a step is called: its nodes' names; of many the first ones, and how many more."""
+    """Name of a step: its nodes' names; of many the first ones, and how many more."""
     more = f"+{len(step) - STEP_NAMES}" if len(step) > STEP_NAMES else ""
     return "+".join([node.name for node in step[:STEP_NAMES]]) + more
 

@@ -168,7 +168,7 @@ def _device(traces: list[Any], wanted: int | None) -> int:
 
 
 def _blocks(segments: list[Any], device: int) -> Iterator[Mapping[str, Any]]:
-    """What was in use when the snapshot was taken."""
+    """Blocks that were in use when the snapshot was taken."""
     for segment in segments:
         if _mapping(segment, "a segment").get("device", device) != device:
             continue
@@ -228,7 +228,7 @@ class _History:
         self.has_freed = True
 
     def was_there(self, block: Mapping[str, Any]) -> None:
-        """What is in use at the end, and was never allocated in the recording."""
+        """Add a block that is in use at the end, and was never allocated in the recording."""
         if _number(block, "addr", "a block") not in self.used:
             self.before.append(_Allocation(_number(block, "size", "a block"), block.get("frames")))
 

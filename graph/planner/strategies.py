@@ -64,7 +64,7 @@ def naive(lifetimes: Sequence[Lifetime]) -> Assignment:
 
 
 def bucket(lifetimes: Sequence[Lifetime]) -> Assignment:
-    """What the NPU library does.
+    """Plan by the NPU library's policy.
 
     Intermediates are visited in the order of the steps that make them.  Each goes to the
     highest-numbered bucket whose newest member's last step lies before the new one's first (a

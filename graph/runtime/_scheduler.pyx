@@ -199,7 +199,7 @@ cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk
 
 
 cdef inline void wait_for_stores(const program_step *step) noexcept nogil:
-    """What one thread has streamed, another may read after this."""
+    """Wait until what one thread has streamed can be read by another."""
     if step.streams:
         store_fence()
 
@@ -327,7 +327,7 @@ cdef void run_back(run_t *run, const program_step *step, ptrdiff_t begin, ptrdif
 
 cdef inline int threads_for(const program_t *program, const program_step *step,
                             int threads) noexcept nogil:
-    """How many threads a step is worth."""
+    """Number of threads that a step is worth."""
     cdef ptrdiff_t elements = 1
     cdef int d
     if threads > program.max_threads:

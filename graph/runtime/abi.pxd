@@ -1,4 +1,4 @@
-"""What `program.h` and `kernel_abi.h` declare; `abi.py` has their numbers for Python."""
+"""Declarations of `program.h` and `kernel_abi.h`; `abi.py` has their numbers for Python."""
 
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t

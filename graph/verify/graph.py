@@ -194,7 +194,7 @@ def _check_order(graph: Graph) -> None:
 
 
 def _check_written(graph: Graph, node: Node, id: int, ready: set[int], parts: set[int]) -> bool:
-    """What a node makes is not there yet, unless it is another part; whether it is of an output."""
+    """Check that a node's result is not there yet, unless it is another part; whether it is of an output."""
     out, root = graph.value(id), graph.root(id)
     there = root.id in ready and root.size > 0
     again = id in parts or (there and not (out.is_view and root.id in parts))

@@ -238,7 +238,7 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
 
 
 def _short_lines(graph: Graph, outs: Sequence[Value], where: Places) -> list[str]:
-    """What results are and where they lie, a line for each."""
+    """Lines about results and their places, one for each."""
     lines = []
     for out in outs[:MOST_DETAILS]:
         offset = where.of(graph, out)
@@ -248,7 +248,7 @@ def _short_lines(graph: Graph, outs: Sequence[Value], where: Places) -> list[str
 
 
 def _category(node: Node) -> str:
-    """What a node does, as boxes are coloured: move elements, or compute them one by one, row by
+    """Category of a node, as boxes are coloured: move elements, or compute them one by one, row by
     row, or all at once."""
     return "move" if node.kind != "Compute" else node.domain
 
@@ -261,7 +261,7 @@ def _weight_line(small: Folded, value: Value) -> str:
 
 
 def _result_lines(graph: Graph, out: Value, where: Places) -> list[str]:
-    """What a result is, and where it lies."""
+    """Lines about a result and its place."""
     place = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
     if out.is_view:
         place = view_words(graph, out)
@@ -277,7 +277,7 @@ def _more(things: Sequence[object], what: str) -> list[str]:
 
 
 def _node_title(graph: Graph, node: Node) -> str:
-    """What hovering over a node shows."""
+    """Text that hovering over a node shows."""
     outs = [graph.value(id) for id in node.outputs]
     lines = [f"{kind_words(node)} {node.name}"]
     lines += [f"{out.name}: {out}, {storage_words(graph, out)}" for out in outs]

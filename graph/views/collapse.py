@@ -209,7 +209,7 @@ def _together(inside: list[Box], group: Group | None = None) -> Box:
 
 
 def _kinds(inside: Sequence[Box]) -> str:
-    """What boxes do, the most frequent first: ``matmul x3, softmax``."""
+    """Kinds of boxes, the most frequent first: ``matmul x3, softmax``."""
     found = Counter({box.lines[0]: 0 for box in inside})
     for box in inside:
         found[box.call.partition("#")[0] or box.lines[0]] += box.count

@@ -22,7 +22,7 @@ CHANGES = ("added", "removed", "moved", "resized", "lifetime_changed")
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff(str):
-    """What changes from plan `before` to plan `after`: its text, falsy when nothing does.
+    """Changes from plan `before` to plan `after`: a text, falsy when nothing differs.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class PlanDiff(str):
         return tuple(self._all_changes())
 
     def changes(self, name: str) -> tuple[str, ...]:
-        """How a buffer differs, in words."""
+        """Changes of a buffer, in words."""
         return tuple(kind for kind in CHANGES if name in getattr(self, kind))
 
     def _all_changes(self) -> dict[str, list[str]]:
-        """How each buffer differs that does, in the order of the plans."""
+        """Changes of each buffer that differs, in the order of the plans."""
         found: dict[str, list[str]] = {}
         for kind in CHANGES:
             for name in getattr(self, kind):

@@ -55,7 +55,7 @@ def _step(graph: Graph, step: Sequence[Node], boxes: dict[str, str], where: Plac
 
 
 def _repeat(small: Folded, number: int, inside: list[str]) -> list[str]:
-    """What repeats, in a cluster that says how often."""
+    """Cluster of a repeat, which says how often."""
     head = f'label={_quoted(small.words(number))}; color=blue; fontname="monospace";'
     return [f"  subgraph cluster_repeat_{number} {{", f"    {head}", *_indented(inside), "  }"]
 
@@ -65,7 +65,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def gathered(graph: Graph) -> list[Value]:
-    """What has a box of its own beside those of the nodes that write it: outputs, and values that
+    """Values with boxes of their own apart from those of the nodes that write them: outputs, and values that
     several nodes write."""
     writers = graph.writers()
     several = [
@@ -108,7 +108,7 @@ def _label(graph: Graph, node: Node, where: Places) -> str:
 
 
 def _place(graph: Graph, value: Value, where: Places) -> list[str]:
-    """Who owns the bytes of a value, and where they lie."""
+    """Owner of a value's bytes, and their place."""
     offset = where.of(graph, value)
     if not offset:
         return [storage_words(graph, value)]

@@ -1,4 +1,4 @@
-"""What a page needs to draw a graph whose groups open and close: boxes, groups, edges, amounts."""
+"""Data for pages that draw a graph whose groups open and close: boxes, groups, edges, amounts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _layers(graph: Graph) -> dict[str, int]:
 
 
 def _layer_words(graph: Graph) -> list[str]:
-    """What the repetitions are called."""
+    """Names of the repetitions."""
     return [
         f"repeat {number + 1} of {one.count}, {one.period} nodes"
         for one in repeats(graph)

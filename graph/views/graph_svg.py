@@ -105,6 +105,6 @@ def _frame(group: Group) -> str:
 
 
 def _title(group: Group) -> str:
-    """What a group is, at the top of its frame, over the edges that lead through it."""
+    """Title of a group, at the top of its frame, over the edges that lead through it."""
     _, style = FRAMES[group.kind]
     return words_at(group.left + 8, group.y + 16, group.words, f"{style} over")

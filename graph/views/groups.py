@@ -112,7 +112,7 @@ def _spare(group: Group, inside: Sequence[Box | Group]) -> Group | None:
 
 
 def common_start(paths: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
-    """What all begin with."""
+    """Common start of all paths."""
     found = []
     for items in zip(*paths, strict=False):
         if any(item is not items[0] and item != items[0] for item in items):

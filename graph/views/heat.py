@@ -68,7 +68,7 @@ def level_of(amount: float, most: float) -> int:
 
 
 def heats_of(heat: object, by_bytes: Callable[[], Heat]) -> tuple[Heat, ...]:
-    """What a picture is coloured by: nothing, bytes, one quantity, or several to choose from."""
+    """Quantities that a picture is coloured by: none, bytes, one, or several to choose from."""
     if heat is None:
         return ()
     if heat == "bytes":

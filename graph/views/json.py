@@ -63,7 +63,7 @@ _LEAVES = frozenset({int, str, bool, NoneType})
 
 
 def plain(value: Any) -> Any:
-    """What JSON has for a dataclass, a tuple, a number."""
+    """JSON's form of a dataclass, a tuple, a number."""
     if type(value) in _LEAVES:
         return value
     if isinstance(value, Argument):

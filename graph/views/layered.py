@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 @dataclass(eq=False, slots=True)
 class Port:
-    """Where edges pass the frame of a group: those of one source on one side."""
+    """Place where edges pass the frame of a group: those of one source on one side."""
 
     on_top: bool
     x: float = 0
@@ -45,7 +45,7 @@ Entry = Item | Bend
 
 @dataclass(eq=False, slots=True)
 class Wire:
-    """What leads from one item down to others of the same group; `ups` go from the lowest up."""
+    """Connection from one item down to others of the same group; `ups` go from the lowest up."""
 
     net: Net
     upper: Item
@@ -241,7 +241,7 @@ class Layout:
             yield chain[level.row_of[item] - first - 1], item
 
     def _pull(self, wire: Wire, end: Entry, other: Entry, is_above: bool) -> Callable[[], float]:
-        """Where the middle of `other` would have to be for a straight stretch to `end`."""
+        """Middle of `other` for a straight stretch to `end`."""
         there = self._offset(wire, end, below=is_above)
         here = self._offset(wire, other, below=not is_above)
         return lambda: _x(end) + there - here
@@ -253,7 +253,7 @@ class Layout:
         return 0
 
     def _attach(self, level: Level) -> None:
-        """Where the wires of each item begin or end: at ports, or spread over a box's side."""
+        """Attach the wires of each item: at ports, or spread over a box's side."""
         sides: dict[tuple[Item, bool], list[tuple[float, Wire]]] = {}
         for wire in level.wires.values():
             pairs = list(self._stretches(level, wire))

@@ -73,7 +73,7 @@ def _data(name: str, amounts: Mapping[str, float]) -> str:
 
 
 def _offsets(graph: Graph, plan: WorkspacePlan) -> Iterator[tuple[str, int]]:
-    """Where the first result of a node lies in the workspace, for those that are there."""
+    """Offset of a node's first result in the workspace, for those that are there."""
     buffers = buffers_by_name(plan)
     for node in graph.nodes:
         value, root = graph.value(node.output), graph.root(node.output)
@@ -153,7 +153,7 @@ def _node(
 
 
 def _source(graph: Graph, root: int, names: Mapping[int, str]) -> tuple[str, int] | None:
-    """What gives a value: its own node, or a result of the node that writes it."""
+    """Source of a value: its own node, or a result of the node that writes it."""
     if root in names:
         return names[root], 0
     for node in graph.writers().get(root, ()):

@@ -49,7 +49,7 @@ def view(*parts: str) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """What is seen when its title is clicked."""
+    """Content that is shown when its title is clicked."""
     return f"<details><summary>{xml_words(title)}</summary>{content}</details>"
 
 

@@ -132,7 +132,7 @@ def _attributes(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[st
 
 
 def facts_of(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[str, str]:
-    """What is known of a node, as the metadata of a node of another kind."""
+    """Facts about a node, as the metadata of a node of another kind."""
     found = {"node": node.name, **_attributes(graph, node, buffers)}
     return {
         key: ", ".join(map(str, fact)) if isinstance(fact, list | tuple) else str(fact)
@@ -141,7 +141,7 @@ def facts_of(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[str, 
 
 
 def _facts_of_result(graph: Graph, out: Value, buffers: dict[str, Buffer]) -> dict[str, Any]:
-    """What is known of a result, which several results of a node have by number."""
+    """Facts about a result, which several results of a node have by number."""
     found: dict[str, Any] = {
         "writes": str(out),
         "storage": out.storage,

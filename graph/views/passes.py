@@ -74,7 +74,7 @@ def _link(after: dict[str, str | None], before: str, names: Iterable[str]) -> No
 
 
 def node_rows(passes: PassResult) -> Iterator[list[str]]:
-    """What became of each node, stage by stage."""
+    """History of each node, stage by stage."""
     stages = [_Stage(passes.as_built, ()), *(_Stage(step.graph, step.notes) for step in passes)]
     scheduled = scheduled_words(passes.graph)
     for name in node_names(passes):
@@ -94,7 +94,7 @@ class _Stage:
 
 
 def _change(before: _Stage, after: _Stage, name: str) -> str:
-    """What a pass did to a node, in its own words if it has any."""
+    """Change of a pass to a node, in its own words if it has any."""
     if name in after.notes:
         return "\n".join(after.notes[name])
     old, new = before.words.get(name), after.words.get(name)

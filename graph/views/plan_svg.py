@@ -138,14 +138,14 @@ class _Chart:
         return MARGIN + PLOT_HEIGHT * (1 - offset / self.total)
 
     def low(self, buffer: Buffer) -> int:
-        """Where the chart has the first byte of a buffer."""
+        """Coordinate of the first byte of a buffer."""
         return self.floors[buffer.output] + buffer.offset
 
     def high(self, buffer: Buffer) -> int:
         return self.low(buffer) + buffer.padded
 
     def identity(self, buffer: Buffer) -> Any:
-        """What a buffer has in common with those of the repetitions that are left out."""
+        """Key that a buffer shares with those of the repetitions that are left out."""
         return self.axis.shown(buffer.first), buffer.last - buffer.first, self.low(buffer)
 
     def frame(self) -> list[str]:

@@ -68,11 +68,11 @@ class Folded:
     carried: tuple[tuple[str, ...], ...] = ()
 
     def times(self, node: str) -> str:
-        """How often a node is there, in words: ``' x12'``, or nothing."""
+        """Number of times that a node is there, in words: ``' x12'``, or nothing."""
         return f" x{self.repeats[self.member[node]].count}" if node in self.member else ""
 
     def words(self, number: int) -> str:
-        """What a repeat stands for."""
+        """Words about a repeat."""
         one, carried = self.repeats[number], self.carried[number]
         words = f"{one.count} times the same {one.period} nodes"
         first = ", ".join(carried[:MOST_CARRIED]) + ", …" * (len(carried) > MOST_CARRIED)
@@ -98,7 +98,7 @@ def folded(graph: Graph, whole: bool = False) -> Folded:
 
 
 def repeats(graph: Graph) -> list[Repeat]:
-    """Where nodes come again in the same order, linked in the same way.
+    """Repeats: nodes that come again in the same order, linked in the same way.
 
     >>> from aclnn.graph import DType, GraphBuilder
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -157,11 +157,11 @@ class Search:
             begin = place + 1
 
     def _placed(self, begin: int, length: int, period: int) -> Repeat:
-        """Where the first of a stretch begins."""
+        """Repeat that begins with the first of a stretch."""
         return Repeat(begin, period, length // period)
 
     def _checked(self, one: Repeat) -> Repeat | None:
-        """What of a repeat is one, beside the kinds."""
+        """The part of a repeat that is one, besides the kinds."""
         return one
 
 
@@ -181,7 +181,7 @@ class _GraphSearch(Search):
                 self.writers[root] = (*self.writers.get(root, ())[:LAGS], place)
 
     def _placed(self, begin: int, length: int, period: int) -> Repeat:
-        """Where the first one begins: at that of a loop, and so that it reads the least of the one
+        """Repeat that begins with that of a loop, and so that it reads the least of the one
         before."""
         starts = [start for start in range(begin, begin + period) if self.starts[start]]
         count = max(((begin + length - start) // period for start in starts), default=0)
@@ -192,7 +192,7 @@ class _GraphSearch(Search):
         return Repeat(least, period, count)
 
     def _carried(self, start: int, period: int) -> set[int]:
-        """What the second one reads of the first."""
+        """Values of the first that the second one reads."""
         middle = start + period
         read = {
             self.graph.root(id).id
@@ -211,7 +211,7 @@ class _GraphSearch(Search):
         return max(parts, key=lambda part: part.count, default=None)
 
     def _count_linked(self, one: Repeat) -> int:
-        """How many repetitions, from the first on, are linked like the first two."""
+        """Number of repetitions, from the first on, that are linked like the first two."""
         first, usual = self._links(one, 0), self._links(one, 1)
         if _without_earlier(usual) != first:
             return 1
@@ -231,7 +231,7 @@ class _GraphSearch(Search):
 
 
 def _kind(graph: Graph, node: Node, begins: bool) -> Any:
-    """What nodes have in common that may stand for each other."""
+    """Key that nodes share that may stand for each other."""
     read, made = (map(graph.value, ids) for ids in (node.inputs, node.outputs))
     operands = tuple([(v.shape, v.strides, v.dtype) for v in read])
     results = tuple([(v.shape, v.strides, v.dtype, v.storage, v.is_view) for v in made])
@@ -322,7 +322,7 @@ class _Folding:
         self.copies.setdefault(name, {})[other] = None
 
     def _carried(self, one: Repeat) -> tuple[str, ...]:
-        """What the second repetition reads of the first."""
+        """Values of the first repetition that the second one reads."""
         middle = one.start + one.period
         made = {
             self.graph.root(id).id

@@ -63,7 +63,7 @@ def _block(address: int, size: int) -> dict[str, Any]:
 
 
 def _events(plan: WorkspacePlan, spans: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    """What happens step by step: what is over is freed before what begins is allocated."""
+    """Events step by step: what is over is freed before what begins is allocated."""
     timed: list[tuple[int, int, dict[str, Any]]] = []
     for buffer in plan.buffers:
         if buffer.output not in spans:

@@ -1,4 +1,4 @@
-"""What all pictures have: SVG without scripts, light or dark as the reader or the page wants.
+"""Shared parts of all pictures: SVG without scripts, light or dark as the reader or the page wants.
 
 Boxes carry `<title>` elements, which browsers show on hovering. A picture may become part of a page:
 its rules are for pictures of this class only. There it has the page's colour scheme; as a file, the

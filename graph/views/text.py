@@ -79,7 +79,7 @@ def storage_words(graph: Graph, value: Value) -> str:
 
 
 def view_words(graph: Graph, value: Value) -> str:
-    """What a view is of: ``part of out at 32`` where a node writes it, offsets in elements."""
+    """Words about a view: ``part of out at 32`` where a node writes it, offsets in elements."""
     root = graph.root(value.id)
     if value.storage == "part" or value.id in graph.writers():
         return f"part of {root.name} at {value.offset}"
@@ -108,7 +108,7 @@ def attr_words(node: Node) -> str:
 
 
 def origin_words(node: Node) -> str:
-    """Where a node comes from, without what stands there: ``a.py:3 > b.py:7``.
+    """Lines that a node comes from, without their text: ``a.py:3 > b.py:7``.
 
     >>> from aclnn.graph import Node
     >>> origin_words(Node("f", "Compute", (), (0,), (("origin", ("a.py:3: g(x)", "b.py:7: x")),)))
@@ -118,7 +118,7 @@ def origin_words(node: Node) -> str:
 
 
 def attr_value_words(value: object) -> str:
-    """What an attribute holds."""
+    """Words about an attribute's value."""
     if not isinstance(value, tuple):
         return argument_words(value)
     return f"({', '.join(map(attr_value_words, value))}{',' * (len(value) == 1)})"
@@ -131,7 +131,7 @@ def argument_words(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where values lie: offsets in the workspace, for tiles those of every thread.
+    """Places of values: offsets in the workspace, for tiles those of every thread.
 
     Of what lies in the memory of an output, `outputs` has its name.
     """
@@ -152,7 +152,7 @@ class Places:
 
 
 def places(plan: WorkspacePlan | None) -> Places:
-    """Where values lie in the workspace, by name: an offset, for tiles that of every thread."""
+    """Places of values in the workspace, by name: an offset, for tiles that of every thread."""
     if plan is None:
         return Places({}, {}, {})
     step = plan.scratch_per_thread
@@ -229,7 +229,7 @@ def step_numbers(graph: Graph) -> dict[str, int]:
 
 
 def arguments(graph: Graph) -> list[Value]:
-    """What is there before the first step: inputs in their order, then constants."""
+    """Arguments before the first step: inputs in their order, then constants."""
     constants = [v for v in graph.values if v.storage == "constant" and not v.is_view]
     return [*map(graph.value, graph.inputs), *constants]
 
@@ -332,7 +332,7 @@ def _apart_words(plan: WorkspacePlan) -> list[str]:
 
 
 def plan_summary(plan: WorkspacePlan) -> str:
-    """What the numbers of a plan say, in lines."""
+    """Summary of a plan's numbers, in lines."""
     shrink = some([f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink])
     peak = f"step {plan.peak_step}"
     if plan.peak_step < len(plan.steps):
@@ -371,7 +371,7 @@ def schedule_sheet(schedule: Schedule) -> Sheet:
 
 
 def base_words(schedule: Schedule, base: int) -> str:
-    """What an operand's base is called."""
+    """Name of an operand's base."""
     return {WORKSPACE: "workspace", SCRATCH: "scratch"}.get(base) or schedule.arguments[base]
 
 
@@ -396,7 +396,7 @@ def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
 
 
 def _step_head(schedule: Schedule, number: int, step: Step) -> list[str]:
-    """What a step runs over, and how."""
+    """Head of a step: what it runs over, and how."""
     threads, count = step.threads(schedule.max_threads), step.n_tiles
     loops = f"loops {dims(step.shape)}, {count} tile{'s' * (count != 1)}"
     loops += f" of {step.tile_rows}x{step.tile_cols}"

@@ -45,7 +45,7 @@ class Again:
 
 
 class TimeAxis:
-    """Where the steps of a plan are, in columns."""
+    """Columns of the steps of a plan."""
 
     def __init__(self, plan: WorkspacePlan, whole: bool = False):
         self.first = min(buffer.first for buffer in plan.buffers)
@@ -62,11 +62,11 @@ class TimeAxis:
 
     @property
     def columns(self) -> int:
-        """How wide all is."""
+        """Number of columns."""
         return self._starts[-1]
 
     def at(self, step: float) -> float:
-        """Where a step begins, in columns from the left."""
+        """Begin of a step, in columns from the left."""
         place = bisect_right(self._firsts, step) - 1
         stretch = self.stretches[place]
         return self._starts[place] + (step - stretch.first) / stretch.steps * stretch.columns

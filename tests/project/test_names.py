@@ -54,6 +54,8 @@ USES = {
     "tools/make_activations.py": "gradients of other names in its table",
     "tools/make_pictures.py": "programs that are drawn",
     "tools/make_reference.py": "examples of the reference",
+    "tools/measure_models.py": "programs that are measured",
+    "tools/measured_models.py": "programs that are measured",
     "tools/pytorch_swaps.py": "programs that are measured",
     "tools/vectorized.py": "loops that no compiler vectorises",
 }

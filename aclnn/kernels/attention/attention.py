@@ -50,7 +50,7 @@ def _sums(scores: str, more: str = "") -> OnnxBody:
 
 
 def _gradient(scores: str, *more: str) -> OnnxBody:
-    """Of a logarithm, or of a maximum and a sum."""
+    """Gradient of a logarithm, or of a maximum and a sum."""
     slopes = (
         _SLOPES.replace("Exp(s - first)", "Exp(s - first) / second")
         if "second" in more

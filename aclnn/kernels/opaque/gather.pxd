@@ -97,7 +97,7 @@ cdef inline void merge_dims(walk_t *walk) noexcept nogil:
 
 cdef inline void copy_piece(walk_t *piece, const char *source, char *target,
                             int size) noexcept nogil:
-    """What one index stands for: as many elements as the dimensions behind it have."""
+    """Copy what one index stands for: as many elements as the dimensions behind it have."""
     cdef int last = piece.ndim - 1
     cdef ptrdiff_t n = piece.shape[last]
     cdef ptrdiff_t lines, _k

@@ -1,4 +1,4 @@
-"""What opaque kernels are called with, their state, and walks over dimensions."""
+"""Arguments of opaque kernels, their state, and walks over dimensions."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport llabs

@@ -129,7 +129,7 @@ cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
 cdef inline ptrdiff_t divide_scratch(const product_t *p, const product_state *state, ptrdiff_t rows,
                                      ptrdiff_t cols, char *memory, block_t *block,
                                      real like) noexcept nogil:
-    """Where a part of so many rows and columns is packed; gives the bytes that it takes."""
+    """Divide scratch for a part of so many rows and columns; gives the bytes that it takes."""
     cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0
     cdef ptrdiff_t high = min(rows, <ptrdiff_t>BLOCK_ROWS)
     block.left = memory
@@ -155,7 +155,7 @@ cdef inline ptrdiff_t divide_scratch(const product_t *p, const product_state *st
 
 cdef inline ptrdiff_t group_bytes(const product_state *state, ptrdiff_t rows,
                                   ptrdiff_t row) noexcept nogil:
-    """How much of each row is finished at a time: a panel's width, or what steps are fast with."""
+    """Bytes of a row that are finished at a time: a panel's width, or what steps are fast with."""
     cdef ptrdiff_t most = GROUP_BYTES // max(rows, <ptrdiff_t>1) // GROUP * GROUP
     if not state.finishes:
         return WIDEST
@@ -264,7 +264,7 @@ cdef inline void multiply_block(const product_state *state, block_t *block, real
 
 
 cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nogil:
-    """Where a panel of rows begins: all have about as many."""
+    """First row of a panel: all have about as many."""
     return block.rows * panel // block.panels
 
 
@@ -566,7 +566,7 @@ cdef inline void finish_group(const product_state *state, const block_t *block, 
 cdef inline void finish(const product_state *state, const block_t *block, char *sums,
                         ptrdiff_t step, bint in_output, ptrdiff_t row, ptrdiff_t rows,
                         ptrdiff_t col, ptrdiff_t cols, real alpha, real beta) noexcept nogil:
-    """What is to be done with sums before they are rounded, which is done once."""
+    """Finish sums before they are rounded, which is done once."""
     cdef const product_t *p = block.product
     cdef const matrix_t *out = &block.out
     cdef ptrdiff_t i

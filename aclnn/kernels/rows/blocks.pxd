@@ -44,7 +44,7 @@ cdef inline bint is_in_place(const tile_view *views, const operand_t *operand,
 cdef inline const char *read_block(const tile_view *views, const operand_t *operand,
                                    const spot_t *spot, char *staged, char *raw,
                                    ptrdiff_t *step) noexcept nogil:
-    """Where the block's registers begin, and the step from one to the next."""
+    """Begin of the block's registers, and the step from one to the next."""
     cdef const tile_view *view = &views[operand.view]
     cdef const char *source = element(view, spot.row, spot.col)
     if is_in_place(views, operand, spot):
@@ -191,7 +191,7 @@ cdef inline void move_panel(const char *source, ptrdiff_t source_step, ptrdiff_t
 
 cdef inline char *out_place(const tile_view *views, const output_t *out, const spot_t *spot,
                             char *made, ptrdiff_t *step) noexcept nogil:
-    """Where a pass writes: into the output, or into a dense block."""
+    """Place that a pass writes: the output, or a dense block."""
     cdef const tile_view *view = &views[out.view]
     if out.same and spot.full and lane_stride(view, spot.along) == out.size:
         step[0] = step_in_place(view, spot.along)

@@ -340,7 +340,7 @@ cdef inline void sum_rows_beside(const dense_t *x, ptrdiff_t step, const dense_t
                                  ptrdiff_t second_step, ptrdiff_t lines, ptrdiff_t cols,
                                  term_t term, sum_t *sums, vecd *parts,
                                  magnitude_t *most) noexcept nogil:
-    """Of so many times `BESIDE` registers of rows."""
+    """Sums of so many times `BESIDE` registers of rows."""
     cdef ptrdiff_t col = 0, i
     for i in range(lines * BESIDE):
         begin_total(&sums[i], parts + i)
@@ -407,7 +407,7 @@ cdef inline ptrdiff_t dense_means(const tile_view *views, ptrdiff_t row, ptrdiff
 # --- Maxima ---------------------------------------------------------------------------------------
 
 cdef inline vecd most_along(const dense_t *x, ptrdiff_t cols) noexcept nogil:
-    """Of one row, eight."""
+    """Largest elements of one row, eight."""
     cdef vecs held[HELD]
     cdef dense_t[STRIP] rest
     cdef ptrdiff_t whole = cols // STRIP * STRIP
@@ -425,7 +425,7 @@ cdef inline vecd most_along(const dense_t *x, ptrdiff_t cols) noexcept nogil:
 
 cdef inline vecd most_of_rows(const dense_t *x, ptrdiff_t step, ptrdiff_t rows,
                               ptrdiff_t cols) noexcept nogil:
-    """Of up to eight rows, one in each lane."""
+    """Largest elements of up to eight rows, one in each lane."""
     cdef vecd folded[VECD]
     cdef ptrdiff_t k
     for k in range(rows):

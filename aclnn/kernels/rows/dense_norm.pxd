@@ -179,7 +179,7 @@ cdef inline const double *weights_of(weights_t *weights, const tile_view *views,
 cdef inline void add_shares_along(const dense_t *g, const dense_t *x, const double *weights,
                                   vecd mean, ptrdiff_t cols, vecd *share,
                                   vecd *product) noexcept nogil:
-    """Of a chunk, sums of q and q d, folded to eight."""
+    """Sums of q and q d of a chunk, folded to eight."""
     cdef vecd held[HELD]
     cdef vecd held_products[HELD]
     cdef ptrdiff_t k = 0, until = cols // STRIP * STRIP

@@ -205,7 +205,7 @@ cdef inline void keep_larger(vecd *parts, vecs size, ptrdiff_t k, const run_t *r
 
 
 cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    """What an addition loses is added up besides: terms may cancel."""
+    """Add with what each addition loses added up apart: terms may cancel."""
     cdef run_t run = told[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *errors = parts_of_row(group, 1, &run)

@@ -60,7 +60,7 @@ cdef inline void store_some(elem_t *y, vecd value, ptrdiff_t count) noexcept nog
 
 cdef inline void sum_behind(const elem_t *x, ptrdiff_t step, elem_t *y, ptrdiff_t to,
                             ptrdiff_t lines, ptrdiff_t length) noexcept nogil:
-    """Of lines behind each other."""
+    """Running sums of lines behind each other."""
     cdef ptrdiff_t line = 0, n
     while line < lines:
         n = min(<ptrdiff_t>VECD, lines - line)
@@ -114,7 +114,7 @@ cdef inline void sum_line(const elem_t *x, elem_t *y, ptrdiff_t length) noexcept
 
 cdef inline void sum_beside(const elem_t *x, ptrdiff_t step, elem_t *y, ptrdiff_t to,
                             ptrdiff_t lines, ptrdiff_t length) noexcept nogil:
-    """Of lines beside each other."""
+    """Running sums of adjacent lines."""
     cdef ptrdiff_t line = 0, n
     while line < lines:
         n = min(<ptrdiff_t>AT_ONCE * VECD, lines - line)

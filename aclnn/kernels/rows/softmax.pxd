@@ -294,7 +294,7 @@ cdef inline void log_of_total_of_halves(group_t *group, ptrdiff_t cols,
 
 
 cdef inline void try_log(group_t *group, vecd sum, vecd least) noexcept nogil:
-    """Where little is added to the 1 of the largest element, another pass adds it up alone."""
+    """Try the logarithm; another pass adds up what is small against the 1 of the largest one."""
     group.values[1] = v_where_less(sum, v_set(INFINITY), v_log(sum), sum)
     # Of lanes that are no rows the sum is 0.
     group.values[2] = v_where_less(sum, least, v_where_less(v_set(0), sum, v_set(1), v_set(0)),
@@ -352,7 +352,7 @@ cdef inline void log_of_sum_of_halves(group_t *group, ptrdiff_t cols,
 
 
 cdef inline void keep_log(group_t *group, vecd less) noexcept nogil:
-    """Of rows that are in doubt, and of all of float64."""
+    """Keep the logarithm of rows that are not decided, and of all of float64."""
     cdef vecd low
     cdef vecd others = v_sub(total(&group.sums[1], &low), v_set(1))
     group.values[1] = v_where_less(group.values[2], v_set(1), group.values[1],

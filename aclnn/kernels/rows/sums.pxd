@@ -68,7 +68,7 @@ cdef inline ptrdiff_t parts_of(bint along) noexcept nogil:
 
 
 cdef inline ptrdiff_t used_parts(bint along, ptrdiff_t registers) noexcept nogil:
-    """Of partial sums that a row of so few registers has: the others would add zeros."""
+    """Number of partial sums of a row of so few registers: the others would add zeros."""
     cdef ptrdiff_t used = parts_of(along)
     while used // 2 >= registers:
         used //= 2
@@ -76,7 +76,7 @@ cdef inline ptrdiff_t used_parts(bint along, ptrdiff_t registers) noexcept nogil
 
 
 cdef inline ptrdiff_t most_parts(bint along, bint few) noexcept nogil:
-    """Of a row, in registers."""
+    """Largest number of partial sums of a row, in registers."""
     return (FEW if few else PARTS) // (VECD if along else 1)
 
 

@@ -117,7 +117,7 @@ cdef inline void load_vecds(const elem_t *p, vecd *registers, ptrdiff_t n) noexc
 
 
 cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
-    """Of elements that floats hold, doubles that stand for these among them."""
+    """Load elements that floats hold, doubles that stand for these among them."""
     if elem_t is float:
         return s_load_f32(p)
     elif elem_t is half_t:
@@ -129,7 +129,7 @@ cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
 
 
 cdef inline void find_most_of_dense(vecs *held, const elem_t *p, ptrdiff_t n) noexcept nogil:
-    """Of n registers beside each other, by fours."""
+    """Find the largest of n adjacent registers, by fours."""
     cdef ptrdiff_t k
     if elem_t is float:
         s_most_f32(held, p, n)

@@ -49,7 +49,7 @@ cdef extern from "rows/vecw.h" nogil:
 
 
 cdef inline vecw load_wide(const elem_t *p, ptrdiff_t step) noexcept nogil:
-    """Of elements that floats hold, doubles that stand for these among them."""
+    """Load elements that floats hold, doubles that stand for these among them."""
     if elem_t is float:
         return w_load_f32(p, step)
     elif elem_t is half_t:
@@ -87,5 +87,5 @@ cdef inline ptrdiff_t to_next(const run_t *run, ptrdiff_t k, ptrdiff_t step) noe
 
 
 cdef inline ptrdiff_t wide_place(const run_t *run, ptrdiff_t k, int i) noexcept nogil:
-    """Of `WIDES` at once, from register k on, where the i-th begins: none behind the last."""
+    """Begin of the i-th of `WIDES` at once, from register k on: none behind the last."""
     return min(k + 2 * i, run.n - 1)

@@ -1,4 +1,4 @@
-"""What passes over rows are told, and how a tile is walked: panels of groups, blocks of columns.
+"""Arguments of passes over rows, and the walk over a tile: panels of groups, blocks of columns.
 
 A group has up to eight rows, and what is found out for them lies in the lanes of a `vecd`.  Where
 registers hold one column of all its rows, a pass runs over these together; where registers go along
@@ -178,13 +178,13 @@ cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrd
 
 
 cdef inline ptrdiff_t rows_along(ptrdiff_t registers, const row_state *state) noexcept nogil:
-    """Of a group whose registers go along rows: so few that the nearest cache holds them."""
+    """Rows of a group whose registers go along rows: as few as the nearest cache holds."""
     cdef int inputs = 1 if state.inputs[1].view < 0 else INPUTS
     return max(1, min(VECD, SHORT // (registers * inputs)))
 
 
 cdef inline vecd of_row(const vecd *values, const run_t *run) noexcept nogil:
-    """What is known of the group's rows, or of that one which registers go along."""
+    """Values of the group's rows, or of that one which registers go along."""
     return values[0] if run.lane == EVERY else v_set((<const double *>values)[run.lane])
 
 
@@ -195,7 +195,7 @@ cdef inline vecd *parts_of_row(group_t *group, int number, const run_t *run) noe
 
 cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols,
                                      const row_state *state) noexcept nogil:
-    """What a tile's exponentials take, however its registers lie; no less than of fewer rows."""
+    """Registers of a tile's exponentials, whatever their direction; no fewer than of fewer rows."""
     cdef ptrdiff_t groups, most = 0, along = (cols + VECD - 1) // VECD
     if min(rows, rows_along(along, state)) * along <= KEPT:
         most = min(rows, rows_along(along, state)) * along
@@ -241,7 +241,7 @@ cdef inline size_t lay_out(work_t *work, const row_state *state, ptrdiff_t rows,
 
 
 cdef inline char *place(char *scratch, size_t nbytes, size_t *used) noexcept nogil:
-    """Where so many bytes begin, in whole registers; NULL where only their number is asked for."""
+    """Begin of so many bytes, in whole registers; NULL where only their number is asked for."""
     cdef char *found = NULL if scratch == NULL else scratch + used[0]
     used[0] += (nbytes + sizeof(vecd) - 1) // sizeof(vecd) * sizeof(vecd)
     return found
@@ -254,7 +254,7 @@ cdef inline ptrdiff_t most_parts_of(ptrdiff_t rows, ptrdiff_t cols) noexcept nog
 
 
 cdef inline int sums_in(const row_state *state) noexcept nogil:
-    """How many sums the passes of a kernel keep at once, at most."""
+    """Largest number of sums that the passes of a kernel keep at once."""
     cdef int p, most = 0
     for p in range(state.n_passes):
         if state.passes[p].reduction != NOTHING:

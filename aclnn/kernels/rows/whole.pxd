@@ -83,7 +83,7 @@ cdef inline void sum_whole(const tile_view *views, ptrdiff_t rows, ptrdiff_t col
 
 
 cdef inline void store_whole(int64_t value, char *target, int size) noexcept nogil:
-    """What the output's dtype has room for of the bits."""
+    """Store the bits that the output's dtype has room for."""
     if size == 8:
         (<int64_t *>target)[0] = value
     elif size == 4:

@@ -71,7 +71,7 @@ cdef inline int extreme_slope(const loop_args *args) noexcept nogil:
 
 
 cdef inline bint has_unit_rate(const loop_args *args) noexcept nogil:
-    """What is not multiplied needs no second part."""
+    """Whether nothing is multiplied, so that no second part is needed."""
     return (<const elu_backward_t *>args.params.own).rate == 1
 
 

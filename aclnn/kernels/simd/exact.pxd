@@ -1,4 +1,4 @@
-"""What loops over half precision have to know of formulas that a float rounds as it should."""
+"""Facts for loops over half precision about formulas that a float rounds as it should."""
 
 from aclnn.kernels.simd.loop_args cimport params_t
 from aclnn.kernels.simd.track cimport domain_t, track_t

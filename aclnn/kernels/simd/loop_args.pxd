@@ -1,4 +1,4 @@
-"""What a fast path over vectors is handed and what it returns (`loop_args.h`, `params.h`)."""
+"""Arguments and results of a fast path over vectors (`loop_args.h`, `params.h`)."""
 
 from libc.stdint cimport uint16_t
 

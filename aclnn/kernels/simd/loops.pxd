@@ -429,7 +429,7 @@ cdef inline void run_last_line(line_formula formula, const loop_args *args, cons
 
 cdef inline int run_lines(line_formula formula, elem_type type, loop_args args,
                           const void *own) noexcept nogil:
-    """What needs no more than bits, or is rounded at once.
+    """Run lines of what needs no more than bits, or is rounded at once.
 
     `own`: the formula's parameters, in a copy: for all the compiler knows of pointers, results
     might lie over them and over the arguments, which would be read again for every line.

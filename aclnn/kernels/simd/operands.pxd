@@ -1,4 +1,4 @@
-"""How a loop reads its operands: where they are cached, prefetches, loads across cache lines."""
+"""Reads of a loop's operands: where they are cached, prefetches, loads across cache lines."""
 
 from libc.stdint cimport uintptr_t
 
@@ -67,7 +67,7 @@ cdef inline void prefetch_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n,
 
 cdef inline void prefetch_operands(const loop_args *args, ptrdiff_t offset, ptrdiff_t n,
                                    distance_t distance) noexcept nogil:
-    """What follows the n bytes at `offset`."""
+    """Prefetch what follows the n bytes at `offset`."""
     if distance == HERE:
         return
     if args.prefetch & PREFETCH_A:

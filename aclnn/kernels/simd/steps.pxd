@@ -177,7 +177,7 @@ cdef inline vecf to_bf16_raw(vecf r) noexcept nogil:
 
 
 cdef inline vecf to_bf16_at_once(vecf r) noexcept nogil:
-    """Of what never lies between two neighbours, and is no NaN but in its upper half."""
+    """Conversion of what is never between two neighbours, and is no NaN but in its upper half."""
     return vf_round_bf16_at_once(r)
 
 
