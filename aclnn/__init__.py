@@ -113,6 +113,7 @@ _GROUPS = (
     "acl.device",
     "acl.mapping",
     "acl.model_ri",
+    "acl.weights",
     "api.functional",
     "api.two_phase",
 )

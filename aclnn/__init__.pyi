@@ -168,6 +168,8 @@ from aclnn.acl.stream import aclrtStreamWaitEvent as aclrtStreamWaitEvent
 from aclnn.acl.stream import aclrtSynchronizeDevice as aclrtSynchronizeDevice
 from aclnn.acl.stream import aclrtSynchronizeEvent as aclrtSynchronizeEvent
 from aclnn.acl.stream import aclrtSynchronizeStream as aclrtSynchronizeStream
+from aclnn.acl.weights import aclnnCalculateMatmulWeightSize as aclnnCalculateMatmulWeightSize
+from aclnn.acl.weights import aclnnCalculateMatmulWeightSizeV2 as aclnnCalculateMatmulWeightSizeV2
 from aclnn.api.executor import executor as executor
 from aclnn.api.tensors import tensor as tensor
 from aclnn.api.verbose import set_verbose as set_verbose
@@ -600,6 +602,8 @@ __all__ = [
     "aclnnBitwiseXorScalarGetWorkspaceSize",
     "aclnnBitwiseXorTensor",
     "aclnnBitwiseXorTensorGetWorkspaceSize",
+    "aclnnCalculateMatmulWeightSize",
+    "aclnnCalculateMatmulWeightSizeV2",
     "aclnnCast",
     "aclnnCastGetWorkspaceSize",
     "aclnnCat",
@@ -1231,6 +1235,8 @@ __all__ = [
     "aclnnThresholdGetWorkspaceSize",
     "aclnnTopk",
     "aclnnTopkGetWorkspaceSize",
+    "aclnnTransMatmulWeight",
+    "aclnnTransMatmulWeightGetWorkspaceSize",
     "aclnnTransQuantParamV2",
     "aclnnTransQuantParamV2GetWorkspaceSize",
     "aclnnTril",
@@ -1654,6 +1660,7 @@ __all__ = [
     "threshold_backward",
     "top_k_top_p",
     "topk",
+    "trans_matmul_weight_",
     "trans_quant_param",
     "tril",
     "tril_",
@@ -2949,6 +2956,7 @@ def top_k_top_p(logits: _A, p: Any = None, k: Any = None, *, out: _A | None = No
 def scaled_masked_softmax(x: _Numpy, mask: Any, scale: float = 1.0, fixed_triu_mask: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def scaled_masked_softmax(x: _A, mask: Any, scale: float = 1.0, fixed_triu_mask: bool = False, *, out: _A | None = None) -> _A: ...
+def trans_matmul_weight_(input: _Given) -> _Given: ...
 
 def aclnnAddGetWorkspaceSize(self: aclTensor | None, other: aclTensor | None, alpha: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnAdd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
@@ -3674,3 +3682,5 @@ def aclnnApplyTopKTopPGetWorkspaceSize(logits: aclTensor | None, p: aclTensor | 
 def aclnnApplyTopKTopP(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnScaledMaskedSoftmaxGetWorkspaceSize(x: aclTensor | None, mask: aclTensor | None, scale: float, fixTriuMask: bool, y: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnScaledMaskedSoftmax(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnTransMatmulWeightGetWorkspaceSize(mmWeightRef: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnTransMatmulWeight(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...

@@ -76,6 +76,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
         "aclrtDeviceEnablePeerAccess", "aclrtDeviceDisablePeerAccess", "aclrtPeekAtLastError",
         "aclrtGetLastError", "aclDataTypeSize", "aclFloat16ToFloat", "aclFloatToFloat16", "aclAppLog",
     ),
+    "Weights": ("aclnnCalculateMatmulWeightSize", "aclnnCalculateMatmulWeightSizeV2"),
     "Contexts": (
         "aclrtCreateContext", "aclrtDestroyContext", "aclrtSetCurrentContext",
         "aclrtGetCurrentContext",

@@ -310,6 +310,7 @@ IN_PLACE_ONLY = {
     "copy_": lambda given: given["src"],
     "zero_": lambda _: 0,
     "one_": lambda _: 1,
+    "trans_matmul_weight_": lambda given: given["input"],
     "scatter_nd_update_": lambda given: [  # the last of the rows that name it
         given["updates"][np.flatnonzero(given["indices"] == row)[-1]] for row in (0, 1)
     ],

@@ -166,6 +166,7 @@ ELSEWHERE = {
         *("scatter_nd_update_", "one_hot", "repeat_interleave", "repeat_interleave_int", "roll"),
     ),
     "test_operators_moves.py": (
+        "trans_matmul_weight_",
         *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack", "split"),
         "split_with_sizes",
         *(

@@ -1,6 +1,7 @@
 // What is asked of objects: arrays are of `new[]`, one for each question.
 #include <memory>
 
+#include "aclnnop/aclnn_trans_matmul_weight.h"
 #include "checks.h"
 
 int main() {
@@ -50,6 +51,10 @@ int main() {
   aclBoolArray *bools = aclCreateBoolArray(flags, 3);
   CHECK(aclGetIntArraySize(ints, &size) == 0 && size == 2);
   CHECK(aclGetIntArraySize(none, &size) == 0 && size == 0);
+  CHECK(aclnnCalculateMatmulWeightSizeV2(ints, ACL_FLOAT16, &size) == 0 && size == 40);
+  CHECK(aclnnCalculateMatmulWeightSizeV2(none, ACL_FLOAT16, &size) == 161002);
+  CHECK(aclnnCalculateMatmulWeightSizeV2(nullptr, ACL_FLOAT16, &size) == 161001);
+  CHECK(aclnnCalculateMatmulWeightSizeV2(ints, ACL_FLOAT16, nullptr) == 161001);
   CHECK(aclGetFloatArraySize(floats_of, &size) == 0 && size == 1);
   CHECK(aclGetBoolArraySize(bools, &size) == 0 && size == 3);
   CHECK(aclGetBoolArraySize(nullptr, &size) == 161001 && aclGetIntArraySize(ints, nullptr) == 161001);
