@@ -881,6 +881,122 @@ repeat_interleave_int = _repetition(
 )
 
 
+# --- Repetitions by a tensor ----------------------------------------------------------------------
+
+
+def _one_for_all_or_each() -> Rule:
+    def test(call: Call) -> str | None:
+        own, axis = _flat_or_own(call)
+        count = call.tensors["repeats"].size
+        if count in (1, own[axis]):
+            return None
+        return f"{call.names['repeats']} has {count} elements, must have one or {own[axis]}"
+
+    return Rule(
+        "`repeats` has one element, or as many as `input` along `dim`", test, ("repeats", "input")
+    )
+
+
+def _size_not_negative() -> Rule:
+    def test(call: Call) -> str | None:
+        size = number(call, "output_size")
+        return None if size >= 0 else f"{call.names['output_size']} is {size}, must not be negative"
+
+    return Rule("`output_size` is not negative", test, ("output_size",))
+
+
+def _lower_spread(lowering: Lowering) -> Mapping[str, int]:
+    """Slices by indices that the counts are made into."""
+    call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
+    if 0 in shape:
+        return {"out": lowering.filled(0, dtype, shape)}
+    own, axis = _flat_or_own(call)
+    counts = lowering.reshaped("repeats", (call.tensors["repeats"].size,))
+    counts = builder.broadcast_to(counts, (own[axis],))
+    places = lowering.opaque("spread_counts", [counts], call.dtype("repeats"), (shape[axis],))
+    strides = [0] * len(shape)
+    strides[axis] = 1
+    places = builder.view(places, shape, strides)
+    table = lowering.reshaped("input", own)
+    return {"out": lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))}
+
+
+_SPREAD: dict[str, Any] = {
+    "repeats": {"dtype": _LONG, "shape": (1,), "strides": (1,)},
+    "output_size": 1,
+}
+
+
+def _spread(name: str, *dims: Attribute, **more: Any) -> Operator:
+    return Operator(
+        name=name,
+        inputs=("input", "repeats"),
+        attributes=(
+            *dims,
+            Attribute(
+                "output_size", REQUIRED, "int", doc="The size of the result along the dimension."
+            ),
+        ),
+        rules=(
+            dtype_among("input", NUMERIC),
+            of_cann(dtype_among("input", _REPEATED)),
+            dtype_among("repeats", _INDICES),
+            same_dtype("out", "input"),
+            has_rank("repeats", 0, 1),
+            *((_no_dims_refused(),) if dims else ()),
+            _one_for_all_or_each(),
+            _size_not_negative(),
+            at_most_8_dims("input", "out"),
+            has_shape("out", _repeated_shape, "the shape of the result"),
+        ),
+        infer=lambda call: {"out": (call.dtype("input"), _repeated_shape(call))},
+        lower=_lower_spread,
+        accuracy="Results are exact.",
+        **more,
+    )
+
+
+repeat_interleave_tensor = _spread(
+    "repeat_interleave_tensor",
+    _REPEAT_DIM,
+    summary="Elements along a dimension, each as often as a tensor says.",
+    expression="out = input[…, i, …] repeats[i] times, for each i along dim",
+    notes=(
+        "Without `dim` the input counts as one dimension. One element of `repeats` holds for all. A call "
+        "whose `repeats` do not add up to `output_size`, or are negative, ends with the status 161002 when it runs."
+    ),
+    entries=(
+        entry(
+            "aclnnRepeatInterleaveWithDim",
+            "self=input repeats dim:int outputSize=output_size:int out:out",
+        ),
+    ),
+    unlike=_SPREAD | {"dim": 0},
+    example=(
+        "repeat_interleave_tensor(np.float32([1, 2]), np.int64([1, 2]), output_size=3)",
+        "array([1., 2., 2.], dtype=float32)",
+    ),
+    seealso=("repeat_interleave",),
+    gradient={"input": "gradient_of_spread(grad, input, repeats, dim)"},
+)
+repeat_interleave_elements = _spread(
+    "repeat_interleave_elements",
+    functional=False,
+    form_of="repeat_interleave_tensor",
+    summary="All elements, each as often as a tensor says.",
+    expression="out = input[i] repeats[i] times, for each i",
+    entries=(
+        entry("aclnnRepeatInterleave", "self=input repeats outputSize=output_size:int out:out"),
+    ),
+    unlike=_SPREAD,
+    example=(
+        "repeat_interleave_elements(np.float32([1, 2]), np.int64([1, 2]), output_size=3)",
+        "array([1., 2., 2.], dtype=float32)",
+    ),
+    seealso=("repeat_interleave_tensor",),
+)
+
+
 # --- Cyclic shifts --------------------------------------------------------------------------------
 
 

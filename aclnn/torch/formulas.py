@@ -415,6 +415,30 @@ def gradient_of_repetitions(grad: Any, like: Any, repeats: int, dim: int | None)
     return grad.unflatten(dim, (like.shape[dim], repeats)).sum(dim % like.ndim + 1)
 
 
+def gradient_of_spread(grad: Any, like: Any, repeats: Any, dim: int | None) -> Any:
+    """Sums of what each element was repeated as, whose number a tensor says."""
+    base = like.reshape(-1) if dim is None else like
+    axis = 0 if dim is None else dim
+    counts = repeats.expand(base.shape[axis])
+    index = aten.repeat_interleave(counts, output_size=grad.shape[axis])
+    return aten.zeros_like(base).index_add(axis, index, grad).reshape(like.shape)
+
+
+def gradient_of_solution(
+    grad: Any, a: Any, x: Any, upper: bool, transpose: bool, unit: bool
+) -> tuple[Any, Any]:
+    """That of the right-hand side solves the transposed system; only the triangle has one."""
+    wide = torch.promote_types(grad.dtype, torch.float32)  # there is no solver of halves
+    grad, a, x = (one.to(wide) for one in (grad, a, x))
+    turned = a if transpose else a.mT
+    right = aten.linalg_solve_triangular(
+        turned, grad, upper=upper == transpose, left=True, unitriangular=unit
+    )
+    matrix = -(x @ right.mT if transpose else right @ x.mT)
+    off = int(unit)
+    return right, matrix.triu(off) if upper else matrix.tril(-off)
+
+
 def rolled_back(grad: Any, shifts: Any, dims: Any) -> Any:
     back = [-shift for shift in ([shifts] if isinstance(shifts, int) else shifts)]
     return aten.roll(grad, back, [dims] if isinstance(dims, int) else list(dims or ()))
@@ -578,7 +602,9 @@ _ALL = [
     gradient_of_relu,
     gradient_of_repetitions,
     gradient_of_scattered,
+    gradient_of_solution,
     gradient_of_source,
+    gradient_of_spread,
     gradient_of_slices,
     gradient_of_softmax,
     gradient_of_variance,

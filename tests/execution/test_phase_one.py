@@ -86,6 +86,7 @@ WITH_SCRATCH = {
     *("quantized_product", "dynamic_quant", "swiglu_quant"),
     *("window_maxima", "window_means", "resize_nearest", "resize_linear"),
     *("attention", "attention_sums", "attention_gradient", "matmul", "convolution"),
+    *("solve_triangle", "spread_counts"),  # the latter makes indices that it keeps
 }
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
 # Arguments that others of the sample need.

@@ -24,6 +24,7 @@ PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", 
 CONVOLUTIONS = ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d")
 # Whose last input may have another dtype than the first, and keeps its own.
 MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
+MIX += ("softmax_cross_entropy_with_logits",)
 PROMOTE = (
     *("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where"),
     *("rsub", "div_mod", "logical_and", "logical_or", "logical_xor", "pow", "addcmul", "stack"),

@@ -304,3 +304,59 @@ def test_checks_of_scatters():
     assert refused("aclnnIndexAdd", x, 0, index, x, scalar(1.0, T.ACL_FLOAT), x)[0] == INVALID
     assert refused("aclnnGatherNd", x, empty((2, 3), T.ACL_INT64), False, empty((2,)))[0] == INVALID
     assert RUNTIME == 361001
+
+
+@named("dtype", [*FLOATS, *WHOLE, BOOL], ids=str)
+def test_repetitions_by_a_tensor(dtype):
+    x = small((3, 4, 2), dtype, 3)
+    for kind, dim in itertools.product((np.int32, np.int64), (None, 0, 1, -1)):
+        size = x.size if dim is None else x.shape[dim]
+        for counts in (np.arange(size)[::-1] % 4, np.array([2]), np.array(3)):
+            repeats = counts.astype(kind)
+            wanted = np.repeat(x, repeats.reshape(-1), dim)
+            total = wanted.shape[dim or 0]
+            found = aclnn.repeat_interleave_tensor(x, repeats, dim, output_size=total)
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == dtype
+            turned = np.asfortranarray(x)
+            again = aclnn.repeat_interleave_tensor(turned, repeats, dim, output_size=total)
+            np.testing.assert_array_equal(again, wanted)
+
+
+def test_repetitions_by_a_tensor_in_both_phases():
+    x, repeats = np.float32([[1, 2], [3, 4]]), np.int64([0, 3])
+    out = np.empty((3, 2), np.float32)
+    run("aclnnRepeatInterleaveWithDim", tensor(x), tensor(repeats), 0, 3, tensor(out))
+    np.testing.assert_array_equal(out, [[3, 4]] * 3)
+    flat, each = np.empty(7, np.float32), np.int64([1, 0, 4, 2])
+    run("aclnnRepeatInterleave", tensor(x), tensor(each), 7, tensor(flat))
+    np.testing.assert_array_equal(flat, [1, 3, 3, 3, 3, 4, 4])
+
+
+@named(
+    ("repeats", "size", "words"),
+    [([1, 2], 4, "add up to 3"), ([3, 2], 4, "add up to 5"), ([-1, 5], 4, "must add up to 4")],
+)
+def test_repetitions_that_do_not_add_up(repeats, size, words):
+    with pytest.raises(aclnn.AclnnError, match=words):
+        aclnn.repeat_interleave_tensor(np.float32([1, 2]), np.int64(repeats), output_size=size)
+
+
+@named(
+    ("changed", "words"),
+    [
+        ({"repeats": empty((3,), T.ACL_INT64)}, "3 elements"),
+        ({"repeats": empty((1, 2), T.ACL_INT64)}, "dimensions"),
+        ({"repeats": empty((2,))}, "dtype"),
+        ({"dim": 2}, "dim is 2"),
+        ({"outputSize": -1}, "-1"),
+        ({"out": empty((2, 3))}, "shape"),
+        ({"out": empty((4, 3), T.ACL_FLOAT16)}, "dtype"),
+    ],
+)
+def test_repetitions_by_a_tensor_that_are_refused(changed, words):
+    given = {"self": empty(), "repeats": empty((2,), T.ACL_INT64), "dim": 0, "outputSize": 4}
+    given |= {"out": empty((4, 3))}
+    status, message = refused("aclnnRepeatInterleaveWithDim", *(given | changed).values())
+    assert status == INVALID
+    assert words in message

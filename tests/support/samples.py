@@ -221,6 +221,13 @@ UNLIKE = {
     ),
     "repeat_interleave": Unlike(options={"repeats": 2, "dim": 1, "output_size": 6}),
     "repeat_interleave_int": Unlike(options={"repeats": 2, "output_size": 12}),
+    "repeat_interleave_tensor": Unlike(
+        {"repeats": (3,)}, {"repeats": np.int64}, {"dim": 1, "output_size": 6}, values={"repeats": [3, 1, 2]}
+    ),
+    "repeat_interleave_elements": Unlike(
+        {"repeats": (1,)}, {"repeats": np.int64}, {"output_size": 12}, values={"repeats": [2]}
+    ),
+    "triangular_solve": Unlike({"A": (2, 2)}),
     "roll": Unlike(options={"shifts": (1,), "dims": (1,)}),
     "adaptive_avg_pool2d": Unlike({"input": (2, 1, 6, 9)}, options={"output_size": (3, 4)}),
     "upsample_nearest2d": Unlike({"input": (2, 1, 3, 4)}, options={"output_size": (6, 5)}),
@@ -421,7 +428,13 @@ def _described(name, dtype):
 
 def floats_of(name):
     """The floating dtypes of an operator."""
-    if name in ("trans_quant_param", "quant_matmul", "quant_matmul_v5", *INTEGERS_ONLY):
+    if name in (
+        "trans_quant_param",
+        "quant_matmul",
+        "quant_matmul_v5",
+        "triangular_solve",
+        *INTEGERS_ONLY,
+    ):
         return FLOATS[:1]  # the dtypes of their samples are fixed
     return FLOATS[:2] if name in ("shrink", "max_pool2d", "one_hot") else FLOATS
 
