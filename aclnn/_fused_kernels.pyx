@@ -22,7 +22,7 @@ from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS
 from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
-from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked  # no-cython-lint: as above
+from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked, tracked_where  # no-cython-lint
 from aclnn.kernels.simd.forms cimport pair_exactly, pair_rounded  # no-cython-lint: as above
 from aclnn.kernels.recompute cimport enqueue_found, pending_t, recompute_pending
 from aclnn.kernels.simd.loop_args cimport (

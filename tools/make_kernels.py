@@ -213,6 +213,19 @@ def as_pairs(record: Any, x: str, y: str) -> str:
     return f"pair_exactly({x})" + (f", pair_exactly({y})" if len(record.inputs) == 2 else "")
 
 
+def pair_body(record: Any, numbers: str) -> list[str]:
+    """A result in a pair of vectors, rounded and tracked: also one of 0 that may have vanished."""
+    some, tracked = "a", "tracked_where(track, pair_rounded(r, some), some)"
+    if record.vectors.has_zeros:
+        some, tracked = "r.low", "tracked(track, pair_rounded(r, some))"
+    given = as_pairs(record, "a", "b")
+    return [
+        f"cdef pair_t r = activations.{record.name}[pair_t]({given}, {numbers})",
+        f"cdef mask_t some = vf_is_nonzero({some})",
+        f"return {tracked}",
+    ]
+
+
 def open_lanes(form: Any, last: str) -> str:
     """The lanes of a vector whose results are computed as doubles."""
     found = ["unusual_lanes(r, some)"]
@@ -273,17 +286,8 @@ def float32_path(record: Any) -> str:
     form, name = record.vectors, record.name
     if not form.direct_f32:
         return path_loop(f"{name}_form_f32", [f"return f32_by_form({name}_in_pair_t, args)"])
-    given = as_pairs(record, "a", "b")
-    some, tracked = "vf_is_nonzero(a)", "tracked_where(track, pair_rounded(r, some), some)"
-    if form.has_zeros:
-        some, tracked = "vf_is_nonzero(r.low)", "tracked(track, pair_rounded(r, some))"
     pair = function(
-        f"cdef inline vecf {name}_pair({VECTOR_PARAMETERS})",
-        [
-            f"cdef pair_t r = activations.{name}[pair_t]({given}, params.p)",
-            f"cdef mask_t some = {some}",
-            f"return {tracked}",
-        ],
+        f"cdef inline vecf {name}_pair({VECTOR_PARAMETERS})", pair_body(record, "params.p")
     )
     run = f"return run_vectors({name}_pair, F32, F32, FLOAT_DOMAIN, local)"
     return pair + path_loop(f"{name}_form_f32", with_own_numbers(record, [run]))
@@ -503,14 +507,9 @@ def casts(step_form: Any) -> Iterator[Step]:
 def pair_step(record: Any) -> str:
     """A step that computes in pairs of vectors; exceptional results are left to the node's own kernel."""
     name, two = record.name, len(record.inputs) == 2
-    zeros = "r.low" if record.vectors.has_zeros else "a"
-    given = as_pairs(record, "a", "b")
     pair = function(
         f"cdef inline vecf {name}_pair(vecf a{', vecf b' if two else ''}, const double *p, track_t *track)",
-        [
-            f"cdef pair_t r = activations.{name}[pair_t]({given}, p)",
-            f"return tracked(track, pair_rounded(r, vf_is_nonzero({zeros})))",
-        ],
+        pair_body(record, "p"),
     )
     body = [
         "cdef const double *p = numbers_of(step, frame)",

@@ -143,6 +143,29 @@ def all_numbers(dtype: np.dtype) -> np.ndarray:
     return np.concatenate([special, bits, near, np.tile(special, 7)]).view(np.float32)
 
 
+# Where formulas, and vectors of them, change their ways: zeros, subnormal numbers, those whose products
+# vanish, 1 and its neighbours, where exponentials leave the floats, the largest, infinities, NaNs.
+EDGES = np.uint32(
+    [
+        *[0, 1, 2, 0x00400000, 0x007FFFFF, 0x00800000, 0x0D7FFFFF, 0x0D800000, 0x33800000],
+        *[0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x42AE0000, 0x42B17218, 0x42CFF1B5, 0x4B000000],
+        *[0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, 0x7FC12345],
+    ]
+)
+
+
+def edges(dtype: np.dtype) -> np.ndarray:
+    """Such numbers with either sign; of half precision, those at the same places of its range too."""
+    both = np.concatenate([EDGES, EDGES | np.uint32(1 << 31)])
+    if dtype == F32:
+        return both.view(dtype)
+    bits = [0, 1, 2, 0x40, 0x7F, 0x80, 0x1FF, 0x3FF, 0x400, 0x3BFF, 0x3C00, 0x3F7F, 0x3F80, 0x3F81]
+    bits += [0x42AE, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7F00, 0x7F7F, 0x7F80, 0x7F81, 0x7FC0]
+    halves = np.uint16([*bits, *(one | 1 << 15 for one in bits)])
+    with np.errstate(all="ignore"):
+        return np.concatenate([halves.view(dtype), both.view(np.float32).astype(dtype)])
+
+
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8))
 
@@ -187,6 +210,52 @@ def test_chains_of_binary_forms_have_the_bits_of_single_calls(name, dtype):
 
     for one, other in zip(aclnn.compile(chain)(x, y, z), chain(x, y, z), strict=True):
         assert same_bits(one, other), (name, dtype)
+
+
+# What has steps, and no form above.
+FURTHER = {
+    "frac": aclnn.frac,
+    "rsubs": lambda x: aclnn.rsub(x, 1.5),
+    "prelu": lambda x: aclnn.prelu(x, np.array([0.3], x.dtype)),
+    "where": lambda x: aclnn.where(aclnn.ge(x, aclnn.neg(x)), x, aclnn.abs(x)),
+    "logical_or": lambda x: aclnn.where(aclnn.logical_or(x, aclnn.relu(x)), x, aclnn.neg(x)),
+}
+FURTHER_BINARY = {
+    "glu": lambda x, y: aclnn.glu(aclnn.cat([x, y], 0), 0),
+    "ge": lambda x, y: aclnn.where(aclnn.ge(x, y), x, y),
+    "lt": lambda x, y: aclnn.where(aclnn.lt(x, y), x, y),
+    "selu_backward": aclnn.selu_backward,
+}
+
+
+@each("dtype", [F32, F16, BF16])
+@each("name", [*UNARY, *LONG, *FURTHER])
+def test_steps_have_the_bits_of_single_calls_in_blocks_of_one_number(name, dtype):
+    """Nothing else in a block is exceptional, which would have the node's own kernel compute it."""
+    form, x = {**UNARY, **LONG, **FURTHER}[name], np.repeat(edges(dtype), 256)
+    if is_refused(form, x[:1]):
+        return
+    one = np.ones(1, dtype)
+
+    def chain(x, one):
+        return form(aclnn.mul(x, one))
+
+    assert same_bits(aclnn.compile(chain)(x, one), chain(x, one)), (name, dtype)
+
+
+@each("dtype", [F32, F16, BF16])
+@each("name", [*BINARY, *LONG_BINARY, *FURTHER_BINARY])
+def test_steps_of_two_have_the_bits_of_single_calls_in_blocks_of_one_pair(name, dtype):
+    form, numbers = {**BINARY, **LONG_BINARY, **FURTHER_BINARY}[name], edges(dtype)
+    if is_refused(form, numbers[:2], numbers[:2]):
+        return
+    x = np.repeat(numbers, 256)
+    one = np.ones(1, dtype)
+    chained = aclnn.compile(lambda x, y: form(aclnn.mul(x, one), y))
+    for second in numbers[:: 1 if dtype == F32 else 3]:
+        y = np.full(x.shape, second)
+        expected = form(aclnn.mul(x, one), y)
+        assert same_bits(chained(x, y), expected), (name, dtype, second)
 
 
 def test_a_chain_is_one_call():
