@@ -228,7 +228,7 @@ RECORDS: tuple[Record, ...] = (
         computed_in="real",
         forms="whole",
         halves=HalfForm(),
-        steps=rounded("frac"),
+        steps=rounded("frac", spills=("v3",)),
         onnx="x - Where(x < 0, Ceil(x), Floor(x))",
     ),
     point(
@@ -237,7 +237,7 @@ RECORDS: tuple[Record, ...] = (
         cost=0.15,
         computed_in="number",
         halves=HalfForm(),
-        steps=chosen("arithmetic.round"),
+        steps=chosen("arithmetic.round", spills=("v3",)),
         onnx="Round(x)",
     ),
     point(

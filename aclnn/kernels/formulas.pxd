@@ -1341,11 +1341,13 @@ cdef inline int64_t div_floor_whole(int64_t a, int64_t b, const kernel_number *p
 cdef inline double floor_divide(double a, double b, const double *p) noexcept nogil:
     """As PyTorch has it: by 0 it is a / b, of an infinity none, by one 0 or -1."""
     cdef double q = a / b, whole = floor_f64(q), rest = fma_f64(-whole, b, a)
-    cdef bint above = (rest < 0 if b > 0 else rest > 0) & (fabs(q) < 9007199254740992.0)
-    cdef double found = whole - 1 if above else whole
-    found = (-1 if (a < 0) != (b < 0) and a != 0 else q) if fabs(b) == INFINITY else found
+    cdef double past = -rest if b > 0 else rest  # above 0: the quotient was rounded to the next one
+    cdef double found = whole - 1 if (past > 0) & (fabs(q) < 9007199254740992.0) else whole
+    cdef double beside = -1 if ((a < 0) != (b < 0)) & (a != 0) else q
+    found = beside if fabs(b) == INFINITY else found
     found = found if fabs(a) < INFINITY else NAN
-    return canonical(q if b == 0 else found if b == b else NAN)
+    found = found if b == b else NAN
+    return canonical(q if b == 0 else found)
 
 
 cdef inline int64_t floor_divide_whole(int64_t a, int64_t b,

@@ -431,10 +431,10 @@ def opaque(
 # --- Steps of usual kinds ---------------------------------------------------------------------------
 
 
-def rounded(name: str, *unit: int) -> Steps:
+def rounded(name: str, *unit: int, spills: tuple[str, ...] = ()) -> Steps:
     """The function of half precision serves all dtypes: results are rounded, with numbers that are 1 or -1."""
     form = StepForm(f"arithmetic.{name}", canonical=True)
-    return Steps(form, StepForm(f"arithmetic.{name}", canonical=True, unit=unit))
+    return Steps(form, StepForm(f"arithmetic.{name}", canonical=True, unit=unit), spills)
 
 
 def rounded_to_odd(
