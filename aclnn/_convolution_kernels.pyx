@@ -437,15 +437,19 @@ cdef class ConvolutionKernelRef:
     cdef readonly double cost
     cdef conv_t conv
 
-    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, tuple stride,
-                 tuple padding, tuple dilation, ptrdiff_t groups, bint transposed):
+    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes,
+                 tuple stride not None, tuple padding not None, tuple dilation not None,
+                 ptrdiff_t groups, bint transposed):
         cdef conv_t *c = &self.conv
         cdef product_state *state = &c.product
         cdef double work
         cdef int axis, which
         given, kernel, out = shapes
         self.name = f"convolution[{','.join(in_dtypes)}->{out_dtype}]"
-        self.itemsizes = tuple([SIZES[dtype] for dtype in (*in_dtypes, out_dtype)])
+        itemsizes = []
+        for dtype in (*in_dtypes, out_dtype):
+            itemsizes.append(SIZES[dtype])
+        self.itemsizes = tuple(itemsizes)
         c.has_bias, c.transposed = len(in_dtypes) == 3, transposed
         c.batch, c.groups, c.channels = given[0], groups, given[1] // groups
         c.rows = out[1] // groups

@@ -673,7 +673,7 @@ _HOT = (*FLOATING[:2], *_INDICES)
 one_hot = Operator(
     name="one_hot",
     summary="Rows with one number in the place of each index, and another in all others.",
-    expression="out[…, k] = input[…] = k ? on_value : off_value",
+    expression="out[…, k] = on_value if input[…] = k, else off_value",
     notes=(
         "An index that is no class gives a row without `on_value`. `num_classes` has to be given: PyTorch's "
         "-1, the largest index and one, is not supported. Values are 1 and 0 if not given."

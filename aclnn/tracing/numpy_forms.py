@@ -230,6 +230,12 @@ def _remainder(trace: Trace, a: Any, b: Any) -> Any:
     return _remainder_of(trace, a, b, _floor_divide(trace, a, b))
 
 
+def _fmod(trace: Trace, a: Any, b: Any) -> Any:
+    if all(kind_of(one) is not float and np.dtype(kind_of(one)).kind in "biu" for one in (a, b)):
+        return _remainder_of(trace, a, b, trace.form("div_mod", a, b, mode="trunc"))
+    return trace.form("fmod", a, b)
+
+
 def _remainder_of(trace: Trace, a: Any, b: Any, quotient: Any) -> Any:
     """Remainder of integers, which NumPy says is 0 where the divisor is."""
     whole = ufunc(trace, np.multiply, (quotient, b))
@@ -276,6 +282,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "reciprocal": _reciprocal,
     "floor_divide": _floor_divide,
     "remainder": _remainder,
+    "fmod": _fmod,
     "bitwise_and": _of_truth("bitwise_and", "logical_and"),
     "bitwise_or": _of_truth("bitwise_or", "logical_or"),
     "bitwise_xor": _of_truth("bitwise_xor", "logical_xor"),

@@ -124,8 +124,8 @@ class _Stores:
     def drop(self, copy: Node) -> None:
         """Drop a copy, if those that make what it copies can write its output."""
         copy = self.kept[self.place_of[copy.name]]  # another one's output may be what it reads now
-        source, out = self.graph.value(copy.inputs[0]), self.graph.value(copy.output)
-        root = self.graph.root(source.id)
+        source, out = self.draft.value(copy.inputs[0]), self.graph.value(copy.output)
+        root = self.draft.root(source.id)
         places = self.writers.get(root.id, [])
         if root.storage != "workspace" or not places or root.dtype != out.dtype:
             return

@@ -166,6 +166,8 @@ def test_pytorchs_forms_compute_the_same(name, dtype):
     if peers.torch_form(name) is None:
         assert REGISTRY[name].torch == ""
         return
+    if name in ("isposinf", "isneginf"):
+        pytest.skip("PyTorch's write truth values only")
     (cell,) = cells.select([name], dtypes=[dtype], sizes=[1000])
     memory = cells.build(cell)
     results = []
@@ -592,7 +594,7 @@ def test_groups_stand_for_operators(tmp_path, capsys):
 NOT_COMPARED = (
     *("squared_relu", "shrink", "swish", "swish_backward", "fast_gelu", "fast_gelu_backward"),
     *("mish_backward", "hardswish_backward", "rsub", "div_mod", "add_relu"),
-    *("rotary_position_embedding", "log_sigmoid_forward"),
+    *("rotary_position_embedding", "log_sigmoid_forward", "isfinite", "isinf"),
 )
 
 

@@ -240,3 +240,20 @@ def test_gradients_are_those_of_pytorch():
             found.append([one.grad for one in given])
         for ours, theirs in zip(*found, strict=False):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_transposed_forms_are_adjoints(dims):
+    """<conv(x), y> = <x, conv_transpose(y)>, for conv_transpose1d and conv_transpose2d."""
+    rng = np.random.default_rng(dims)
+    x = rng.standard_normal((2, 6, *(9, 7)[:dims])).astype(np.float32)
+    w = rng.standard_normal((4, 3, *(3, 2)[:dims])).astype(np.float32)
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    made = getattr(aclnn, f"conv{dims}d")(x, w, **options)
+    y = rng.standard_normal(made.shape).astype(np.float32)
+    sizes = [(made.shape[2 + k] - 1) * 2 - 2 + w.shape[2 + k] for k in range(dims)]
+    extra = [x.shape[2 + k] - sizes[k] for k in range(dims)]
+    back = getattr(aclnn, f"conv_transpose{dims}d")(y, w, output_padding=extra, **options)
+    assert back.shape == x.shape
+    one, other = (np.vdot(a.astype(np.float64), b) for a, b in ((made, y), (x, back)))
+    assert one == pytest.approx(other, rel=1e-5)
