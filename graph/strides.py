@@ -107,7 +107,7 @@ def extent(shape: Iterable[int], strides: Iterable[int]) -> tuple[int, int]:
 
 
 def is_spread(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether no element lies beside another one.
+    """Whether no element is adjacent to another one.
 
     >>> is_spread((2, 3), (6, 2))
     True

@@ -119,11 +119,10 @@ def explain(
     --------
     >>> import torch
     >>> import aclnn.torch
-    >>> model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool1d(2))
-    >>> print(aclnn.torch.explain(model, torch.ones(2, 4)))
-    1 node in 1 executor, 1 left to PyTorch
-      executor: gelu
-      avg_pool1d  no operator of ours does it
+    >>> model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Softmax2d(), torch.nn.PixelShuffle(2))
+    >>> found = aclnn.torch.explain(model, torch.ones(1, 4, 2, 2), options={"take": "all"})
+    >>> found.taken, found.left
+    (2, [('pixel_shuffle', 'no operator of ours does it')])
     """
     found, given = Explanation(), Options.of(options)
 

@@ -249,13 +249,16 @@ def gradients_of_convolution(
     options = [[*given] * (axes // len(given)) for given in lists]
     extra = [*(output_padding or (0,))]
     extra = extra * (axes // len(extra))
+    dtype = torch.promote_types(image.dtype, weight.dtype)
+    given = [one.to(dtype) for one in (grad, padded, weight)]
     of_image, of_weight, of_bias = aten.convolution_backward(
-        grad, padded, weight, sizes, *options, transposed, extra, groups, mask
+        *given, sizes, *options, transposed, extra, groups, mask
     )
     if pairs and of_image is not None:
         for axis in range(axes):
             of_image = of_image.narrow(axis + 2, pairs[2 * axis], image.shape[axis + 2])
-    return of_image, of_weight, of_bias
+    made = zip((of_image, of_weight, of_bias), (image, weight, bias), strict=True)
+    return tuple([one if one is None else one.to(like.dtype) for one, like in made])
 
 
 # --- Moves ---------------------------------------------------------------------------------------

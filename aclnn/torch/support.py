@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator as python
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +22,8 @@ from aclnn.torch.speed import Speed
 from aclnn.torch.writes import COPY, updates_of, writes_in, writes_of
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
+
+MOST_TENSORS = 200  # of a part: executors take 256, some of which are made on the way
 
 
 class Support(OperatorSupportBase):
@@ -70,7 +73,8 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
     found = []
     with _subscripts_apart(graph_module):
         proposed = partitioner.propose_partitions()
-    for partition in proposed:
+    order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
+    for partition in _small_enough(proposed, order):
         nodes = _without_border(list(partition.nodes))
         writes = writes_in(nodes, support.writes)
         nodes += writes
@@ -80,10 +84,34 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
             continue
         partition.nodes = {node: partition.nodes.get(node) for node in nodes}
         found.append(partition)
-    order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
     for partition in found:
         _show_outside(sorted(partition.nodes, key=order.__getitem__))
     return found
+
+
+def _small_enough(proposed: Sequence[Any], order: Mapping[Node, int]) -> Iterator[Any]:
+    """Parts of at most as many tensors as an executor takes; larger ones in pieces, one after the other."""
+    for partition in proposed:
+        nodes = sorted(partition.nodes, key=order.__getitem__)
+        for piece in _pieces(nodes):
+            made = copy.copy(partition)
+            made.nodes = {node: partition.nodes.get(node) for node in piece}
+            yield made
+
+
+def _pieces(nodes: list[Node]) -> list[list[Node]]:
+    """Halves of nodes, in their order, until what crosses their borders is not too much."""
+    own = set(nodes)
+    inputs = {one for node in nodes for one in node.all_input_nodes} - own
+    outputs = [node for node in nodes if not own.issuperset(node.users)]
+    if len(inputs) + len(outputs) <= MOST_TENSORS:
+        return [nodes]
+    half = len(nodes) // 2
+    while half < len(nodes) and _is_one_of_several(nodes[half]):  # stays with what makes it
+        half += 1
+    if half == len(nodes):
+        return [nodes]
+    return [*_pieces(nodes[:half]), *_pieces(nodes[half:])]
 
 
 @contextmanager

@@ -921,10 +921,10 @@ def test_explain():
     assert (found.taken, found.left, len(found.parts)) == (5, [], 1)
     assert str(found).startswith("5 nodes in 1 executor, 0 left to PyTorch")
     found = at.explain(Convolutional().eval(), tensor(2, 3, 8, 8))
-    assert ("conv2d", "no operator of ours does it") in found.left
+    assert ("convolution_backward", "no operator of ours does it") in found.left
     assert found.taken >= 2
     assert all(isinstance(name, str) and reason for name, reason in found.left)
-    assert "conv2d" in str(found)
+    assert "convolution_backward" in str(found)
 
 
 def test_explain_shows_workspaces():
@@ -941,7 +941,7 @@ def test_profiles_see_the_backend():
         model(x)
         with aclnn.profile() as profile:
             model(x)
-    assert "aclnn_part" in profile.to_text()
+    assert "aclnn_part" in profile.to_text(wide=True)
 
 
 @pytest.mark.parametrize("batch", [1, 32, 512])
