@@ -24,7 +24,7 @@ from aclnn.operators import REGISTRY
 # Operators that take no bfloat16, or no tensors of the ranks that `aclnn ops` tries.
 WITHOUT_BFLOAT16 = (
     *("shrink", "trans_quant_param", "max_pool2d", "one_hot", "conv1d", "conv2d", "conv3d"),
-    *("conv_transpose1d", "conv_transpose2d"),
+    *("conv_transpose1d", "conv_transpose2d", "triangular_solve"),
 )
 
 

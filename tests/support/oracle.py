@@ -96,6 +96,7 @@ JUDGES: dict[str, Judge] = {}
 
 # Operators that are judged by tests of their own.
 ELSEWHERE = {
+    "test_weights.py": ("trans_matmul_weight_",),
     "test_operators_attention.py": (
         "scaled_dot_product_attention",
         "scaled_dot_product_attention_forward",
@@ -169,7 +170,6 @@ ELSEWHERE = {
     "test_operators_triangular.py": ("triangular_solve",),
     "test_operators_losses.py": ("softmax_cross_entropy_with_logits",),
     "test_operators_moves.py": (
-        "trans_matmul_weight_",
         *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack", "split"),
         "split_with_sizes",
         *(
