@@ -4,6 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport llabs
 
 from aclnn.kernels.rows.walk cimport element, tile_view
+from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
 
 cdef enum:
     BESIDE = 256  # rows that lie beside each other, added up at a time
@@ -85,10 +86,10 @@ cdef inline void sum_whole(const tile_view *views, ptrdiff_t rows, ptrdiff_t col
 cdef inline void store_whole(int64_t value, char *target, int size) noexcept nogil:
     """Store the bits that the output's dtype has room for."""
     if size == 8:
-        (<int64_t *>target)[0] = value
+        (<unaligned_int64 *>target)[0] = value
     elif size == 4:
-        (<int32_t *>target)[0] = <int32_t>value
+        (<unaligned_int32 *>target)[0] = <int32_t>value
     elif size == 2:
-        (<int16_t *>target)[0] = <int16_t>value
+        (<unaligned_int16 *>target)[0] = <int16_t>value
     else:
         (<int8_t *>target)[0] = <int8_t>value
