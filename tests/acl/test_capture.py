@@ -958,3 +958,51 @@ def test_limits_of_any_size_are_limits(stream, captured, number):
     assert aclnn.aclmdlRIExecute(model, -number) == WRONG_ARGUMENT
     assert aclnn.aclrtStreamWaitEventWithFlag(stream, event, -number, 0) == WRONG_ARGUMENT
     succeeds(aclnn.aclmdlRIDestroy(model))
+
+
+# --- The workspace of a program -------------------------------------------------------------------
+
+
+def block_of_calls(memory, stream=None):
+    """Workspace sizes of the calls of a block, whose intermediates are in the caller's memory."""
+    x, up, down, hidden, active, out, sums = memory
+    one = aclnn.aclCreateScalar(1.0, aclnn.ACL_FLOAT)
+    calls = (
+        ("aclnnMatmul", tensor(x), tensor(up), tensor(hidden), 0),
+        ("aclnnGelu", tensor(hidden), tensor(active)),
+        ("aclnnMatmul", tensor(active), tensor(down), tensor(out), 0),
+        ("aclnnAdd", tensor(out), tensor(x), one, tensor(sums)),
+        ("aclnnSoftmax", tensor(sums), -1, tensor(out)),
+    )
+    sizes = []
+    for name, *arguments in calls:
+        workspace, size, executor = planned(name, *arguments)
+        succeeds(getattr(aclnn, name)(workspace, size, executor, stream))
+        sizes.append(size)
+    return sizes
+
+
+def test_a_program_needs_no_more_than_its_calls(stream):
+    """Results that are stored and read have one place, whatever the order of addresses."""
+    shapes = [(64, 32), (32, 128), (128, 32), (64, 128), (64, 128), (64, 32), (64, 32)]
+    rng, names = np.random.default_rng(0), []
+    for order in (range(7), reversed(range(7))):
+        room = np.empty((7, 128 * 128), np.float32)
+        memory = [
+            room[place, : shape[0] * shape[1]].reshape(shape)
+            for place, shape in zip(order, shapes, strict=True)
+        ]
+        for one in memory:
+            one[:] = rng.standard_normal(one.shape)
+        alike = [one.copy() for one in memory]
+        sizes = block_of_calls(alike)
+        succeeds(aclnn.aclmdlRICaptureBegin(stream, GLOBAL))
+        block_of_calls(memory, stream)
+        model = ended(stream)
+        assert model.executor.workspace_size <= max(sizes)
+        succeeds(aclnn.aclmdlRIExecute(model, -1))
+        for one, other in zip(memory, alike, strict=True):
+            np.testing.assert_array_equal(one.view(np.uint32), other.view(np.uint32))
+        names.append([(value.name, value.shape) for value in model.executor.graph.values])
+        succeeds(aclnn.aclmdlRIDestroy(model))
+    assert names[0] == names[1]

@@ -420,3 +420,19 @@ def test_results_that_are_returned_twice_are_copied_once():
     read = {node.name: [graph.value(id).name for id in node.inputs] for node in graph.nodes}
     assert read == {"mm": ["x"], "two_view_copy": ["one"], "mm_2": ["one"]}
     assert not plan_workspace(graph).buffers
+
+
+def test_copies_of_parts_follow_a_result_to_its_output():
+    b = GraphBuilder()
+    x, whole, part = (
+        b.input("x", (8, 8), F32),
+        b.output("whole", (8, 8), F32),
+        b.output("part", (4, 8), F32),
+    )
+    value = b.compute("mm", [x], (8, 8), F32, domain="opaque")
+    b.view_copy(value, whole)
+    b.view_copy(b.view(value, (4, 8), (8, 1), 32), part)
+    graph = run_passes(b.build(), verify=True).graph
+    (copy,) = [node for node in graph.nodes if node.kind == "ViewCopy"]
+    (source,) = map(graph.value, copy.inputs)
+    assert (graph.root(source.id).name, source.offset) == ("whole", 32)
