@@ -45,6 +45,7 @@ from aclnn.compiler._compiled_call cimport (
     IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
+    extent,
     facts_of,
     find_plan,
     operand_t,
@@ -1221,6 +1222,36 @@ def takes_outputs(aclOpExecutor executor not None, outs not None):
         else:
             return False
     return True
+
+
+def outputs_that_meet(outs not None):
+    """Pairs of places of arrays whose extents in memory meet; exact for none.
+
+    Parameters
+    ----------
+    outs : sequence of array
+
+    Returns
+    -------
+    list of tuple of int
+    """
+    cdef operand_t found
+    cdef const char *begins[MANY]
+    cdef const char *ends[MANY]
+    cdef int64_t low, high
+    cdef int place, other, count = min(len(outs), MANY)
+    pairs = []
+    for place in range(count):
+        one = outs[place]
+        begins[place] = ends[place] = NULL
+        if not read_array(one, &found) and not read_tensor(one, &found):
+            continue
+        extent(&found, &low, &high)
+        begins[place], ends[place] = found.data + low, found.data + high
+        for other in range(place):
+            if begins[other] < ends[place] and begins[place] < ends[other]:
+                pairs.append((other, place))
+    return pairs
 
 
 def made_for(str library not None, make, description):

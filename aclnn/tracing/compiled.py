@@ -37,6 +37,7 @@ from aclnn.execution._executor import (
     join_executor,
     pack_numbers,
     run_on,
+    outputs_that_meet,
     takes_outputs,
 )
 from aclnn.execution._operand import array_key, call_key, describe
@@ -248,9 +249,9 @@ class Traced:
 
     def _refuse_shared(self, outs: Sequence[Any]) -> None:
         """Refuse outputs that overlap each other: steps may read from one while another is written."""
-        given = [one for one in outs if isinstance(one, np.ndarray)]
-        for (first, one), (second, other) in itertools.combinations(enumerate(given), 2):
-            if np.may_share_memory(one, other) and np.shares_memory(one, other):
+        for first, second in outputs_that_meet(outs):
+            one, other = (arrays.as_ndarray(outs[place], "out") for place in (first, second))
+            if np.shares_memory(one, other):
                 raise invalid(
                     f"{self.name}: outputs {first} and {second} of out share memory; each needs its own"
                 )

@@ -664,3 +664,13 @@ def test_outputs_that_overlap_each_other_are_refused():
     with pytest.raises(aclnn.AclnnError, match="share memory"):
         function.executor(x)(x, out=(memory[:4], memory[:4]))
     function(x, out=(memory[:4:1], np.empty(4, np.float32)))
+
+
+def test_tensors_that_overlap_each_other_are_refused_as_outputs():
+    torch = pytest.importorskip("torch")
+    function = aclnn.compile(lambda x: (aclnn.relu(x), aclnn.gelu(x)))
+    x, memory = torch.ones(4), torch.empty(8)
+    with pytest.raises(aclnn.AclnnError, match="outputs 0 and 1 of out share memory"):
+        function(x, out=(memory[:4], memory[3:7]))
+    function(x, out=(memory[::2], memory[1::2]))  # extents meet, elements do not
+    np.testing.assert_array_equal(memory[::2].numpy(), 1)
