@@ -25,6 +25,7 @@ struct Late {
 static Late late;
 
 int main(int argc, char **argv) {
+  signal(SIGINT, SIG_DFL); // who starts tests in the background may have it ignored
   const char *how = argc > 1 ? argv[1] : "return";
   const int64_t count = 1 << 20;
   aclrtStream stream;
