@@ -35,9 +35,9 @@ from aclnn.execution import arrays
 from aclnn.execution._executor import (
     aclOpExecutor,
     join_executor,
+    outputs_that_meet,
     pack_numbers,
     run_on,
-    outputs_that_meet,
     takes_outputs,
 )
 from aclnn.execution._operand import array_key, call_key, describe
