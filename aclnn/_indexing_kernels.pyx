@@ -48,9 +48,22 @@ RANGE = {
     OUT_OF_RANGE: "an index is {detail}, which the dimension that it counts along does not have",
 }
 
-# Combines n elements: of the target at places along an axis, with those of the source.
-ctypedef void (*combine_fn)(char *, ptrdiff_t, ptrdiff_t, const char *, ptrdiff_t, int,
-                            const char *, ptrdiff_t, ptrdiff_t, int64_t, int, int) noexcept nogil
+cdef struct line_t:
+    # n elements of a source, and the places along an axis of a target that they are combined with.
+    char *out
+    ptrdiff_t step          # from one place along the axis to the next
+    ptrdiff_t by            # from one element to the next
+    const char *index
+    ptrdiff_t index_by
+    int index_size
+    const char *source
+    ptrdiff_t source_by
+    ptrdiff_t n
+    int64_t length          # of the axis: negative indices count from its end
+    int how
+    int size                # bytes of an element
+
+ctypedef void (*combine_fn)(const line_t *line) noexcept nogil
 
 ctypedef fused summed_t:
     unaligned_float
@@ -119,97 +132,86 @@ cdef inline summed_t combined(summed_t a, summed_t b, int how) noexcept nogil:
         return b if b < a else a
 
 
-cdef void combine(char *out, ptrdiff_t step, ptrdiff_t by, const char *index, ptrdiff_t index_by,
-                  int index_size, const char *source, ptrdiff_t source_by, ptrdiff_t n,
-                  int64_t length, int how, int size, const summed_t *like) noexcept nogil:
-    cdef ptrdiff_t k
-    cdef int64_t i
+cdef inline char *target_of(const line_t *line, ptrdiff_t k) noexcept nogil:
+    """Address of the place that the k-th index names, for the first element."""
+    cdef int64_t i = index_at(line.index + k * line.index_by, line.index_size)
+    return line.out + (i + line.length if i < 0 else i) * line.step
+
+
+cdef inline bint has_one_index(const line_t *line) noexcept nogil:
+    return line.index_by == 0 and line.by != 0
+
+
+cdef inline void combine(const line_t *line, const summed_t *like) noexcept nogil:
+    # Copies: what is written could lie in the description, for all that a compiler knows.
+    cdef line_t own = line[0]
+    cdef ptrdiff_t k, n
+    cdef char *out
     cdef summed_t *target
-    if index_by == 0 and by != 0:  # one index for all
-        i = index_at(index, index_size)
-        out += (i + length if i < 0 else i) * step
-        if by == sizeof(summed_t) and source_by == sizeof(summed_t) and how == 1:
-            for k in range(n):
-                (<summed_t *>out)[k] = combined((<summed_t *>out)[k],
-                                                (<const summed_t *>source)[k], 1)
-            return
-        for k in range(n):
-            target = <summed_t *>(out + k * by)
-            target[0] = combined(target[0], (<const summed_t *>(source + k * source_by))[0], how)
+    cdef const summed_t *values
+    if not has_one_index(&own):
+        for k in range(own.n):
+            target = <summed_t *>(target_of(&own, k) + k * own.by)
+            target[0] = combined(
+                target[0], (<const summed_t *>(own.source + k * own.source_by))[0], own.how)
         return
-    for k in range(n):
-        i = index_at(index + k * index_by, index_size)
-        target = <summed_t *>(out + k * by + (i + length if i < 0 else i) * step)
-        target[0] = combined(target[0], (<const summed_t *>(source + k * source_by))[0], how)
+    out = target_of(&own, 0)
+    if own.by == sizeof(summed_t) and own.source_by == sizeof(summed_t) and own.how == 1:
+        target, values, n = <summed_t *>out, <const summed_t *>own.source, own.n
+        for k in range(n):
+            target[k] = combined(target[k], values[k], 1)
+        return
+    for k in range(own.n):
+        target = <summed_t *>(out + k * own.by)
+        target[0] = combined(
+            target[0], (<const summed_t *>(own.source + k * own.source_by))[0], own.how)
 
 
-cdef void replace(char *out, ptrdiff_t step, ptrdiff_t by, const char *index, ptrdiff_t index_by,
-                  int index_size, const char *source, ptrdiff_t source_by, ptrdiff_t n,
-                  int64_t length, int how, int size) noexcept nogil:
+cdef void replace(const line_t *line) noexcept nogil:
     cdef ptrdiff_t k
-    cdef int64_t i
-    if index_by == 0 and by != 0:
-        i = index_at(index, index_size)
-        copy_elements(source, source_by, out + (i + length if i < 0 else i) * step, by, n, size)
+    if has_one_index(line):
+        copy_elements(line.source, line.source_by, target_of(line, 0), line.by, line.n, line.size)
         return
-    if size == 4:
-        for k in range(n):
-            i = index_at(index + k * index_by, index_size)
-            (<unaligned_int32 *>(out + k * by + (i + length if i < 0 else i) * step))[0] = (
-                <const unaligned_int32 *>(source + k * source_by))[0]
+    if line.size == 4:
+        for k in range(line.n):
+            (<unaligned_int32 *>(target_of(line, k) + k * line.by))[0] = (
+                <const unaligned_int32 *>(line.source + k * line.source_by))[0]
         return
-    for k in range(n):
-        i = index_at(index + k * index_by, index_size)
-        copy_elements(source + k * source_by, 0, out + k * by + (i + length if i < 0 else i) * step,
-                      0, 1, size)
+    for k in range(line.n):
+        copy_elements(line.source + k * line.source_by, 0, target_of(line, k) + k * line.by, 0, 1,
+                      line.size)
 
 
-cdef void combine_float(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                        int size) noexcept nogil:
-    combine[unaligned_float](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_float(const line_t *line) noexcept nogil:
+    combine(line, <const unaligned_float *>NULL)
 
 
-cdef void combine_double(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                         const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                         int size) noexcept nogil:
-    combine[unaligned_double](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_double(const line_t *line) noexcept nogil:
+    combine(line, <const unaligned_double *>NULL)
 
 
-cdef void combine_int8(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                       const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                       int size) noexcept nogil:
-    combine[int8_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_int8(const line_t *line) noexcept nogil:
+    combine(line, <const int8_t *>NULL)
 
 
-cdef void combine_uint8(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                        int size) noexcept nogil:
-    combine[uint8_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_uint8(const line_t *line) noexcept nogil:
+    combine(line, <const uint8_t *>NULL)
 
 
-cdef void combine_int16(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                        int size) noexcept nogil:
-    combine[unaligned_int16](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_int16(const line_t *line) noexcept nogil:
+    combine(line, <const unaligned_int16 *>NULL)
 
 
-cdef void combine_int32(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                        int size) noexcept nogil:
-    combine[unaligned_int32](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_int32(const line_t *line) noexcept nogil:
+    combine(line, <const unaligned_int32 *>NULL)
 
 
-cdef void combine_int64(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                        const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                        int size) noexcept nogil:
-    combine[unaligned_int64](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_int64(const line_t *line) noexcept nogil:
+    combine(line, <const unaligned_int64 *>NULL)
 
 
-cdef void combine_bool(char *a, ptrdiff_t b, ptrdiff_t c, const char *d, ptrdiff_t e, int f,
-                       const char *g, ptrdiff_t h, ptrdiff_t i, int64_t j, int how,
-                       int size) noexcept nogil:
-    combine[bool_t](a, b, c, d, e, f, g, h, i, j, how, size, NULL)
+cdef void combine_bool(const line_t *line) noexcept nogil:
+    combine(line, <const bool_t *>NULL)
 
 
 cdef combine_fn combiner(str dtype, int how) except NULL:
@@ -282,6 +284,7 @@ cdef int scatter_along(const array_view *views, const void *given, const void *p
     cdef ptrdiff_t[MOST_DIMS] place
     cdef bint across = axis != last and out.shape[last] > 1, inside
     cdef char *to
+    cdef line_t part
     if not is_within(index, state.index_size, -length if state.wraps else 0, length,
                      &context.detail):
         return OUT_OF_RANGE
@@ -305,15 +308,21 @@ cdef int scatter_along(const array_view *views, const void *given, const void *p
         if inside and across:
             m = min(n, index.shape[last] - place[last])
             for i in range(index.shape[axis]):
-                state.combine(to, step, out.strides[last],
-                              at_place(index, place) + i * index.strides[axis],
-                              index.strides[last], state.index_size,
-                              at_place(source, place) + i * source.strides[axis],
-                              source.strides[last], m, length, state.how, state.size)
+                part = line_t(
+                    out=to, step=step, by=out.strides[last],
+                    index=at_place(index, place) + i * index.strides[axis],
+                    index_by=index.strides[last], index_size=state.index_size,
+                    source=at_place(source, place) + i * source.strides[axis],
+                    source_by=source.strides[last], n=m, length=length, how=state.how,
+                    size=state.size)
+                state.combine(&part)
         elif inside:
-            state.combine(to, step, 0, at_place(index, place), index.strides[axis],
-                          state.index_size, at_place(source, place), source.strides[axis],
-                          index.shape[axis], length, state.how, state.size)
+            part = line_t(
+                out=to, step=step, by=0, index=at_place(index, place),
+                index_by=index.strides[axis], index_size=state.index_size,
+                source=at_place(source, place), source_by=source.strides[axis],
+                n=index.shape[axis], length=length, how=state.how, size=state.size)
+            state.combine(&part)
         line += n
     return 0
 
@@ -382,6 +391,7 @@ cdef int put_at(const array_view *views, const void *given, const void *params, 
     cdef ptrdiff_t begin = lines * chunk // chunks, end = lines * (chunk + 1) // chunks
     cdef int64_t zero = 0
     cdef const char *from_
+    cdef line_t part
     for place in range(places):
         if not find_piece(state, out, indices, place, &offset, &context.detail):
             return OUT_OF_RANGE
@@ -402,10 +412,12 @@ cdef int put_at(const array_view *views, const void *given, const void *params, 
         for line in range(begin, end):
             from_ = line_of(values, values.shape, rank, -1, place)
             from_ += in_piece(values, rank, line) - values.data
-            state.combine(in_piece(out, first, line) + offset, 0, by if by else 1,
-                          <const char *>&zero, 0, 8, from_,
-                          values.strides[values.ndim - 1] if last >= first else 0, n, 1, state.how,
-                          state.size)
+            part = line_t(
+                out=in_piece(out, first, line) + offset, step=0, by=by if by else 1,
+                index=<const char *>&zero, index_by=0, index_size=8, source=from_,
+                source_by=values.strides[values.ndim - 1] if last >= first else 0, n=n, length=1,
+                how=state.how, size=state.size)
+            state.combine(&part)
     return 0
 
 
