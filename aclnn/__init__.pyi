@@ -570,6 +570,8 @@ __all__ = [
     "aclnnApplyRotaryPosEmbV2GetWorkspaceSize",
     "aclnnApplyTopKTopP",
     "aclnnApplyTopKTopPGetWorkspaceSize",
+    "aclnnArange",
+    "aclnnArangeGetWorkspaceSize",
     "aclnnArgMax",
     "aclnnArgMaxGetWorkspaceSize",
     "aclnnArgMin",
@@ -1000,6 +1002,8 @@ __all__ = [
     "aclnnLerpsGetWorkspaceSize",
     "aclnnLinalgVectorNorm",
     "aclnnLinalgVectorNormGetWorkspaceSize",
+    "aclnnLinspace",
+    "aclnnLinspaceGetWorkspaceSize",
     "aclnnLog",
     "aclnnLog10",
     "aclnnLog10GetWorkspaceSize",
@@ -1372,6 +1376,7 @@ __all__ = [
     "amin",
     "apply_rotary_pos_emb",
     "apply_rotary_pos_emb_",
+    "arange",
     "arg_max",
     "argmin",
     "argsort",
@@ -1521,6 +1526,7 @@ __all__ = [
     "lerp",
     "lerp_",
     "linalg_vector_norm",
+    "linspace",
     "log",
     "log10",
     "log10_",
@@ -2685,6 +2691,8 @@ def add_rms_norm_dynamic_quant(x1: _A, x2: Any, gamma: Any, *, epsilon: float = 
 def dequant_swiglu_quant(x: _Numpy, *, activate_left: bool = False, quant_mode: Literal['static', 'dynamic'] | None = 'static', swiglu_mode: int = 0, clamp_limit: float = 7.0, glu_alpha: float = 1.702, glu_bias: float = 1.0, weight_scale: Any = None, activation_scale: Any = None, bias: Any = None, quant_scale: Any = None, quant_offset: Any = None, group_index: Any = None, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
 def dequant_swiglu_quant(x: _A, *, activate_left: bool = False, quant_mode: Literal['static', 'dynamic'] | None = 'static', swiglu_mode: int = 0, clamp_limit: float = 7.0, glu_alpha: float = 1.702, glu_bias: float = 1.0, weight_scale: Any = None, activation_scale: Any = None, bias: Any = None, quant_scale: Any = None, quant_offset: Any = None, group_index: Any = None, out: Any = None) -> tuple[_A, _A]: ...
+def arange(start: float, end: float | None = None, step: float = 1, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def sum(input: _Numpy, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
@@ -3521,6 +3529,10 @@ def aclnnAddRmsNormDynamicQuantGetWorkspaceSize(x1: aclTensor | None, x2: aclTen
 def aclnnAddRmsNormDynamicQuant(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnDequantSwigluQuantGetWorkspaceSize(x: aclTensor | None, weightScaleOptional: aclTensor | None, activationScaleOptional: aclTensor | None, biasOptional: aclTensor | None, quantScaleOptional: aclTensor | None, quantOffsetOptional: aclTensor | None, groupIndexOptional: aclTensor | None, activateLeft: bool, quantModeOptional: str | None, yOut: aclTensor | None, scaleOut: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnDequantSwigluQuant(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnArangeGetWorkspaceSize(start: aclScalar | None, end: aclScalar | None, step: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnArange(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnLinspaceGetWorkspaceSize(start: aclScalar | None, end: aclScalar | None, steps: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnLinspace(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnReduceSumGetWorkspaceSize(self: aclTensor | None, dims: aclIntArray | None, keepDims: bool, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnReduceSum(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnMeanGetWorkspaceSize(self: aclTensor | None, dim: aclIntArray | None, keepDim: bool, dtype: int, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...

@@ -37,6 +37,15 @@ def one_hot_kernel(
 def spread_kernel(
     inputs: tuple[str, ...], outputs: tuple[str, ...], *, elements: int
 ) -> KernelReference: ...
+def ramp_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    start: float,
+    step: float,
+    last: float | None,
+    elements: int,
+) -> KernelReference: ...
 def solve_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],

@@ -8,7 +8,7 @@ put_at          base, values, index for each   base     how elements are combine
 take_at         table, index for each          values
 one_hot_lines   index, on, off                 lines    the axis
 spread_counts   counts                         indices
-ramp                                           numbers
+ramp                                           numbers  the first, the step, the last
 solve_triangle  right-hand side, matrix        unknown  which triangle, whether the diagonal is 1
 ==============  =============================  =======  ===========================================
 
@@ -17,12 +17,15 @@ are looked at before anything is written by one.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.math cimport fma
 from libc.string cimport memset
 
 from aclnn._kernel_reference cimport array_view, call_context, refer_to
 from aclnn.kernels.element cimport (
+    bfloat16_t,
     bool_t,
     copy_elements,
+    half_t,
     load,
     load_fn,
     store,
@@ -505,6 +508,47 @@ cdef int spread_counts(const array_view *views, const void *given, const void *p
     return 0
 
 
+cdef enum:
+    RUN = 64                # of a ramp's numbers that are made together
+
+cdef struct ramp_state:
+    double start
+    double step
+    double last
+    int64_t first           # of whole numbers, and their step
+    int64_t each
+    bint is_whole
+    bint from_both_ends
+    store_fn store
+
+
+cdef int ramp(const array_view *views, const void *given, const void *params,
+              void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+              call_context *context) noexcept nogil:
+    """Numbers that are a step apart, each rounded once; whole ones wrap around. From both ends: the
+    second half is counted back from the last."""
+    cdef const ramp_state *state = <const ramp_state *>given
+    cdef const array_view *out = &views[0]
+    cdef ptrdiff_t size = out.shape[0], begin, end = size * (chunk + 1) // chunks, count, k, i
+    cdef ptrdiff_t half = size // 2 if state.from_both_ends else size
+    cdef double[RUN] numbers
+    cdef int64_t *whole = <int64_t *>numbers
+    begin = size * chunk // chunks
+    while begin < end:
+        count = min(<ptrdiff_t>RUN, end - begin)
+        for k in range(count):
+            i = begin + k
+            if state.is_whole:
+                whole[k] = <int64_t>(<uint64_t>state.first + <uint64_t>i * <uint64_t>state.each)
+            elif i < half:
+                numbers[k] = fma(<double>i, state.step, state.start)
+            else:
+                numbers[k] = fma(-<double>(size - 1 - i), state.step, state.last)
+        state.store(numbers, out.data + begin * out.strides[0], out.strides[0], count)
+        begin += count
+    return 0
+
+
 # --- Triangles ------------------------------------------------------------------------------------
 
 cdef enum:
@@ -655,6 +699,62 @@ def spread_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t e
     }
     return refer_to("spread_counts", inputs, outputs, spread_counts, &state, sizeof(state),
                     1.0 * elements, 1, 0, failures)
+
+
+cdef store_fn ramp_storer(str dtype, bint is_whole) except NULL:
+    if dtype == "float32":
+        return <store_fn>store[unaligned_double, unaligned_float]
+    if dtype == "float16":
+        return <store_fn>store[unaligned_double, half_t]
+    if dtype == "bfloat16":
+        return <store_fn>store[unaligned_double, bfloat16_t]
+    if dtype == "float64":
+        return <store_fn>store[unaligned_double, unaligned_double]
+    if dtype == "int8":
+        return <store_fn>store[unaligned_double, int8_t]
+    if dtype == "uint8":
+        return <store_fn>store[unaligned_double, uint8_t]
+    if dtype == "int16":
+        return <store_fn>store[unaligned_double, unaligned_int16]
+    if dtype == "int32" and is_whole:
+        return <store_fn>store[unaligned_int64, unaligned_int32]
+    if dtype == "int32":
+        return <store_fn>store[unaligned_double, unaligned_int32]
+    if dtype == "int64" and is_whole:
+        return <store_fn>store[unaligned_int64, unaligned_int64]
+    if dtype == "int64":
+        return <store_fn>store[unaligned_double, unaligned_int64]
+    raise ValueError(f"no kernel makes a ramp of {dtype}")
+
+
+def ramp_kernel(tuple inputs not None, tuple outputs not None, *, start not None, step not None,
+                last, Py_ssize_t elements):
+    """The kernel that makes numbers that are a step apart.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands; of the former there are none.
+    start, step : float or int
+        The first number, and what is added for each further one. Integers of 64 bits are computed
+        with as such.
+    last : float or None
+        Where given, the second half is counted back from it.
+    elements : int
+        Of the result.
+    """
+    cdef ramp_state state
+    memset(&state, 0, sizeof(state))
+    state.is_whole = type(start) is int and type(step) is int
+    if state.is_whole:
+        state.first, state.each = start, step
+    else:
+        state.start, state.step = start, step
+    if last is not None:
+        state.from_both_ends, state.last = True, last
+    state.store = ramp_storer(outputs[0], state.is_whole)
+    return refer_to("ramp", inputs, outputs, ramp, &state, sizeof(state),
+                    1.0 * elements, max(1, elements // 4096), 0, {})
 
 
 def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, bint unit,

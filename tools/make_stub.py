@@ -117,6 +117,9 @@ def _forms(one: Operator) -> Iterable[str]:
         if name == one.in_place:
             yield _form(one, name, *_in_place(one))
             continue
+        if not one.inputs:
+            yield _form(one, name, {}, "NDArray[Any]", "_Writable | None")
+            continue
         for first, result, out in _kinds(one):
             results = _results(one, result)
             out = out if results == result else "Any"
@@ -141,7 +144,7 @@ def _in_place(one: Operator) -> tuple[dict[str, str], str]:
 
 
 def _first(one: Operator) -> str:
-    return one.inputs[0]
+    return one.inputs[0] if one.inputs else ""
 
 
 def _form(

@@ -64,10 +64,7 @@ class _Arguments:
         call, printed = operator.example
         self.defaults = {a.role: repr(a.default) for a in operator.attributes}
         self.given = self.defaults | examples.arguments(call, operator.positional)
-        first = operator.inputs[0]
-        self.of_integers = first not in operator.lists and "int" in examples.dtype_of(
-            self.given.get(first, "")
-        )
+        self.of_integers = self._is_of_integers(operator)
         self.choices = {a.role: a.choices for a in operator.attributes}
         results = examples.results(printed, operator.n_results)
         self.pieces = results if operator.makes is not None else []
@@ -83,6 +80,13 @@ class _Arguments:
             and (p.kind != "output" or self.printed[p.role] != "None")
         ]
         self.results += [(f"pieces[{place}]", one) for place, one in enumerate(self.pieces)]
+
+    def _is_of_integers(self, operator: Operator) -> bool:
+        """Whether the first input is a tensor of integers."""
+        first = next(iter(operator.inputs), None)
+        if first is None or first in operator.lists:
+            return False
+        return "int" in examples.dtype_of(self.given.get(first, ""))
 
     def _written(self, parameter: Parameter, printed: str) -> str:
         """A result as it is printed; in place, in the dtype of what it overwrites."""

@@ -112,6 +112,7 @@ cdef class OperatorHandle:
     cdef readonly dict switch_codes
     cdef readonly tuple scalar_roles
     cdef unsigned short fact_masks[MAX_NUMBERS]
+    cdef readonly bint keyed_by_numbers  # plans depend on the numbers themselves
     cdef bytes last_key
     cdef CompiledCall last_plan
     cdef int switch_code(self, object values) except -1

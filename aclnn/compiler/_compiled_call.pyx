@@ -201,7 +201,8 @@ cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
 cdef Py_ssize_t key_words(const request_t *request) noexcept nogil:
     """Largest number of words of a key."""
     cdef int pairs = request.n_inputs * request.n_outputs
-    return (6 + (request.n_inputs + request.n_outputs) * (1 + 2 * MAX_DIMS) + pairs // 32)
+    return (6 + (request.n_inputs + request.n_outputs) * (1 + 2 * MAX_DIMS) + pairs // 32
+            + 2 * request.n_numbers)
 
 
 cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
@@ -265,6 +266,11 @@ cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *reques
         if handle.fact_masks[index] & IS_BELOW:
             facts = facts_of(request, index)
         key[n - 1] |= <int64_t>(facts & handle.fact_masks[index]) << ((index & 3) << 4)
+    if handle.keyed_by_numbers:
+        for index in range(request.n_numbers):  # the bits of both forms that are not rounded
+            key[n] = request.numbers[NUMBER_FORMS * index + <int>EXACT].whole
+            key[n + 1] = request.numbers[NUMBER_FORMS * index + <int>WHOLE].whole
+            n += 2
     for index in range(count):
         operand = &request.operands[index]
         ndim = operand.ndim
@@ -367,6 +373,7 @@ cdef class OperatorHandle:
         self.switch_codes = {}
         for index, attribute in enumerate(operator.scalars):
             self.fact_masks[<int>index] = mask_of(attribute)
+            self.keyed_by_numbers |= "value" in attribute.facts
         _handles.append(self)
 
     def fact_mask(self, int index):
@@ -504,12 +511,18 @@ cdef list overlaps_of(const request_t *request):
 
 
 cdef list number_facts(const request_t *request):
-    """Facts about each number for rules: its dtype, `NumberFact`, and its value for messages."""
-    cdef int index
+    """Facts about each number for rules: its dtype, `NumberFact`, and its value, which is an
+    integer where it is of such a dtype."""
+    cdef int index, dtype
+    cdef const kernel_number *forms
+    cdef object value
     found = []
     for index in range(request.n_numbers):
-        found.append((request.facts[index] >> 8, facts_of(request, index) & 0xFF,
-                      request.numbers[NUMBER_FORMS * index + <int>EXACT].real))
+        forms, dtype = &request.numbers[NUMBER_FORMS * index], request.facts[index] >> 8
+        value = forms[<int>EXACT].real
+        if IS_INTEGER[dtype] and request.facts[index] & IS_WHOLE:
+            value = forms[<int>WHOLE].whole
+        found.append((dtype, facts_of(request, index) & 0xFF, value))
     return found
 
 

@@ -10,6 +10,7 @@ from aclnn import graph
 from aclnn._indexing_kernels import (
     one_hot_kernel,
     pieces_kernel,
+    ramp_kernel,
     scatter_kernel,
     solve_kernel,
     spread_kernel,
@@ -81,6 +82,17 @@ def _spread(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtype
     return spread_kernel(inputs, outputs, elements=_elements(owner, node.output))
 
 
+def _ramp(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+    return ramp_kernel(
+        inputs,
+        outputs,
+        start=node.attr("start"),
+        step=node.attr("step"),
+        last=node.attr("last"),
+        elements=_elements(owner, node.output),
+    )
+
+
 def _solve(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
     *batch, n, wide = owner.value(node.output).shape
     return solve_kernel(
@@ -100,5 +112,6 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "take_at": _take,
     "one_hot_lines": _one_hot,
     "spread_counts": _spread,
+    "ramp": _ramp,
     "solve_triangle": _solve,
 }

@@ -303,7 +303,8 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
     return ScalarSpec(
         convertible=not facts & NOT_REAL,
         negative=bool(facts & NEGATIVE),
-        text=texts.get(role) or repr(value),
+        text=texts.get(role) or repr(float(value)),
+        value=value,
         dtype=aclDataType(dtype),
         zero=bool(facts & IS_ZERO),
         one=bool(facts & IS_ONE),

@@ -741,7 +741,8 @@ cdef class aclOpExecutor:
             mask = self.handle.fact_masks[index]
             if role not in given:
                 mask &= IS_BELOW
-            if (bits | dtype << 8) & mask != facts_of(self.request, index) & mask:
+            if ((bits | dtype << 8) & mask != facts_of(self.request, index) & mask
+                    or role in given and self.handle.keyed_by_numbers):
                 raise invalid(f"{self.origin}: {self.word_for(role)} is {values[index]!r}, which "
                               "shapes the plan: make another executor for it")
         for index, role in enumerate(roles):

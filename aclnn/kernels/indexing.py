@@ -21,6 +21,7 @@ RECORDS: tuple[Record, ...] = tuple(
             ("take_at", "table:whole index:whole"),
             ("one_hot_lines", "index:whole on:whole off:whole"),
             ("spread_counts", "counts:whole"),
+            ("ramp", ""),
             ("solve_triangle", "right:whole matrix:whole"),
         )
     ]

@@ -231,7 +231,10 @@ class _Writer:
         if node.kind != "Compute":
             self.add_copy(node)
         elif (record := _record_of(node)) is not None and not record.inputs:
-            self.add_fill(node)
+            if node.attr("params"):
+                self.add_fill(node)
+            else:
+                self.add_own(node)
         elif record is not None and _first_operator(record) == "TopK":
             self.add_sort(node)
         else:

@@ -60,9 +60,9 @@ class TensorSpec:
 class ScalarSpec:
     """Facts about a number for rules: whether it converts, is below zero, or was not given.
 
-    Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
-    `nan`, `whole`, `below` (the number before it) and `dtype` hold for all of them only where the
-    attribute's `facts` list them.
+    Plans are shared by calls whose scalars differ, so what may be asked depends on it: `zero`, `one`,
+    `nan`, `whole`, `below` (the number before it), `dtype` and `value` hold for all of them only where
+    the attribute's `facts` list them.
     """
 
     convertible: bool = True
@@ -75,6 +75,7 @@ class ScalarSpec:
     whole: bool = False
     absent: bool = False
     below: bool = False
+    value: float | int = 0
 
 
 @dataclass(frozen=True, slots=True)

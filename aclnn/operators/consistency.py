@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
 MOST_OPERANDS, MOST_NUMBERS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 12, 48
 
-FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype"))
+FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype", "value"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
 _STANDS_FOR = {
     "scalar": ("scalar", "float"),
@@ -53,8 +53,10 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
     ):
         if count > most:
             yield f"there are {count} {words}, at most {most} are possible"
-    if not operator.outputs or not operator.inputs:
-        yield "there is no input, or no output"
+    if not operator.outputs:
+        yield "there is no output"
+    if not operator.inputs and operator.infer is None:
+        yield "there is no input that says what the result is, and no rule that infers it"
     if operator.operands and sorted(operator.operands) != sorted(operator.inputs):
         yield "operands are not the inputs in another order"
     if operator.lists and operator.lists != operator.inputs[-1:]:

@@ -101,9 +101,10 @@ class Attribute:
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
-    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype', 'value'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
-        other. `below` says that it is less than the number before it.
+        other. `below` says that it is less than the number before it; `value` that each number has
+        a plan of its own, as where the size of the result depends on it.
     nullable : bool
         Whether null, or None, stands for the default.
     """
@@ -412,7 +413,8 @@ class Operator:
     def overwritten(self) -> dict[str, str]:
         """The inputs that the form in place writes into, by the roles of results."""
         found = (item.overwritten(self.outputs) for item in self.entries)
-        return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
+        first = {self.outputs[0]: self.inputs[0]} if self.inputs else {}
+        return next(filter(None, found), first)
 
     @property
     def is_elementwise(self) -> bool:
@@ -462,8 +464,10 @@ class Operator:
 
     def _sample(self, tensors: Mapping[str, TensorSpec], soc: str, c_shaped: bool) -> Call:
         """A call with these tensors, and options that suit them."""
-        first = tensors[self.inputs[0]]
-        suits = {"dtype": first.dtype, "ints": tuple(range(len(first.shape))), "int": 0}
+        first = tensors.get(self.inputs[0]) if self.inputs else None
+        suits: dict[str, Any] = {"int": 0}
+        if first is not None:
+            suits |= {"dtype": first.dtype, "ints": tuple(range(len(first.shape)))}
         options = {
             a.role: suits.get(a.kind) if a.default is REQUIRED else a.default for a in self.switches
         }

@@ -10,10 +10,12 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from aclnn.acl import socs
+from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.compiler import phase_one
 from aclnn.compiler._compiled_call import current_settings
 from aclnn.operators.checks import Call, ScalarSpec, TensorSpec
+from aclnn.operators.declaration import Attribute
 from aclnn.torch.schemas import PLAIN, Schema, acl_dtype, torch_dtype
 
 
@@ -30,6 +32,16 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
         if schema.operator.makes is not None:
             return list(result)
         return schema.made(result)
+
+    return kernel
+
+
+def filling_kernel(schema: Schema) -> Callable[..., Any]:
+    """Runs a functional form without tensors among its arguments, into a tensor made for it."""
+
+    def kernel(*args: Any, **named: Any) -> Any:
+        (out,) = _results(schema, schema.bound(args, named))
+        return schema.function(*args, **named, out=out)
 
     return kernel
 
@@ -91,6 +103,9 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
             made.append(None)
             continue
         dtype, shape = inferred[role]
+        if not tensors:
+            made.append(torch.empty(shape, dtype=torch_dtype(dtype)))
+            continue
         dense = tensors[0].new_empty(shape, dtype=torch_dtype(dtype))
         made.append(dense if place else _laid_out(schema, values, dense))
     return made
@@ -149,7 +164,7 @@ def _call(schema: Schema, values: dict[str, Any]) -> Call:
     single = [r for r in operator.inputs if r not in operator.lists and values[r] is not None]
     return Call(
         tensors={role: _spec(values[role]) for role in single},
-        scalars={a.role: ScalarSpec() for a in operator.scalars},
+        scalars={a.role: _number(a, values[a.role]) for a in operator.scalars},
         switches={a.role: _switch(a.kind, values[a.role]) for a in operator.switches},
         names={role: role for role in (*schema.parameters, *operator.outputs)},
         soc=socs.FAMILIES[current_settings()["soc"]],
@@ -163,6 +178,16 @@ def _spec(tensor: torch.Tensor) -> TensorSpec:
     except KeyError:
         raise invalid(f"a tensor has dtype {tensor.dtype}, which no operator takes") from None
     return TensorSpec(dtype, tuple(tensor.shape), ())
+
+
+def _number(attribute: Attribute, value: Any) -> ScalarSpec:
+    """Facts about a number where results depend on it."""
+    if "value" not in attribute.facts:
+        return ScalarSpec()
+    if value is None:
+        return ScalarSpec(absent=True)
+    kind = aclDataType.ACL_FLOAT if isinstance(value, float) else aclDataType.ACL_INT64
+    return ScalarSpec(dtype=kind, value=value)
 
 
 def _switch(kind: str, value: Any) -> Any:

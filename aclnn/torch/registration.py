@@ -14,7 +14,7 @@ from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.execution.unreadable import refuse_tangent
 from aclnn.torch.calls import Differentiable, composed
 from aclnn.torch.gradients import derivative_of
-from aclnn.torch.kernels import cpu_kernel, fake_kernel
+from aclnn.torch.kernels import cpu_kernel, fake_kernel, filling_kernel
 from aclnn.torch.schemas import Schema, schema_of
 from aclnn.torch.tracing import let_dynamo_trace, when_dynamo_comes
 
@@ -45,6 +45,9 @@ def _register(schema: Schema) -> None:
     _LIBRARY.define(schema.text, tags=(torch.Tag.pt2_compliant_tag,))
     _LIBRARY.impl(schema.name, cpu_kernel(schema), "CPU")
     torch.library.register_fake(name, fake_kernel(schema), lib=_LIBRARY)
+    if not schema.operator.inputs:  # the dispatcher finds no tensor whose device says the kernel
+        _LIBRARY.impl(schema.name, filling_kernel(schema), "BackendSelect")
+        return
     if schema.in_place or schema.operator.differentiated_as:
         kernel = _autograd_kernel(schema, functools.partial(composed, schema))
         _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)

@@ -107,6 +107,8 @@ def refused_call(name):
     if ENTRIES[name][0].any_rank:  # but not any dtype
         values["inout"] = lambda: aclnn.aclCreateTensor((1,), 10, None, 0, 2, (1,), np.uint64([1]))
     modes = {"rotary_mode": "half"}
+    if name == "aclnnArange":  # of any size, but not of steps that are none
+        modes["step"] = aclnn.aclCreateScalar(0, aclnn.ACL_INT64)
     return [
         None
         if parameter.kind == "ignored" and parameter.optional

@@ -26,7 +26,7 @@ SHOWN_ONLY = (
     *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
     *("upsample_nearest2d", "upsample_bilinear2d"),
     *("scatter", "scatter_add", "index_add", "index_fill", "scatter_nd_update_", "gather_nd"),
-    *("one_hot", "repeat_interleave_tensor", "triangular_solve"),
+    *("one_hot", "repeat_interleave_tensor", "triangular_solve", "arange", "linspace"),
     *("moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"),
     *("moe_init_routing", "moe_finalize_routing", "moe_token_permute", "moe_token_unpermute"),
     *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),

@@ -61,7 +61,7 @@ USES = {
 }
 # Words that mean something else as well: in Python, NumPy or English.
 ORDINARY = {
-    *("attention", "combine", "gate", "route"),
+    *("attention", "combine", "gate", "ramp", "route"),
     *("adds", "eq", "ne", "lt", "le", "gt", "ge"),
     *(
         "cat",

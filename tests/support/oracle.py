@@ -162,6 +162,7 @@ ELSEWHERE = {
         *("min", "amin", "argmin", "max_dim", "min_dim", "any", "all", "prod", "prod_all", "norm"),
         "linalg_vector_norm",
     ),
+    "test_operators_ranges.py": ("arange", "linspace"),
     "test_operators_scattering.py": (
         *("scatter", "scatter_value", "scatter_add", "index_add", "index_fill", "gather_nd"),
         *("scatter_nd_update_", "one_hot", "repeat_interleave", "repeat_interleave_int", "roll"),

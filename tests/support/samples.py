@@ -216,6 +216,8 @@ UNLIKE = {
         {"indices": (4, 1), "updates": (4, 3)}, {"indices": np.int64}, values={"indices": [[1], [0], [1], [0]]}
     ),
     "gather_nd": Unlike({"indices": (4, 1)}, {"indices": np.int64}),
+    "arange": Unlike(options={"start": 0, "end": 3, "step": 0.5}),
+    "linspace": Unlike(options={"start": 0, "end": 1, "steps": 6}),
     "one_hot": Unlike(
         {"on_value": (1,), "off_value": (1,)}, {"input": np.int64}, {"num_classes": 4}
     ),
@@ -416,7 +418,7 @@ def _described(name, dtype):
     operator, given, before = REGISTRY[name], inputs(name, dtype), aclnn.get_soc_version()
     aclnn.set_soc_version("Ascend910B")
     try:
-        made = run(name, given)
+        made = run(name, given, **({} if operator.inputs else {"dtype": np.dtype(dtype).name}))
     finally:
         aclnn.set_soc_version(before)
     found = made if isinstance(made, tuple) else (made,)

@@ -99,7 +99,11 @@ def has_gradient(name):
 DIFFERENTIABLE = [name for name in FUNCTIONAL if has_gradient(name)]
 
 # PyTorch has no gradient of it either.
-HAVE_NONE = {*("floor_divide", "gather_nd", "one_hot"), "heaviside", "top_k_top_p"}
+HAVE_NONE = {
+    *("floor_divide", "gather_nd", "one_hot", "arange", "linspace"),
+    "heaviside",
+    "top_k_top_p",
+}
 # Of inference only, as in PyTorch's adapter.
 HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul", "grouped_matmul"}
 HAVE_NONE |= {"moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"}

@@ -296,6 +296,6 @@ def test_every_operator_that_pytorch_has_is_compared():
         *("scaled_dot_product_attention", "sort", "argsort", "topk", "max_dim", "min_dim"),
         *("scatter", "scatter_add", "index_add", "index_fill", "repeat_interleave", "roll"),
         *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
-        *("one_hot", "norm", "round", "conv3d", "triangular_solve"),
+        *("one_hot", "arange", "linspace", "norm", "round", "conv3d", "triangular_solve"),
     }
     assert public - CALLS.keys() - views - dense == set()
