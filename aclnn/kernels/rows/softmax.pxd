@@ -33,6 +33,7 @@ from aclnn.kernels.rows.reduce cimport (
 from aclnn.kernels.rows.sums cimport MOST_OR_NAN, NOTHING, SUM, TWO_SUMS, total
 from aclnn.kernels.rows.vecd cimport (
     EXPS,
+    VECD,
     elem_t,
     load_floats,
     load_vecd,
@@ -44,8 +45,8 @@ from aclnn.kernels.rows.vecd cimport (
     v_div,
     v_exp_long,
     v_exp_of_floats,
+    v_exp_short,
     v_exps_of_floats,
-    v_exps_short,
     v_fma,
     v_log,
     v_log1p,
@@ -66,11 +67,14 @@ from aclnn.kernels.rows.vecd cimport (
 from aclnn.kernels.rows.vecw cimport (
     WIDES,
     load_wide,
+    narrow_t,
+    store_numbers,
     to_next,
     vecw,
     w_abs,
     w_add,
     w_all_at_most,
+    w_all_numbers,
     w_any_less,
     w_exp_of_halves,
     w_exps_in_two,
@@ -444,6 +448,56 @@ cdef inline void keep_sum(group_t *group, ptrdiff_t cols,
     group.values[0] = total(&group.sums[0], &group.values[1])
 
 
+cdef struct fall_t:
+    vecw near, beside        # the sum of gradients, in two parts
+    vecw share               # of its size, what has to be left
+
+
+cdef inline vecw scaled_fall(const elem_t *g, ptrdiff_t step, const elem_t *y,
+                             ptrdiff_t second_step, const fall_t *fall) noexcept nogil:
+    """y (g - near - beside)."""
+    cdef vecw output = load_wide(y, second_step)
+    cdef vecw difference = w_sub(load_wide(g, step), fall.near)
+    if elem_t is float or elem_t is wide_single_t:
+        return w_fms(output, difference, w_mul(output, fall.beside))
+    else:
+        return w_mul(output, w_sub(difference, fall.beside))
+
+
+cdef inline ptrdiff_t scale_falls(const narrow_t *g, ptrdiff_t step, const narrow_t *y,
+                                  ptrdiff_t second_step, char *out, ptrdiff_t out_step,
+                                  ptrdiff_t n, const fall_t *fall) noexcept nogil:
+    """Write results of four registers after four, up to those with a NaN; how many these are."""
+    cdef vecw results[2]
+    cdef ptrdiff_t k = 0
+    cdef int i
+    while k + 4 <= n:
+        for i in range(2):
+            results[i] = scaled_fall(at(g, (k + 2 * i) * step), step,
+                                     at(y, (k + 2 * i) * second_step), second_step, fall)
+        if not w_all_numbers(results[0], results[1]):
+            return k
+        for i in range(2):
+            store_numbers(<narrow_t *>(out + (k + 2 * i) * out_step), out_step, results[i])
+        k += 4
+    return k
+
+
+cdef inline ptrdiff_t scale_most_falls(const elem_t *g, const run_t *run, ptrdiff_t k,
+                                       const fall_t *fall) noexcept nogil:
+    """The same from register k on; what is dense has a loop of its own."""
+    cdef const elem_t *y = at(<const elem_t *>run.second, k * run.second_step)
+    cdef char *out = run.out + k * run.out_step
+    if elem_t is float or elem_t is half_t or elem_t is bfloat16_t:
+        if run.step == run.second_step == run.out_step == VECD * sizeof(elem_t):
+            return scale_falls(at(g, k * run.step), VECD * sizeof(elem_t), y,
+                               VECD * sizeof(elem_t), out, VECD * sizeof(elem_t), run.n - k, fall)
+        return scale_falls(at(g, k * run.step), run.step, y, run.second_step, out, run.out_step,
+                           run.n - k, fall)
+    else:
+        return 0
+
+
 cdef inline void softmax_backward(const elem_t *g, group_t *group,
                                   const run_t *told) noexcept nogil:
     """y (g - sum(g y)), with a sum in two parts: it may be all but equal to g."""
@@ -452,8 +506,8 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
     cdef vecd high = of_row(&group.values[0], &run), low = of_row(&group.values[1], &run)
     cdef vecd rest
     cdef vecs first
-    cdef vecw near, beside, difference, output, lost
-    cdef ptrdiff_t k
+    cdef fall_t fall
+    cdef ptrdiff_t k = 0, until
     if elem_t is double:
         for k in range(run.n):
             rest = v_sub(v_sub(load_vecd(at(g, k * run.step)), high), low)
@@ -463,16 +517,29 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
         first = s_of_doubles(high)
         rest = v_add(v_sub(high, v_of_floats(first)), low)
         rest = v_where_number(v_sub(rest, rest), rest, v_set(0))
-        near, beside = w_twice(first), w_twice(s_of_doubles(rest))
-        for k in range(0, run.n, 2):
-            output = load_wide(at(y, k * run.second_step), to_next(&run, k, run.second_step))
-            difference = w_sub(load_wide(at(g, k * run.step), to_next(&run, k, run.step)), near)
-            if elem_t is float or elem_t is wide_single_t:
-                # Of what is infinite nothing is lost, which 0 times infinity would hide.
-                lost = w_where_number(w_sub(output, output), w_mul(output, beside), w_set(0))
-                put_wide(&run, k, w_fms(output, difference, lost), g)
-            else:
-                put_wide(&run, k, w_mul(output, w_sub(difference, beside)), g)
+        fall.near, fall.beside = w_twice(first), w_twice(s_of_doubles(rest))
+        while k < run.n:
+            k += scale_most_falls(g, &run, k, &fall)
+            until = min(run.n, k + 4)
+            while k < until:
+                scale_few_falls(g, &run, k, &fall)
+                k += 2
+
+
+cdef inline void scale_few_falls(const elem_t *g, const run_t *run, ptrdiff_t k,
+                                 const fall_t *fall) noexcept nogil:
+    """Registers k and k + 1, with NaNs."""
+    cdef const elem_t *y = at(<const elem_t *>run.second, k * run.second_step)
+    cdef ptrdiff_t step = to_next(run, k, run.step)
+    cdef ptrdiff_t second_step = to_next(run, k, run.second_step)
+    cdef vecw output, whole
+    cdef vecw result = scaled_fall(at(g, k * run.step), step, y, second_step, fall)
+    if elem_t is float or elem_t is wide_single_t:
+        # Of what is infinite nothing is lost, which 0 times infinity would hide.
+        output = load_wide(y, second_step)
+        whole = w_mul(output, w_sub(load_wide(at(g, k * run.step), step), fall.near))
+        result = w_where_number(w_sub(output, output), result, whole)
+    put_wide(run, k, result, g)
 
 
 cdef inline vecd slope_of(vecd output) noexcept nogil:
@@ -484,19 +551,15 @@ cdef inline vecd slope_of(vecd output) noexcept nogil:
 cdef inline vecw in_digits(vecw gradient, vecw output, vecd negative, vecw result,
                            vecw size) noexcept nogil:
     """In place of results that are less than `size`, those with more digits."""
-    cdef vecd outputs[EXPS]
+    cdef vecd outputs[WIDE]
     cdef vecd falls[WIDE]
     cdef vecs few[WIDE]
     cdef vecw found, least
     cdef int i
     split(output, outputs)
     split(gradient, falls)
-    for i in range(WIDE, EXPS):
-        outputs[i] = outputs[0]
-    for i in range(EXPS):
-        outputs[i] = v_min(v_set(700), outputs[i])
-    v_exps_short(outputs)
     for i in range(WIDE):
+        outputs[i] = v_exp_short(v_min(v_set(700), outputs[i]))
         falls[i] = v_fma(outputs[i], negative, falls[i])
         few[i] = s_of_doubles(v_mul(v_mul(v_abs(negative), outputs[i]), v_set(LEAST_DIGITS)))
     found, least = joined(falls), w_of_two(few[0], few[1])
@@ -536,11 +599,6 @@ cdef inline void doubt(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output
     doubts.gradients[doubts.n] = gradient
     doubts.outputs[doubts.n] = output
     doubts.n += doubtful
-
-
-cdef struct fall_t:
-    vecw near, beside        # the sum of gradients, in two parts
-    vecw share               # of its size, what has to be left
 
 
 cdef inline void fallen(const vecw *gradients, const vecw *outputs, const fall_t *fall,

@@ -373,6 +373,11 @@ VECD_INLINE int s_any_less(vecs x, vecs y) {
     for (int k = 0; k < VECD; k++) any |= x.v[k] < y.v[k];
     return any;
 }
+VECD_INLINE int s_all_numbers(vecs x, vecs y) {
+    int all = 1;
+    for (int k = 0; k < VECD; k++) all &= x.v[k] == x.v[k] && y.v[k] == y.v[k];
+    return all;
+}
 VECD_INLINE int s_all_at_most(vecs x, vecs y) {
     int all = 1;
     for (int k = 0; k < VECD; k++) all &= x.v[k] <= y.v[k];
@@ -434,6 +439,9 @@ VECD_INLINE vecs s_abs(vecs a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), 
 VECD_INLINE int s_any_less(vecs x, vecs y) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_LT_OQ)) != 0;
 }
+VECD_INLINE int s_all_numbers(vecs x, vecs y) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q)) == 0;
+}
 VECD_INLINE int s_all_at_most(vecs x, vecs y) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_LE_OQ)) == 0xff;
 }
@@ -458,6 +466,7 @@ VECD_INLINE vecs s_of_doubles(vecd a) {
 #endif
 #endif
 VECD_INLINE vecs s_canonical(vecs a) { return s_where_number(a, a, s_set(NAN)); }
+VECD_INLINE void s_store_as_f32(float *p, vecs a) { s_store(p, a); }
 VECD_INLINE void s_store_f32(float *p, vecs a) { s_store(p, s_canonical(a)); }
 VECD_INLINE void s_store_half(half_t *p, vecs a) { s_store_as_half(p, s_canonical(a)); }
 VECD_INLINE void s_store_bfloat16(bfloat16_t *p, vecs a) { s_store_as_bfloat16(p, s_canonical(a)); }
@@ -559,29 +568,28 @@ VECD_INLINE vecd v_log1p(vecd t) {
 }
 
 /* So many exponentials are computed step by step beside each other, by polynomials whose halves do not wait for
- * each other: what a processor looks ahead is full of operations that wait. */
+ * each other: what a processor looks ahead is full of operations that wait. Of sixteen registers one exponential
+ * takes ten; of two, half would be in memory, and all of it takes 1.7 times as long. */
 #ifdef VECD_STORES
 enum { EXPS = 4 };
 #else
-enum { EXPS = 2 };
+enum { EXPS = 1 };
 #endif
 #define EXPS_EACH(statement) for (int i = 0; i < EXPS; i++) { statement; }
 
 /* What is left of y when the nearest n ln 2 is taken away; n is what `shifted` ends in. What is less than
  * -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
-VECD_INLINE void v_exp_rests(vecd *y, vecd *shifted) {
+VECD_INLINE vecd v_exp_rest(vecd y, vecd *shifted) {
     const vecd magic = v_set(0x1.8p52);
-    vecd n[EXPS];
-    EXPS_EACH(y[i] = v_max(v_set(-708.0), y[i]))
-    EXPS_EACH(shifted[i] = v_fma(y[i], v_set(0x1.71547652b82fep+0), magic))
-    EXPS_EACH(n[i] = v_sub(shifted[i], magic))
-    EXPS_EACH(y[i] = v_fma(n[i], v_set(-0x1.62e42fefa39efp-1), y[i]))
+    y = v_max(v_set(-708.0), y);
+    *shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
+    return v_fma(v_sub(*shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
 }
 
 /* e^y of each, y at most 709, for quotients of 24 bits: error 2^-28. */
 VECD_INLINE void v_exps_of_floats(vecd *y) {
     vecd shifted[EXPS], square[EXPS], low[EXPS], middle[EXPS], high[EXPS];
-    v_exp_rests(y, shifted);
+    EXPS_EACH(y[i] = v_exp_rest(y[i], &shifted[i]))
     EXPS_EACH(square[i] = v_mul(y[i], y[i]))
     EXPS_EACH(low[i] = v_add(y[i], v_set(1.0)))
     EXPS_EACH(middle[i] = v_fma(y[i], v_set(0x1.555491042590ep-3), v_set(0x1.fffffb97a556ap-2)))
@@ -592,17 +600,16 @@ VECD_INLINE void v_exps_of_floats(vecd *y) {
     EXPS_EACH(y[i] = v_add_bits(low[i], v_as_exponent(shifted[i])))
 }
 
-/* e^y of each, y at most 709, for what may cancel: error 2^-32. */
-VECD_INLINE void v_exps_short(vecd *y) {
+/* e^y, y at most 709, for what may cancel: error 2^-32. */
+VECD_INLINE vecd v_exp_short(vecd y) {
     static const double factors[] = {
         0x1.6d431504c53d3p-10, 0x1.1110e0f726534p-7, 0x1.5554e9114ecf9p-5, 0x1.5555555a78232p-3,
         0x1.0000000b8f62bp-1, 1.0, 1.0,
     };
-    vecd shifted[EXPS], p[EXPS];
-    v_exp_rests(y, shifted);
-    EXPS_EACH(p[i] = v_set(0x1.a124e3f154d32p-13))
-    for (int k = 0; k < 7; k++) EXPS_EACH(p[i] = v_fma(p[i], y[i], v_set(factors[k])))
-    EXPS_EACH(y[i] = v_add_bits(p[i], v_as_exponent(shifted[i])))
+    vecd shifted, p = v_set(0x1.a124e3f154d32p-13);
+    y = v_exp_rest(y, &shifted);
+    for (int k = 0; k < 7; k++) p = v_fma(p, y, v_set(factors[k]));
+    return v_add_bits(p, v_as_exponent(shifted));
 }
 
 VECD_INLINE vecd v_exp_of_floats(vecd y) {

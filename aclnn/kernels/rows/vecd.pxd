@@ -75,7 +75,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_log(vecd) noexcept
     vecd v_log1p(vecd) noexcept
     void v_exps_of_floats(vecd *) noexcept
-    void v_exps_short(vecd *) noexcept
+    vecd v_exp_short(vecd) noexcept
     vecd v_exp_of_floats(vecd) noexcept
     vecd v_exp_long(vecd, vecd) noexcept
     ctypedef struct magnitude_t:

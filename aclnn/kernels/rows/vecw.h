@@ -8,6 +8,9 @@
 
 #include "vecd.h"
 
+/* Whether it is known to the compiler that registers lie beside each other: then two are one. */
+#define IS_DENSE(step, size) (__builtin_constant_p(step) && (step) == VECD * (ptrdiff_t)(size))
+
 #ifdef VECD_STORES
 
 typedef __m512 vecw;
@@ -39,15 +42,21 @@ VECD_INLINE int w_any_less(vecw x, vecw y) { return _mm512_cmp_ps_mask(x, y, _CM
 VECD_INLINE int w_all_at_most(vecw x, vecw y) {
     return _mm512_cmp_ps_mask(x, y, _CMP_LE_OQ) == 0xffff;
 }
+/* Whether no lane of either is a NaN. */
+VECD_INLINE int w_all_numbers(vecw a, vecw b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) == 0;
+}
 /* The bits of `shifted` from bit 23 on, added to the exponent. */
 VECD_INLINE vecw w_scaled(vecw a, vecw shifted) {
     __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), n));
 }
 VECD_INLINE vecw w_load_f32(const float *p, ptrdiff_t step) {
+    if (IS_DENSE(step, sizeof *p)) return _mm512_loadu_ps(p);
     return w_of_two(s_load_f32(p), s_load_f32((const float *)((const char *)p + step)));
 }
 VECD_INLINE __m256i w_sixteen(const void *p, ptrdiff_t step) {
+    if (IS_DENSE(step, 2)) return _mm256_loadu_si256((const __m256i *)p);
     __m128i low = _mm_loadu_si128((const __m128i *)p);
     __m128i high = _mm_loadu_si128((const __m128i *)((const char *)p + step));
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
@@ -58,20 +67,27 @@ VECD_INLINE vecw w_load_half(const half_t *p, ptrdiff_t step) {
 VECD_INLINE vecw w_load_bfloat16(const bfloat16_t *p, ptrdiff_t step) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(w_sixteen(p, step)), 16));
 }
-VECD_INLINE void w_store_f32(float *p, ptrdiff_t step, vecw a) {
-    a = w_where_number(a, a, w_set(NAN));
+VECD_INLINE void w_store_as_f32(float *p, ptrdiff_t step, vecw a) {
+    if (IS_DENSE(step, sizeof *p)) {
+        _mm512_storeu_ps(p, a);
+        return;
+    }
     _mm256_storeu_ps(p, w_low(a));
     _mm256_storeu_ps((float *)((char *)p + step), w_high(a));
 }
 VECD_INLINE void w_put_sixteen(void *p, ptrdiff_t step, __m256i a) {
+    if (IS_DENSE(step, 2)) {
+        _mm256_storeu_si256((__m256i *)p, a);
+        return;
+    }
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(a));
     _mm_storeu_si128((__m128i *)((char *)p + step), _mm256_extracti128_si256(a, 1));
 }
-VECD_INLINE void w_store_half(half_t *p, ptrdiff_t step, vecw a) {
-    w_put_sixteen(p, step, _mm512_cvtps_ph(w_where_number(a, a, w_set(NAN)), 0));
+VECD_INLINE void w_store_as_half(half_t *p, ptrdiff_t step, vecw a) {
+    w_put_sixteen(p, step, _mm512_cvtps_ph(a, 0));
 }
-VECD_INLINE void w_store_bfloat16(bfloat16_t *p, ptrdiff_t step, vecw a) {
-    __m512i b = _mm512_castps_si512(w_where_number(a, a, w_set(NAN)));
+VECD_INLINE void w_store_as_bfloat16(bfloat16_t *p, ptrdiff_t step, vecw a) {
+    __m512i b = _mm512_castps_si512(a);
     __m512i last = _mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
     b = _mm512_add_epi32(b, _mm512_add_epi32(last, _mm512_set1_epi32(0x7fff)));
     w_put_sixteen(p, step, _mm512_cvtepi32_epi16(_mm512_srli_epi32(b, 16)));
@@ -113,6 +129,9 @@ VECD_INLINE int w_any_less(vecw x, vecw y) {
 VECD_INLINE int w_all_at_most(vecw x, vecw y) {
     return s_all_at_most(x.low, y.low) & s_all_at_most(x.high, y.high);
 }
+VECD_INLINE int w_all_numbers(vecw a, vecw b) {
+    return s_all_numbers(a.low, b.low) & s_all_numbers(a.high, b.high);
+}
 VECD_INLINE vecw w_scaled(vecw a, vecw shifted) {
     VECW_EACH(s_scaled(a.low, shifted.low), s_scaled(a.high, shifted.high))
 }
@@ -120,14 +139,24 @@ VECD_INLINE vecw w_scaled(vecw a, vecw shifted) {
     VECD_INLINE vecw w_load_##name(const type *p, ptrdiff_t step) { \
         VECW_EACH(s_load_##name(p), s_load_##name((const type *)((const char *)p + step))) \
     } \
-    VECD_INLINE void w_store_##name(type *p, ptrdiff_t step, vecw a) { \
-        s_store_##name(p, a.low); \
-        s_store_##name((type *)((char *)p + step), a.high); \
+    VECD_INLINE void w_store_as_##name(type *p, ptrdiff_t step, vecw a) { \
+        s_store_as_##name(p, a.low); \
+        s_store_as_##name((type *)((char *)p + step), a.high); \
     }
 VECW_MEMORY(float, f32)
 VECW_MEMORY(half_t, half)
 VECW_MEMORY(bfloat16_t, bfloat16)
 #endif
+
+/* One NaN for all: bits must not depend on where an element lies. */
+VECD_INLINE vecw w_canonical(vecw a) { return w_where_number(a, a, w_set(NAN)); }
+#define VECW_STORE(type, name) \
+    VECD_INLINE void w_store_##name(type *p, ptrdiff_t step, vecw a) { \
+        w_store_as_##name(p, step, w_canonical(a)); \
+    }
+VECW_STORE(float, f32)
+VECW_STORE(half_t, half)
+VECW_STORE(bfloat16_t, bfloat16)
 
 /* The larger one, or a NaN where either is one. */
 VECD_INLINE vecw w_max_or_nan(vecw a, vecw b) { return w_where_number(a, w_max(a, b), a); }

@@ -34,6 +34,7 @@ cdef extern from "rows/vecw.h" nogil:
     vecw w_where_number(vecw, vecw, vecw) noexcept
     bint w_any_less(vecw, vecw) noexcept
     bint w_all_at_most(vecw, vecw) noexcept
+    bint w_all_numbers(vecw, vecw) noexcept
     vecw w_two_difference(vecw, vecw, vecw *) noexcept
     enum:
         WIDES
@@ -46,6 +47,15 @@ cdef extern from "rows/vecw.h" nogil:
     void w_store_f32(float *, ptrdiff_t, vecw) noexcept
     void w_store_half(half_t *, ptrdiff_t, vecw) noexcept
     void w_store_bfloat16(bfloat16_t *, ptrdiff_t, vecw) noexcept
+    void w_store_as_f32(float *, ptrdiff_t, vecw) noexcept
+    void w_store_as_half(half_t *, ptrdiff_t, vecw) noexcept
+    void w_store_as_bfloat16(bfloat16_t *, ptrdiff_t, vecw) noexcept
+
+
+ctypedef fused narrow_t:
+    float
+    half_t
+    bfloat16_t
 
 
 cdef inline vecw load_wide(const elem_t *p, ptrdiff_t step) noexcept nogil:
@@ -72,6 +82,16 @@ cdef inline void store_wide(elem_t *p, ptrdiff_t step, vecw a) noexcept nogil:
     else:
         v_store_f64(<double *>p, v_of_floats(w_low(a)))
         v_store_f64(<double *>(<char *>p + step), v_of_floats(w_high(a)))
+
+
+cdef inline void store_numbers(narrow_t *p, ptrdiff_t step, vecw a) noexcept nogil:
+    """The same, of what is known to have no NaN."""
+    if narrow_t is float:
+        w_store_as_f32(p, step, a)
+    elif narrow_t is half_t:
+        w_store_as_half(p, step, a)
+    else:
+        w_store_as_bfloat16(p, step, a)
 
 
 cdef inline vecw wide_of_row(const vecd *values, const run_t *run) noexcept nogil:
