@@ -247,8 +247,12 @@ def refuse_description(viewDims, dataType, stride, offset, format, storageDims, 
 cdef aclTensor tensor_at(object dims, int dtype, object strides, int64_t offset, int format,
                          object storage_dims, char *address):
     """A tensor of a program in C: its memory is the runtime's, or the program's own, and reaches
-    far enough."""
-    cdef aclTensor made = make_tensor(dims, dtype, strides, offset, format, storage_dims, None)
+    far enough, whatever storage was declared."""
+    cdef aclTensor made
+    needed = elements_needed(dims, strides, offset)
+    if address != NULL and math.prod(storage_dims) < needed:
+        storage_dims = (needed,)
+    made = make_tensor(dims, dtype, strides, offset, format, storage_dims, None)
     made.owner = memory.owner_of(<size_t>address) if address != NULL else None
     made.storage, made.writable, made.device = address, True, made.owner is not None
     return made

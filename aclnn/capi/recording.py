@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import bisect
 import ctypes
+import math
 import zlib
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -194,6 +195,7 @@ class Recorder:
 
     def _call(self, one: prototypes.Prototype, given: list[Any], result: Any) -> None:
         by_name = dict(zip([p.name for p in one.parameters], given, strict=True))
+        by_name["succeeded"] = bool(result) == one.returns.endswith("*")
         arguments, results = [], []
         for place, (parameter, value) in enumerate(zip(one.parameters, given, strict=True)):
             if one.name.startswith("acl") and self._is_count(one, place):
@@ -269,7 +271,10 @@ class Recorder:
             )
             if parameter.name == "stride":
                 length = by_name["viewDimsNum"]
-            return self._array(parameter, value, length)
+            listed = self._array(parameter, value, length)
+            if parameter.name == "storageDims":
+                return self._storage(listed, by_name)
+            return listed
         if parameter.type == "bool":
             return str(bool(value))
         if parameter.type in _ENUMERATIONS or parameter.type in ("int32_t", "int"):
@@ -313,11 +318,28 @@ class Recorder:
             return self._address(value, by_name["workspaceSize"])
         return self._address(value, by_name.get("count", 1))
 
-    @staticmethod
-    def _reach(by_name: dict[str, Any]) -> int:
+    def _storage(self, listed: str, by_name: dict[str, Any]) -> str:
+        """The storage's shape, which reaches as far as the view: in C, memory alone bounds views."""
+        if not by_name["storageDims"]:
+            return listed
+        length = by_name["storageDimsNum"]
+        declared = math.prod((ctypes.c_int64 * length).from_address(by_name["storageDims"]))
+        data = by_name.get("tensorData", by_name.get("tensorDataAddr"))
+        needed = self._elements(by_name)
+        is_wider = by_name["succeeded"] and data and declared < needed
+        return f"[{needed}]" if is_wider else listed
+
+    @classmethod
+    def _reach(cls, by_name: dict[str, Any]) -> int:
         """Bytes that a view of this description reaches."""
         from aclnn.acl import dtypes
 
+        elements = cls._elements(by_name)
+        return elements * dtypes.item_size(by_name["dataType"]) if elements else 0
+
+    @staticmethod
+    def _elements(by_name: dict[str, Any]) -> int:
+        """Elements that a view of this description reaches."""
         ndim = by_name["viewDimsNum"]
         if ndim and not by_name["viewDims"]:
             return 0
@@ -332,7 +354,7 @@ class Recorder:
             for axis in range(ndim - 1, -1, -1):
                 strides[axis], step = step, step * shape[axis]
         last = by_name["offset"] + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        return (last + 1) * dtypes.item_size(by_name["dataType"])
+        return last + 1
 
     @staticmethod
     def _number(address: int, dtype: int) -> str:

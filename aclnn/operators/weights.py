@@ -44,6 +44,7 @@ trans_matmul_weight_ = Operator(
         dtype_among(
             "input",
             (
+                aclDataType.ACL_FLOAT,  # not documented, but what programs bring
                 aclDataType.ACL_FLOAT16,
                 aclDataType.ACL_BF16,
                 aclDataType.ACL_INT8,

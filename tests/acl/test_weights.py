@@ -62,6 +62,6 @@ def test_refused_weights():
     private = aclnn.aclCreateTensor(
         (2, 2), 1, None, 0, aclnn.ACL_FORMAT_FRACTAL_NZ, (2, 2), np.zeros((2, 2), np.float16)
     )
-    for given in (np.zeros((2, 2), np.float32), np.zeros(3, np.float16), private):
+    for given in (np.zeros((2, 2), np.float64), np.zeros(3, np.float16), private):
         tensor = given if given is private else aclnn.tensor(given)
         assert aclnn.aclnnTransMatmulWeightGetWorkspaceSize(tensor)[2] == INVALID

@@ -238,7 +238,6 @@ UNLIKE = {
     ),
     "reflection_pad1d": Unlike(options={"padding": (1, 2)}),
     "cumsum": Unlike(options={"dim": 1}),
-    "trans_matmul_weight_": Unlike(halves_only=True),
     "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
     "fill": Unlike(options={"value": 0.5}),
     "clamp_min": Unlike(options={"min": 0.25}),

@@ -70,13 +70,12 @@ static int64_t elements_needed(const int64_t *shape, const int64_t *strides, uin
 }
 
 static int fits_storage(const aclnn_description *given, const int64_t *strides) {
-  int64_t room = 1, needed;
+  int64_t room = 1;
   for (uint64_t axis = 0; axis < given->storage_ndim; axis++) {
     if (given->storage_shape[axis] == 0) room = 0;
     room = product(room, given->storage_shape[axis]);
   }
-  needed = elements_needed(given->shape, strides, given->ndim, given->offset);
-  return needed <= room && needed < MOST_BYTES;
+  return elements_needed(given->shape, strides, given->ndim, given->offset) <= room;
 }
 
 static int is_plausible(const aclnn_description *given) {
@@ -133,9 +132,17 @@ static aclTensor *new_tensor(const aclnn_description *given) {
   made->offset = given->offset;
   made->storage = 0;
   made->block = 0;
-  if (fits_storage(given, made->strides)) return made;
+  if (elements_needed(made->shape, made->strides, ndim, made->offset) < MOST_BYTES &&
+      (given->data || fits_storage(given, made->strides)))
+    return made;
   free(made);
   return 0;
+}
+
+/* Programs declare storage as long as the view and leave the offset out: an allocation alone bounds views of
+   it, and the declared storage bounds those of a program's own memory. */
+static int is_bounded(const aclTensor *made, const aclnn_description *given) {
+  return !made->storage || made->block || fits_storage(given, made->strides);
 }
 
 static aclnnStatus refuse(const char *function, const aclnn_description *given) {
@@ -154,8 +161,13 @@ aclTensor *own_aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, ac
     refuse(NAME, &given);
     return 0;
   }
-  if (!tensorData || !take_memory(NAME, "tensorData", made, tensorData)) return made;
+  if (tensorData && take_memory(NAME, "tensorData", made, tensorData)) {
+    free(made);
+    return 0;
+  }
+  if (is_bounded(made, &given)) return made;
   free(made);
+  refuse(NAME, &given);
   return 0;
 }
 
@@ -173,6 +185,10 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
   if (take_memory(NAME, "tensorDataAddr", made, tensorDataAddr)) {
     free(made);
     return ACLNN_ERR_PARAM_INVALID;
+  }
+  if (!is_bounded(made, &given)) {
+    free(made);
+    return refuse(NAME, &given);
   }
   bytes = (2 * (size_t)made->ndim + (size_t)made->storage_ndim) * sizeof(int64_t);
   numbers = malloc(bytes ? bytes : 1);
