@@ -66,6 +66,7 @@ from aclnn.kernels.rows.vecd cimport (
 )
 from aclnn.kernels.rows.vecw cimport (
     WIDES,
+    fall_t,
     load_wide,
     narrow_t,
     store_numbers,
@@ -77,11 +78,9 @@ from aclnn.kernels.rows.vecw cimport (
     w_all_numbers,
     w_any_less,
     w_exp_of_halves,
-    w_exps_in_two,
     w_exps_of_halves,
-    w_fma,
+    w_falls,
     w_fms,
-    w_fnma,
     w_high,
     w_low,
     w_min,
@@ -110,13 +109,11 @@ cdef extern from *:
     /* Of a product e^y sum: a difference from it of which so much is left needs no more bits. */
     #define LEAST_FALL 0.125f
     #define LEAST_DIGITS 0.03125
-    /* What `w_exp_in_two` takes. */
-    #define MOST_EXPONENT 87.0f
     """
     float EXP_SCALE
     double EXP_UNSCALE
     double LEAST_TOTAL, LEAST_TOTAL_OF_HALVES
-    float LEAST_FALL, MOST_EXPONENT
+    float LEAST_FALL
     double LEAST_DIGITS
 
 ctypedef fused halves_t:
@@ -448,11 +445,6 @@ cdef inline void keep_sum(group_t *group, ptrdiff_t cols,
     group.values[0] = total(&group.sums[0], &group.values[1])
 
 
-cdef struct fall_t:
-    vecw near, beside        # the sum of gradients, in two parts
-    vecw share               # of its size, what has to be left
-
-
 cdef inline vecw scaled_fall(const elem_t *g, ptrdiff_t step, const elem_t *y,
                              ptrdiff_t second_step, const fall_t *fall) noexcept nogil:
     """y (g - near - beside)."""
@@ -601,25 +593,6 @@ cdef inline void doubt(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output
     doubts.n += doubtful
 
 
-cdef inline void fallen(const vecw *gradients, const vecw *outputs, const fall_t *fall,
-                        vecw *results, vecw *sizes) noexcept nogil:
-    """g - e^y sum(g) of each, and what it has to be for its digits to be right."""
-    cdef vecw high[WIDES]
-    cdef vecw low[WIDES]
-    cdef vecw power[WIDES]
-    cdef int i
-    for i in range(WIDES):
-        high[i] = outputs[i]
-    w_exps_in_two(high, low, power)
-    for i in range(WIDES):
-        low[i] = w_fma(fall.near, low[i], w_mul(fall.beside, high[i]))
-        high[i] = w_mul(high[i], power[i])
-    for i in range(WIDES):
-        results[i] = w_fnma(low[i], power[i], w_fnma(fall.near, high[i], gradients[i]))
-        sizes[i] = w_where_less(w_abs(outputs[i]), w_set(MOST_EXPONENT),
-                                w_mul(high[i], fall.share), w_set(NAN))
-
-
 cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
                                       const run_t *told) noexcept nogil:
     """g - e^y sum(g)."""
@@ -653,7 +626,7 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
                 gradients[i] = load_wide(at(g, place * run.step), to_next(&run, place, run.step))
                 outputs[i] = load_wide(at(y, place * run.second_step),
                                        to_next(&run, place, run.second_step))
-            fallen(gradients, outputs, &fall, results, sizes)
+            w_falls(gradients, outputs, &fall, results, sizes)
             for i in range(WIDES):
                 place = wide_place(&run, k, i)
                 put_wide(&run, place, results[i], g)
@@ -663,7 +636,7 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
         for k in range(doubts.n):
             for i in range(WIDES):
                 gradients[i], outputs[i] = doubts.gradients[k], doubts.outputs[k]
-            fallen(gradients, outputs, &fall, results, sizes)
+            w_falls(gradients, outputs, &fall, results, sizes)
             sizes[0] = w_where_number(w_mul(sizes[0], results[0]), sizes[0], w_set(INFINITY))
             results[0] = w_where_less(sizes[0], w_set(INFINITY), results[0], w_set(0))
             put_wide(&run, doubts.places[k],

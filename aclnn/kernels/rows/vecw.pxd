@@ -25,7 +25,6 @@ cdef extern from "rows/vecw.h" nogil:
     vecw w_mul(vecw, vecw) noexcept
     vecw w_fma(vecw, vecw, vecw) noexcept
     vecw w_fms(vecw, vecw, vecw) noexcept
-    vecw w_fnma(vecw, vecw, vecw) noexcept
     vecw w_max(vecw, vecw) noexcept
     vecw w_max_or_nan(vecw, vecw) noexcept
     vecw w_min(vecw, vecw) noexcept
@@ -40,7 +39,9 @@ cdef extern from "rows/vecw.h" nogil:
         WIDES
     vecw w_exp_of_halves(vecw) noexcept
     void w_exps_of_halves(vecw *) noexcept
-    void w_exps_in_two(vecw *, vecw *, vecw *) noexcept
+    ctypedef struct fall_t:
+        vecw near, beside, share
+    void w_falls(const vecw *, const vecw *, const fall_t *, vecw *, vecw *) noexcept
     vecw w_load_f32(const float *, ptrdiff_t) noexcept
     vecw w_load_half(const half_t *, ptrdiff_t) noexcept
     vecw w_load_bfloat16(const bfloat16_t *, ptrdiff_t) noexcept
