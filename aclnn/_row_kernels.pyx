@@ -17,6 +17,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn.kernels.rows.folds cimport multiply_behind, multiply_beside, square_behind
 from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
 from aclnn.kernels.rows.tile cimport row_tile
 from aclnn.kernels.rows.vecd cimport elem_t  # no-cython-lint: what is included needs it
@@ -384,6 +385,36 @@ def running_sums(str dtype not None):
         return <size_t><lines_fn>sum_behind[bfloat16_t], <size_t><lines_fn>sum_beside[bfloat16_t]
     if dtype == "float64":
         return <size_t><lines_fn>sum_behind[double], <size_t><lines_fn>sum_beside[double]
+    return 0, 0
+
+
+def products(str dtype not None):
+    """Loops of products: of dense lines, and of adjacent lines; as `running_sums`."""
+    if dtype == "float32":
+        return (<size_t><lines_fn>multiply_behind[float],
+                <size_t><lines_fn>multiply_beside[float])
+    if dtype == "float16":
+        return (<size_t><lines_fn>multiply_behind[half_t],
+                <size_t><lines_fn>multiply_beside[half_t])
+    if dtype == "bfloat16":
+        return (<size_t><lines_fn>multiply_behind[bfloat16_t],
+                <size_t><lines_fn>multiply_beside[bfloat16_t])
+    if dtype == "float64":
+        return (<size_t><lines_fn>multiply_behind[double],
+                <size_t><lines_fn>multiply_beside[double])
+    return 0, 0
+
+
+def squares(str dtype not None):
+    """A loop of sums of squares of dense lines; as `running_sums`."""
+    if dtype == "float32":
+        return <size_t><lines_fn>square_behind[float], 0
+    if dtype == "float16":
+        return <size_t><lines_fn>square_behind[half_t], 0
+    if dtype == "bfloat16":
+        return <size_t><lines_fn>square_behind[bfloat16_t], 0
+    if dtype == "float64":
+        return <size_t><lines_fn>square_behind[double], 0
     return 0, 0
 
 

@@ -641,6 +641,32 @@ def test_running_sums_have_one_order_however_lines_lie(shape, dtype):
 
 
 @named("dtype", FLOATS, ids=str)
+@named("shape", [(1, 9), (2, 70), (5, 8), (7, 65), (33, 16), (9, 1), (41, 23), (70, 100)], ids=str)
+def test_products_and_norms_have_one_order_however_lines_lie(shape, dtype):
+    """Of elements, each eighth belongs to one part; parts are combined from the first one on."""
+    rows, cols = shape
+    x = (1 + filled(dtype, shape).astype(float) / 16).astype(dtype)
+    x[0, cols // 2] = np.nan
+    x[-1, 0], x[-1, -1] = -np.inf, np.inf
+    apart = np.zeros((rows, 2 * cols), dtype)[:, ::2]
+    apart[...] = x
+    product, squares = np.ones((rows, 8)), np.zeros((rows, 8))
+    for i in range(cols):
+        product[:, i % 8] *= x[:, i].astype(float)
+        squares[:, i % 8] += x[:, i].astype(float) ** 2
+    totals, sums = product[:, 0].copy(), squares[:, 0].copy()
+    for k in range(1, 8):
+        totals *= product[:, k]
+        sums += squares[:, k]
+    with np.errstate(over="ignore"):
+        want = [made.astype(dtype).astype(float) for made in (totals, np.sqrt(sums))]
+    for layout in (x, np.asfortranarray(x), apart):
+        product, norm = aclnn.prod(layout, 1), aclnn.linalg_vector_norm(layout, 2.0, (1,))
+        same(product.astype(float), want[0])
+        same(norm.astype(float), want[1])
+
+
+@named("dtype", FLOATS, ids=str)
 @named("cols", [31, 64, 200, 513, 1100])
 def test_a_nan_anywhere_is_the_largest(cols, dtype):
     x = filled(dtype, (cols, cols))

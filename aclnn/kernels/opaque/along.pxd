@@ -86,7 +86,7 @@ cdef inline int cumsum(const array_view *views, const void *given, const void *p
 
 cdef inline void cumsum_of_lines(walk_t *walk, const opaque_state *state, ptrdiff_t length,
                                  ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
-    """Whose elements lie beside each other."""
+    """Whose elements are dense."""
     cdef int last = walk.ndim - 1
     cdef ptrdiff_t n, line = elements_of(walk) * chunk // chunks
     cdef ptrdiff_t end = elements_of(walk) * (chunk + 1) // chunks
@@ -105,7 +105,7 @@ cdef inline void cumsum_of_lines(walk_t *walk, const opaque_state *state, ptrdif
 cdef inline void cumsum_across(walk_t *walk, const opaque_state *state, ptrdiff_t length,
                                ptrdiff_t step, ptrdiff_t to, ptrdiff_t chunk,
                                ptrdiff_t chunks) noexcept nogil:
-    """Many lines at a time, which lie beside each other."""
+    """Many adjacent lines at a time."""
     cdef int last = walk.ndim - 1
     cdef ptrdiff_t by = walk.strides[0][last], place = walk.strides[1][last], i, n
     cdef ptrdiff_t line, end = elements_of(walk) * (chunk + 1) // chunks
@@ -276,6 +276,47 @@ cdef struct fold_t:
     int64_t[PARTS] whole
 
 
+ctypedef double (*finish_fn)(double) noexcept nogil
+
+
+cdef inline bint fold_lines(walk_t *walk, const opaque_state *state, ptrdiff_t step,
+                            ptrdiff_t length, ptrdiff_t chunk, ptrdiff_t chunks,
+                            finish_fn finish) noexcept nogil:
+    """Whether loops over many lines do it: where these, or elements of each, are dense."""
+    cdef int last = walk.ndim - 1
+    cdef ptrdiff_t by = walk.strides[0][last] if last >= 0 else 0
+    cdef ptrdiff_t place = walk.strides[1][last] if last >= 0 else 0
+    cdef ptrdiff_t line = elements_of(walk) * chunk // chunks, n = 1, i
+    cdef ptrdiff_t end = elements_of(walk) * (chunk + 1) // chunks
+    cdef bint behind = state.behind != NULL and step == state.size
+    cdef double[BLOCK] totals
+    if not behind and (state.beside == NULL or by != state.size):
+        return False
+    walk_to(walk, line)
+    while line < end:
+        if last >= 0:
+            n = min(<ptrdiff_t>BLOCK, min(end - line, walk.shape[last] - walk.index[last]))
+        if behind:
+            state.behind(walk.data[0], by, <char *>totals, 0, n, length)
+        else:
+            state.beside(walk.data[0], step, <char *>totals, 0, n, length)
+        for i in range(n):
+            totals[i] = finish(totals[i])
+        state.store(totals, walk.data[1], place, n)
+        if last >= 0:
+            walk_by(walk, n)
+        line += n
+    return True
+
+
+cdef inline double one_nan(double x) noexcept nogil:
+    return x if x == x else NAN
+
+
+cdef inline double root(double x) noexcept nogil:
+    return one_nan(sqrt(x))
+
+
 cdef inline void multiply(const opaque_state *state, const int64_t *x, ptrdiff_t n,
                           fold_t *fold) noexcept nogil:
     """Element i goes to the product i mod 8."""
@@ -305,6 +346,8 @@ cdef inline int product_along(const array_view *views, const void *given, const 
     cdef fold_t fold
     cdef walk_t walk
     walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    if fold_lines(&walk, state, step, length, chunk, chunks, one_nan):
+        return 0
     lines = elements_of(&walk)
     walk_to(&walk, lines * chunk // chunks)
     for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
@@ -322,8 +365,7 @@ cdef inline int product_along(const array_view *views, const void *given, const 
         if state.is_whole:
             state.store(&fold.whole[0], walk.data[1], 0, 1)
         else:
-            if fold.real[0] != fold.real[0]:
-                fold.real[0] = NAN
+            fold.real[0] = one_nan(fold.real[0])
             state.store(&fold.real[0], walk.data[1], 0, 1)
         walk_on(&walk)
     return 0
@@ -341,11 +383,16 @@ cdef inline void add_terms(const double *x, ptrdiff_t n, double p, double *parts
         for i in range(n - n % PARTS, n):
             parts[i % PARTS] += x[i] * x[i]
         return
+    if p == 1:
+        for i in range(n // PARTS):
+            for k in range(PARTS):
+                parts[k] += fabs(x[i * PARTS + k])
+        for i in range(n - n % PARTS, n):
+            parts[i % PARTS] += fabs(x[i])
+        return
     for i in range(n):
         size, k = fabs(x[i]), i % PARTS
-        if p == 1:
-            parts[k] += size
-        elif p == 0:
+        if p == 0:
             parts[k] += size != 0
         elif p == INFINITY:
             parts[k] = size if (size > parts[k]) | (size != size) else parts[k]
@@ -385,6 +432,8 @@ cdef inline int norm_along(const array_view *views, const void *given, const voi
     if fabs(p) >= 2147483647:
         p = INFINITY if p > 0 else -INFINITY
     walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    if p == 2 and fold_lines(&walk, state, step, length, chunk, chunks, root):
+        return 0
     lines = elements_of(&walk)
     walk_to(&walk, lines * chunk // chunks)
     for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):

@@ -27,11 +27,12 @@ RECORDS: tuple[Record, ...] = (
         chunks="lines", onnx="ArgMin(x, axis=axis)",
     ),
     opaque(
-        "product_along", "x:whole", body="opaque.along", cost=0.5, chunks="lines",
+        "product_along", "x:whole", body="opaque.along", cost=0.5, chunks="lines", loops="products",
         onnx="ReduceProd(x, axes)",
     ),
     opaque(
         "norm_along", "x:whole", "p", body="opaque.along", cost=0.5, chunks="lines",
+        loops="squares",
         onnx=(
             OnnxBody("ReduceL2(x, axes)", when="p == 2"),
             OnnxBody("ReduceL1(x, axes)", when="p == 1"),

@@ -567,7 +567,7 @@ VECD_INLINE vecd v_log1p(vecd t) {
     return v_where_less(t, v_set(INFINITY), r, t);
 }
 
-/* So many exponentials are computed step by step beside each other, by polynomials whose halves do not wait for
+/* So many exponentials are computed step by step together, by polynomials whose halves do not wait for
  * each other: what a processor looks ahead is full of operations that wait. Of sixteen registers one exponential
  * takes ten; of two, half would be in memory, and all of it takes 1.7 times as long. */
 #ifdef VECD_STORES
