@@ -619,7 +619,10 @@ def test_bits_do_not_depend_on_layout_tile_or_instruction_set(data):
     inputs = operands(name, x, rng, dtype)
     plain = run(name, inputs, empty_outputs(name, shape, dtype))
     outputs = [data.draw(strided(a)) for a in empty_outputs(name, shape, dtype)]
-    fused = [i for i in BUILT if i in ("neon", "v3", "v4")] or BUILT[-1:]
+    # Products that are added are rounded by themselves where no instruction does both.
+    fused = [i for i in BUILT if i in ("neon", "v3", "v4")]
+    if isa.name() not in fused:
+        fused = [isa.name()]
     run(
         name,
         [data.draw(strided(a)) for a in inputs],
