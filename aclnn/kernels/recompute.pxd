@@ -95,6 +95,19 @@ cdef inline void enqueue_hard(const loop_args *args, int found, pending_t *pendi
                 enqueue(args, where, pending)
 
 
+cdef inline int list_marked(const uint16_t *marks, ptrdiff_t n, int *listed) noexcept nogil:
+    """List the places of marks, and count them; without branches that no processor can predict."""
+    cdef ptrdiff_t i
+    cdef int k, count = 0
+    for i in range(0, n, 4):
+        if none_of_four(marks + i):
+            continue
+        for k in range(4):
+            listed[count] = <int>i + k
+            count += marks[i + k] != 0
+    return count
+
+
 cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) noexcept nogil:
     """Exceptional results; some may be enqueued already: recomputing one twice does no harm."""
     cdef const compute_state *state = pending.state
@@ -103,7 +116,9 @@ cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) 
     cdef const unaligned_float *b
     cdef const unaligned_float *r
     cdef uint16_t exceptional[BLOCK + 3]
-    cdef ptrdiff_t i, n, begin = 0
+    cdef int listed[BLOCK + 3]
+    cdef ptrdiff_t n, begin = 0
+    cdef int i
     while begin < args.n:
         n = min(<ptrdiff_t>BLOCK, args.n - begin)
         a = floats_at(args.a, begin, n, state.read_type, values[0])
@@ -111,14 +126,8 @@ cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) 
         r = floats_at(args.out, begin, n, state.rounded, values[2])
         memset(exceptional, 0, sizeof(exceptional))
         state.classify(a, b, r, exceptional, n, <const double *>pending.params)
-        i = 0
-        while i < n:
-            if none_of_four(&exceptional[i]):
-                i += 4
-                continue
-            if exceptional[i]:
-                enqueue(args, begin + i, pending)
-            i += 1
+        for i in range(list_marked(exceptional, n, listed)):
+            enqueue(args, begin + listed[i], pending)
         begin += BLOCK
 
 
