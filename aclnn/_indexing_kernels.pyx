@@ -79,10 +79,30 @@ ctypedef fused summed_t:
     bool_t
 
 
+ctypedef fused moved_t:
+    unaligned_int16
+    unaligned_int32
+
+
 cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
     if size == 4:
         return (<const unaligned_int32 *>place)[0]
     return (<const unaligned_int64 *>place)[0]
+
+
+cdef inline bint are_within(const char *at, ptrdiff_t step, ptrdiff_t n, int size, int64_t least,
+                            int64_t length) noexcept nogil:
+    """All of a line, without a branch for each."""
+    cdef uint64_t outside = 0, several = <uint64_t>(length - least)
+    cdef ptrdiff_t i
+    if size == 4:
+        for i in range(n):
+            outside |= <uint64_t>(index_at(at + i * step, 4) - least) >= several
+    else:
+        for i in range(n):
+            # A difference that wraps is of an index that is not within either.
+            outside |= <uint64_t>(index_at(at + i * step, 8)) - <uint64_t>least >= several
+    return outside == 0
 
 
 cdef inline bint is_within(const array_view *index, int size, int64_t least, int64_t length,
@@ -101,6 +121,8 @@ cdef inline bint is_within(const array_view *index, int size, int64_t least, int
     lines = lines_in(shape, max(last, 0), -1)
     for line in range(lines):
         at = line_of(index, shape, max(last, 0), -1, line)
+        if are_within(at, step, n, size, least, length):
+            continue
         for i in range(n):
             found = index_at(at + i * step, size)
             if found < least or found >= length:
@@ -170,19 +192,26 @@ cdef inline void combine(const line_t *line, const summed_t *like) noexcept nogi
             target[0], (<const summed_t *>(own.source + k * own.source_by))[0], own.how)
 
 
+cdef inline void replace_each(const line_t *line, const moved_t *like) noexcept nogil:
+    cdef line_t own = line[0]
+    cdef ptrdiff_t k
+    for k in range(own.n):
+        (<moved_t *>(target_of(&own, k) + k * own.by))[0] = (
+            <const moved_t *>(own.source + k * own.source_by))[0]
+
+
 cdef void replace(const line_t *line) noexcept nogil:
     cdef ptrdiff_t k
     if has_one_index(line):
         copy_elements(line.source, line.source_by, target_of(line, 0), line.by, line.n, line.size)
-        return
-    if line.size == 4:
+    elif line.size == 4:
+        replace_each(line, <const unaligned_int32 *>NULL)
+    elif line.size == 2:
+        replace_each(line, <const unaligned_int16 *>NULL)
+    else:
         for k in range(line.n):
-            (<unaligned_int32 *>(target_of(line, k) + k * line.by))[0] = (
-                <const unaligned_int32 *>(line.source + k * line.source_by))[0]
-        return
-    for k in range(line.n):
-        copy_elements(line.source + k * line.source_by, 0, target_of(line, k) + k * line.by, 0, 1,
-                      line.size)
+            copy_elements(line.source + k * line.source_by, 0, target_of(line, k) + k * line.by, 0,
+                          1, line.size)
 
 
 cdef void combine_float(const line_t *line) noexcept nogil:
