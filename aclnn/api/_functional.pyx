@@ -38,8 +38,8 @@ from aclnn.execution._tensors cimport (
     stack_channels_last,
     tell_written,
 )
+from aclnn.acl._tensor_spec cimport ABSENT, operand_t
 from aclnn.compiler._compiled_call cimport (
-    ABSENT,
     INHERIT,
     MANY,
     MAX_NUMBERS,
@@ -50,7 +50,6 @@ from aclnn.compiler._compiled_call cimport (
     CompiledCall,
     find_plan,
     number_facts,
-    operand_t,
     plain,
     put_absent,
     put_number,

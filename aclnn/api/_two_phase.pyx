@@ -17,9 +17,8 @@ from aclnn.api._arguments cimport (
 )
 from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
 from aclnn.execution._launch cimport run_phase_two
+from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t
 from aclnn.compiler._compiled_call cimport (
-    ABSENT,
-    MAX_DIMS,
     NEGATIVE,
     NOT_REAL,
     NUMBER_FORMS,
@@ -27,7 +26,6 @@ from aclnn.compiler._compiled_call cimport (
     OperatorHandle,
     find_plan,
     number_facts,
-    operand_t,
     put_absent,
     put_number,
     put_real,
@@ -42,6 +40,7 @@ import numpy as np
 from math import prod
 from time import monotonic_ns
 
+from aclnn.acl._tensor_spec import TensorSpec
 from aclnn.acl import capture as captures, errors, stream as streams
 from aclnn.acl.arguments import as_kind, as_member, as_real, shown
 from aclnn.acl.constants import (
@@ -452,7 +451,8 @@ cdef class EntryHandle:
         for slot, tensor in enumerate(executor.bound):
             if tensor is None:
                 continue
-            _, shape, steps, *_ = describe_tensor(tensor)
+            shape = numbers_of((<aclTensor>tensor).shape, tensor.ndim)
+            steps = numbers_of((<aclTensor>tensor).strides, tensor.ndim)
             if executor.names[slot] in self.unread:
                 put_layout(&executor.request.operands[slot], (prod(shape),), (1,))
             else:
@@ -674,7 +674,7 @@ cdef int flatten(aclOpExecutor executor) except -1:
     cdef int slot
     for slot, tensor in enumerate(executor.bound):
         if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
-            put_layout(&executor.request.operands[slot], (prod(describe_tensor(tensor)[1]),), (1,))
+            put_layout(&executor.request.operands[slot], (prod(describe_tensor(tensor).shape),), (1,))
     return 0
 
 
@@ -688,13 +688,11 @@ cdef int put_layout(operand_t *operand, shape, strides) except -1:
 
 
 cdef object describe_tensor(aclTensor given):
-    return (
-        given.dtype,
-        numbers_of(given.shape, given.ndim),
-        numbers_of(given.strides, given.ndim),
-        given.format,
-        given.writable or given.storage == NULL,
-    )
+    """The description of a tensor of any rank, for rules."""
+    return TensorSpec(
+        aclDataType(given.dtype), numbers_of(given.shape, given.ndim),
+        numbers_of(given.strides, given.ndim), given.format,
+        given.writable or given.storage == NULL)
 
 
 cdef void read_operand(aclTensor given, operand_t *operand) noexcept:

@@ -59,9 +59,9 @@ from aclnn.capi.abi cimport (
     runtime_t,
     services_t,
 )
+from aclnn.acl._tensor_spec cimport MAX_DIMS, item_size, operand_t
 from aclnn.compiler._compiled_call cimport (
     INHERIT,
-    MAX_DIMS,
     MAX_NUMBERS,
     NEEDS_LOCK,
     NUMBER_FORMS,
@@ -70,10 +70,8 @@ from aclnn.compiler._compiled_call cimport (
     all_apart,
     apply_limits,
     call_key,
-    item_size,
     limits_now,
     most_key_words,
-    operand_t,
     overlaps_as_planned,
     plans_are_kept,
     plans_forgotten,

@@ -9,29 +9,22 @@ from graph.runtime.abi cimport (
     program_t,
 )
 
+from aclnn.acl._tensor_spec cimport TensorSpec, operand_t
+
 cdef enum:
-    MAX_DIMS = 8
     MAX_NUMBERS = 8   # arguments of an operator that are numbers and reach kernels at run time
     NUMBER_FORMS = 3  # of each: rounded to float32, as it is, and whole
     FEW = 4           # operands that calls and executors have room for without asking for memory
     SEVERAL = 34      # operands that a functional call has room for: 16 inputs and outputs each
     MANY = 256        # operands that any call may have, those of lists included
-    ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
     INHERIT = -1      # as the process is set to
     UNSEEN = 0x7FFF   # number of switches that no plan had yet
-    FORMAT_ND = 2     # of memory: as the strides say
     NEEDS_LOCK = -1000000  # what `run_unlocked` gives where nothing ran
 
 cdef enum NumberForm:
     ROUNDED = 0
     EXACT = 1
     WHOLE = 2
-
-cdef enum Overlap:
-    APART = 0  # no byte in common, as far as the extents tell
-    SAME = 1  # the same elements at the same addresses: safe in place
-    CROSSING = 2  # bytes in common in another way: the input must be copied first
-    EITHER = 3  # planned apart, and right in place, too
 
 cdef enum NumberFact:
     # What a plan may depend on of a number, besides its dtype.
@@ -44,15 +37,6 @@ cdef enum NumberFact:
     IS_ABSENT = 64  # none was given, where that is possible
     IS_BELOW = 128  # less than the number before it; known only once both are there
     SIGN_FACTS = 67  # what plans of most operators depend on
-
-cdef struct operand_t:
-    char *data
-    int dtype
-    int format
-    int ndim
-    bint writable
-    int64_t shape[MAX_DIMS]
-    int64_t strides[MAX_DIMS]  # elements
 
 cdef struct request_t:
     # One call as the plan cache sees it; inputs in the operator's order, then outputs.
@@ -100,6 +84,7 @@ cdef class CompiledCall:
     cdef int n_pairs
     cdef unsigned long last_used
     cdef int _describe(self, tensors, overlaps) except -1
+    cdef int _take(self, int index, TensorSpec spec) except -1
     cdef int _pair(self, int index, int at, int planned) except -1
     cdef int _mark_in_place(self, arguments) except -1
     cdef int _leave_out(self, arguments) except -1
@@ -123,7 +108,6 @@ cdef extern from "fp_environment.h" nogil:
 
 cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
-cdef int item_size(int dtype) noexcept nogil
 cdef inline void put_real(OperatorHandle handle, request_t *request, int index, double value,
                           int dtype) noexcept nogil:
     """Take a number that a float64 holds, with the facts that the operator's plans depend on."""
@@ -145,9 +129,6 @@ cdef void put_number(request_t *request, int index, double value, int dtype) noe
 cdef void put_absent(request_t *request, int index) noexcept nogil
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
                     int dtype) noexcept nogil
-cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
-cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
-cdef object describe(const operand_t *operand)
 cdef list overlaps_of(const request_t *request)
 cdef int facts_of(const request_t *request, int index) noexcept nogil
 cdef list number_facts(const request_t *request)

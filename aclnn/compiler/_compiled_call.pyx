@@ -12,11 +12,24 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
+from aclnn.acl._tensor_spec cimport (
+    ABSENT,
+    APART,
+    CROSSING,
+    EITHER,
+    MAX_DIMS,
+    SAME,
+    UNDESCRIBED,
+    TensorSpec,
+    extent,
+    overlap,
+    same_layout,
+    spec_at,
+)
 
 from math import prod
 from threading import get_ident
 
-from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.passes.in_place import inputs_in_place
@@ -76,69 +89,11 @@ cdef unsigned long _misses = 0
 cdef unsigned long _forgotten = 0  # how often all plans were forgotten
 _observers = ()
 
-# Bytes per element by CANN's number, for code without the interpreter's lock.
-cdef int[64] ITEM_SIZES
 cdef bint[256] IS_INTEGER
-ITEM_SIZES[:] = [0] * 64
 IS_INTEGER[:] = [False] * 256
 for _dtype in aclDataType:
     if _dtype >= 0:
-        ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
         IS_INTEGER[<int>_dtype] = "INT" in _dtype.name
-
-
-cdef int item_size(int dtype) noexcept nogil:
-    return ITEM_SIZES[dtype] if 0 <= dtype < 64 else 0
-
-
-cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil:
-    """The bytes an operand can touch, counted from its first element's address."""
-    cdef int64_t size = item_size(operand.dtype)
-    cdef int64_t reach
-    cdef int axis
-    low[0] = 0
-    high[0] = size
-    for axis in range(operand.ndim):
-        if operand.shape[axis] == 0:
-            low[0] = high[0] = 0
-            return
-        reach = (operand.shape[axis] - 1) * operand.strides[axis] * size
-        if reach < 0:
-            low[0] += reach
-        else:
-            high[0] += reach
-
-
-cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
-    """Whether elements lie alike; a stride along a single element is none, or where there are
-    none.
-    """
-    cdef int axis
-    cdef bint alike = True
-    if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
-        return False
-    for axis in range(a.ndim):
-        if a.shape[axis] != b.shape[axis]:
-            return False
-        if a.shape[axis] > 1 and a.strides[axis] != b.strides[axis]:
-            alike = False
-    if alike:
-        return True
-    for axis in range(a.ndim):
-        if a.shape[axis] == 0:
-            return True
-    return False
-
-
-cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
-                     int64_t out_high) noexcept nogil:
-    cdef int64_t a_low, a_high
-    if a.data == NULL or a.ndim == ABSENT:
-        return APART
-    extent(a, &a_low, &a_high)
-    if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
-        return APART
-    return SAME if a.data == out.data and same_layout(a, out) else CROSSING
 
 
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil:
@@ -476,8 +431,6 @@ cdef CompiledCall look_up(OperatorHandle handle, request_t *request, const setti
 
 cdef CompiledCall make_plan(OperatorHandle handle, request_t *request, const settings_t *now,
                             object names, object scalar_texts, object switches):
-    if stack_left() < PLANNING_STACK:
-        refuse_stack(PLANNING_STACK)
     cdef int index
     if stack_left() < PLANNING_STACK:
         refuse_stack(PLANNING_STACK)
@@ -485,7 +438,7 @@ cdef CompiledCall make_plan(OperatorHandle handle, request_t *request, const set
 
     operands = []
     for index in range(request.n_inputs + request.n_outputs):
-        operands.append(describe(&request.operands[index]))
+        operands.append(spec_at(&request.operands[index], NULL, None))
     asked = phase_one.Request(handle.operator, operands, request.n_inputs, number_facts(request),
                               scalar_texts, switches, names,
                               None if request.makes_absent else frozenset())
@@ -524,18 +477,6 @@ cdef list number_facts(const request_t *request):
             value = forms[<int>WHOLE].whole
         found.append((dtype, facts_of(request, index) & 0xFF, value))
     return found
-
-
-cdef object describe(const operand_t *operand):
-    """An operand as plain Python data for the slow path, `None` for what is absent."""
-    cdef int axis
-    if operand.ndim == ABSENT:
-        return None
-    shape, strides = [], []
-    for axis in range(operand.ndim):
-        shape.append(operand.shape[axis])
-        strides.append(operand.strides[axis])
-    return operand.dtype, tuple(shape), tuple(strides), operand.format, bool(operand.writable)
 
 
 cdef object forget_oldest():
@@ -737,9 +678,9 @@ cdef class CompiledCall:
         self.high = <int64_t *>zeroed(count, sizeof(int64_t))
         self.overlaps = <unsigned char *>zeroed(self.n_inputs * self.n_outputs, 1)
         for index, spec in enumerate(tensors):
-            read_spec(spec, &self.operands[index])
+            self.operands[index].ndim = ABSENT
             if spec is not None:
-                extent(&self.operands[index], &self.low[index], &self.high[index])
+                self._take(index, spec)
         for out in range(self.n_outputs):
             for index in range(self.n_inputs):
                 self.overlaps[out * self.n_inputs + index] = overlaps[out][index]
@@ -757,6 +698,15 @@ cdef class CompiledCall:
         for step in self.schedule.steps:
             sizes.append(prod(step.shape))
         self.elements = max(sizes) if self.steps != NULL else 0
+        return 0
+
+    cdef int _take(self, int index, TensorSpec spec) except -1:
+        """Keep the description of an operand, and the extent of its memory."""
+        if spec.operand.ndim == UNDESCRIBED:
+            raise ValueError(f"{len(spec.shape)} dimensions, at most {MAX_DIMS} are possible")
+        self.operands[index] = spec.operand
+        self.operands[index].data = NULL
+        extent(&self.operands[index], &self.low[index], &self.high[index])
         return 0
 
     cdef int _pair(self, int index, int at, int planned) except -1:
@@ -816,22 +766,6 @@ cdef void *zeroed(size_t count, size_t size) except NULL:
     if memory == NULL:
         raise MemoryError
     return memory
-
-
-cdef int read_spec(object spec, operand_t *operand) except -1:
-    cdef int axis
-    operand.data = NULL
-    operand.ndim = ABSENT
-    if spec is None:
-        return 0
-    operand.dtype = spec.dtype
-    if len(spec.shape) > MAX_DIMS:
-        raise ValueError(f"{len(spec.shape)} dimensions, at most {MAX_DIMS} are possible")
-    operand.ndim = len(spec.shape)
-    for axis in range(operand.ndim):
-        operand.shape[axis] = spec.shape[axis]
-        operand.strides[axis] = spec.strides[axis]
-    return 0
 
 
 cdef bint all_apart(CompiledCall plan, char **addresses) noexcept nogil:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,82 +18,14 @@ from aclnn import graph
 from aclnn._placing import PlacingKernel
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
-from aclnn.compiler import phase_one
 from aclnn.compiler.joining import Recording
 from aclnn.operators.checks import TensorSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """An operand where it lies: address, dtype, shape, strides in elements, and what keeps it there."""
-
-    address: int
-    dtype: aclDataType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    owner: Any = field(default=None, compare=False)
-    low: int = field(init=False, compare=False)
-    high: int = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        size = self.itemsize
-        low, high = self.address, self.address + (size if 0 not in self.shape else 0)
-        for count, stride in zip(self.shape, self.strides, strict=True):
-            reach = (count - 1) * stride * size if high > self.address else 0
-            low, high = low + min(reach, 0), high + max(reach, 0)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-
-    @property
-    def itemsize(self) -> int:
-        return dtypes.item_size(self.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        size = self.itemsize
-        for count in self.shape:
-            size *= count
-        return size
-
-    @property
-    def is_empty(self) -> bool:
-        return self.low == self.high
-
-    @property
-    def fills(self) -> bool:
-        """Whether it has every byte of its extent, where no two elements share any."""
-        return self.nbytes == self.high - self.low
-
-    @property
-    def is_row_major(self) -> bool:
-        return graph.is_contiguous(self.shape, self.strides)
-
-    @property
-    def spec(self) -> TensorSpec:
-        return TensorSpec(self.dtype, self.shape, self.strides)
-
-    def same_place(self, other: Layout) -> bool:
-        """Whether element by element both lie at the same addresses."""
-        if self.address != other.address or self.itemsize != other.itemsize:
-            return False
-        return _steps(self) == _steps(other)
-
-    def has(self, other: Layout) -> bool:
-        """Whether writing this leaves nothing of the other."""
-        if self.fills and self.low <= other.low and other.high <= self.high:
-            return True
-        return self.same_place(other)
-
-
-def _steps(layout: Layout) -> list[tuple[int, int]]:
-    """Sizes and strides, but those along single elements."""
-    pairs = zip(layout.shape, layout.strides, strict=True)
-    return [(size, stride if size > 1 else 0) for size, stride in pairs]
-
-
-def flat(low: int, high: int, dtype: aclDataType, owner: Any) -> Layout:
+def flat(low: int, high: int, dtype: aclDataType, owner: Any) -> TensorSpec:
     """All bytes from `low` to `high` as elements of one dtype."""
-    return Layout(low, dtype, ((high - low) // dtypes.item_size(dtype),), (1,), owner)
+    shape = ((high - low) // dtypes.item_size(dtype),)
+    return TensorSpec(dtype, shape, (1,), address=low, owner=owner)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,9 +35,9 @@ class _Held:
     `stores` are the layouts, in order, that calls have written: what has to be left there.
     """
 
-    layout: Layout
+    layout: TensorSpec
     value: int
-    stores: list[Layout]
+    stores: list[TensorSpec]
 
     @property
     def low(self) -> int:
@@ -125,17 +57,17 @@ class Memory:
     Attributes
     ----------
     recording : Recording
-    inputs : list of Layout
+    inputs : list of TensorSpec
         The operands that a run reads before any call has written them.
 
     Examples
     --------
     >>> memory = Memory("example")
-    >>> x = Layout(4096, aclDataType.ACL_FLOAT, (4,), (1,))
-    >>> left = Layout(4096, aclDataType.ACL_FLOAT, (2,), (1,))
+    >>> x = TensorSpec(aclDataType.ACL_FLOAT, (4,), (1,), address=4096)
+    >>> out = TensorSpec(aclDataType.ACL_FLOAT, (4,), (1,), address=8192)
     >>> value = memory.read(x)
-    >>> memory.write(Layout(8192, aclDataType.ACL_FLOAT, (4,), (1,)), value)
-    >>> memory.read(Layout(8192, aclDataType.ACL_FLOAT, (4,), (1,))) == value
+    >>> memory.write(out, value)
+    >>> memory.read(out) == value
     True
     >>> [hex(layout.address) for layout in memory.finish()]
     ['0x2000']
@@ -143,8 +75,8 @@ class Memory:
 
     def __init__(self, name: str, soc: str | None = None):
         self.recording = Recording(name, soc)
-        self.inputs: list[Layout] = []
-        self._values: dict[Layout, int] = {}  # of the inputs
+        self.inputs: list[TensorSpec] = []
+        self._values: dict[TensorSpec, int] = {}  # of the inputs
         self._held: list[_Held] = []  # by address; no two extents meet
         self._names: dict[str, int] = {}
         self._labels: dict[int, str] = {}  # of what is held, by address
@@ -153,7 +85,7 @@ class Memory:
         """Number of operands of a run."""
         return len(self.inputs) + sum([len(held.stores) for held in self._held])
 
-    def read(self, layout: Layout, name: str = "input") -> int:
+    def read(self, layout: TensorSpec, name: str = "input") -> int:
         """The value that an operand has now."""
         met = [] if layout.is_empty else self._meeting(layout.low, layout.high)
         if not met:
@@ -165,7 +97,7 @@ class Memory:
             held = self._merge(layout, met)
         return self._view(held, layout)
 
-    def write(self, layout: Layout, value: int, name: str = "out") -> None:
+    def write(self, layout: TensorSpec, value: int, name: str = "out") -> None:
         """Note that an operand has a new value."""
         if layout.is_empty:
             return
@@ -189,8 +121,8 @@ class Memory:
         self,
         operator: Any,
         call: Any,
-        inputs: Sequence[tuple[str, Layout] | None],
-        outputs: Mapping[str, tuple[str, Layout]],
+        inputs: Sequence[tuple[str, TensorSpec] | None],
+        outputs: Mapping[str, tuple[str, TensorSpec]],
         numbers: Iterable[tuple[float, float, int]] = (),
     ) -> None:
         """Record a call that phase one has checked, on operands with their names."""
@@ -206,11 +138,11 @@ class Memory:
         met = self._meeting(low, high)
         return met[0].layout.dtype if len(met) == 1 else None
 
-    def copy(self, target: Layout, source: Layout) -> None:
+    def copy(self, target: TensorSpec, source: TensorSpec) -> None:
         """Record that bytes are copied: both are flat and of one dtype."""
         self.write(target, self.read(source, "src"), "dst")
 
-    def finish(self, is_seen: Any = None) -> list[Layout]:
+    def finish(self, is_seen: Any = None) -> list[TensorSpec]:
         """Let runs leave what was written; gives the layouts of the outputs.
 
         `is_seen` tells of a layout whether anybody can look there; by default of all. Outputs are in
@@ -226,19 +158,19 @@ class Memory:
                 continue
             value = self._view(held, layout)
             name = self._fresh(self._labels.get(layout.address, "out"))
-            self.recording.output(name, value, layout.spec)
+            self.recording.output(name, value, layout.without_memory())
             outputs.append(layout)
         return outputs
 
     @staticmethod
-    def are_apart(outputs: Sequence[Layout]) -> bool:
+    def are_apart(outputs: Sequence[TensorSpec]) -> bool:
         """Whether no output shares a byte with another."""
         ends = sorted((layout.low, layout.high) for layout in outputs if not layout.is_empty)
         return all(one[1] <= two[0] for one, two in pairwise(ends))
 
-    def overlaps(self, outputs: Sequence[Layout]) -> list[list[int]]:
+    def overlaps(self, outputs: Sequence[TensorSpec]) -> list[list[int]]:
         """Overlaps of each input with each output, in a row for each output."""
-        return [[_overlap(source, output) for source in self.inputs] for output in outputs]
+        return [[source.overlap(output) for source in self.inputs] for output in outputs]
 
     # What memory holds.
 
@@ -253,19 +185,19 @@ class Memory:
         bisect.insort(self._held, held, key=_LOW)
 
     @staticmethod
-    def _holds(held: _Held, layout: Layout) -> bool:
+    def _holds(held: _Held, layout: TensorSpec) -> bool:
         """Whether a value has all of an operand, at places that a view can name."""
         if held.layout == layout:
             return True
         return (
-            held.layout.is_row_major
+            _is_row_major(held.layout)
             and held.low <= layout.low
             and layout.high <= held.high
             and held.layout.dtype == layout.dtype
             and (layout.low - held.low) % layout.itemsize == 0
         )
 
-    def _view(self, held: _Held, layout: Layout) -> int:
+    def _view(self, held: _Held, layout: TensorSpec) -> int:
         """The part of a value that an operand covers."""
         if held.layout == layout:
             return held.value
@@ -277,7 +209,7 @@ class Memory:
         offset = (layout.address - low) // layout.itemsize
         return self.recording.strided(value, layout.shape, layout.strides, offset)
 
-    def _merge(self, layout: Layout, met: list[_Held]) -> _Held:
+    def _merge(self, layout: TensorSpec, met: list[_Held]) -> _Held:
         """One value for a stretch that an operand and values lie in, each in part."""
         low = min(layout.low, *[held.low for held in met])
         high = max(layout.high, *[held.high for held in met])
@@ -295,7 +227,7 @@ class Memory:
         self._hold(whole)
         return whole
 
-    def _placed(self, whole: _Held, layout: Layout, value: int) -> int:
+    def _placed(self, whole: _Held, layout: TensorSpec, value: int) -> int:
         """The stretch with a value in it."""
         stretch, size = whole.layout, layout.itemsize
         kernel = PlacingKernel(
@@ -321,9 +253,9 @@ class Memory:
 
     # Inputs and outputs.
 
-    def _input(self, layout: Layout, name: str) -> int:
+    def _input(self, layout: TensorSpec, name: str) -> int:
         if layout not in self._values:
-            self._values[layout] = self.recording.input(self._fresh(name), layout.spec)
+            self._values[layout] = self.recording.input(self._fresh(name), layout.without_memory())
             self.inputs.append(layout)
         return self._values[layout]
 
@@ -333,16 +265,20 @@ class Memory:
         return name if count == 0 else self._fresh(f"{name}_{count}")
 
 
-def _is_all_of(layout: Layout, stretch: Layout) -> bool:
+def _is_row_major(layout: TensorSpec) -> bool:
+    return graph.is_contiguous(layout.shape, layout.strides)
+
+
+def _is_all_of(layout: TensorSpec, stretch: TensorSpec) -> bool:
     """Whether a value has the elements of a stretch, in their order."""
     return (
-        layout.is_row_major
+        _is_row_major(layout)
         and layout.dtype == stretch.dtype
         and (layout.low, layout.high) == (stretch.low, stretch.high)
     )
 
 
-def _common_dtype(layouts: Sequence[Layout], low: int) -> aclDataType:
+def _common_dtype(layouts: Sequence[TensorSpec], low: int) -> aclDataType:
     """The dtype that all have, if all lie at its places in a stretch; else that of bytes."""
     first = layouts[0]
     if all(
@@ -351,9 +287,3 @@ def _common_dtype(layouts: Sequence[Layout], low: int) -> aclDataType:
     ):
         return first.dtype
     return aclDataType.ACL_UINT8
-
-
-def _overlap(source: Layout, output: Layout) -> int:
-    if source.is_empty or source.high <= output.low or output.high <= source.low:
-        return phase_one.APART
-    return phase_one.SAME if source.same_place(output) else phase_one.CROSSING

@@ -180,11 +180,11 @@ class Recording:
         AclnnError
             That of the single call.
         """
-        operands = [None if value is None else _operand(self._specs[value]) for value in inputs]
+        operands = [None if value is None else self._specs[value] for value in inputs]
         given = outputs or [None] * len(operator.outputs)
         request = phase_one.Request(
             operator,
-            [*operands, *[None if one is None else _operand(one) for one in given]],
+            [*operands, *given],
             len(operands),
             numbers,
             None,
@@ -336,7 +336,7 @@ class Recording:
         order = tuple(sorted(range(rank), key=lambda axis: (-abs(strides[axis]), axis)))
         back = tuple(sorted(range(rank), key=order.__getitem__))
         dense = contiguous_strides(tuple([found.shape[axis] for axis in order]))
-        made = self._value(replace(found, strides=tuple([dense[place] for place in back])))
+        made = self._value(found.changed(strides=tuple([dense[place] for place in back])))
 
         def join(joining: _Joining) -> None:
             builder = joining.builder
@@ -362,7 +362,7 @@ class Recording:
             joining.ids[made] = builder.view(source, shape, strides, offset if _size(shape) else 0)
 
         strides = tuple([a * b for a, b in zip(found.strides, steps, strict=True)])
-        made = self._value(replace(found, shape=shape, strides=strides))
+        made = self._value(found.changed(shape=shape, strides=strides))
         self._record(join, made)
         return made
 
@@ -370,8 +370,7 @@ class Recording:
         """A view with the dimensions in another order."""
         found, axes = self._specs[value], tuple(axes)
         made = self._value(
-            replace(
-                found,
+            found.changed(
                 shape=tuple([found.shape[axis] for axis in axes]),
                 strides=tuple([found.strides[axis] for axis in axes]),
             )
@@ -387,7 +386,7 @@ class Recording:
         """A view that repeats a value to a shape, by NumPy's rule."""
         found = self._specs[value]
         strides = broadcast_strides(found.shape, found.strides, shape)
-        made = self._value(replace(found, shape=shape, strides=strides))
+        made = self._value(found.changed(shape=shape, strides=strides))
 
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.expand(joining.ids[value], shape)
@@ -401,7 +400,7 @@ class Recording:
         strides = reshaped_strides(found.shape, found.strides, shape)
         if strides is None:
             strides = contiguous_strides(shape)
-        made = self._value(replace(found, shape=shape, strides=strides))
+        made = self._value(found.changed(shape=shape, strides=strides))
 
         def join(joining: _Joining) -> None:
             builder, id = joining.builder, joining.ids[value]
@@ -422,7 +421,7 @@ class Recording:
         assert graph.is_contiguous(found.shape, found.strides), (
             "views by strides are of dense values"
         )
-        made = self._value(replace(found, shape=shape, strides=strides))
+        made = self._value(found.changed(shape=shape, strides=strides))
 
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.view(joining.ids[value], shape, strides, offset)
@@ -667,10 +666,6 @@ class _Nothing:
 
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:
     return TensorSpec(dtype, shape, contiguous_strides(shape))
-
-
-def _operand(spec: TensorSpec) -> phase_one.Operand:
-    return int(spec.dtype), spec.shape, spec.strides, spec.format, spec.writable
 
 
 def _size(shape: tuple[int, ...]) -> int:

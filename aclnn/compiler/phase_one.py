@@ -38,8 +38,6 @@ MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_compiled_call.pxd`.
 APART, SAME, CROSSING = 0, 1, 2
 
-Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
-
 
 class RefusedError(AclnnError):
     """A call that breaks a rule, for explanations.
@@ -76,7 +74,7 @@ class Request:
     """
 
     operator: Operator
-    operands: Sequence[Operand | None]
+    operands: Sequence[TensorSpec | None]
     n_inputs: int
     numbers: Sequence[tuple[int, int, float]]
     scalar_texts: Mapping[str, str] | None
@@ -266,9 +264,7 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
 def _as_call(request: Request, soc: str) -> Call:
     operator, names = request.operator, request.names
     roles = (*operator.kernel_operands, *operator.outputs)
-    inputs = [
-        None if o is None else TensorSpec(aclDataType(o[0]), *o[1:]) for o in request.operands
-    ]
+    inputs = list(request.operands)
     lists = {}
     if operator.lists:
         (role,) = operator.lists
@@ -389,7 +385,7 @@ def build_graph(
     builder = graph.GraphBuilder()
     if nothing:
         given = zip(request.operator.kernel_operands, request.operands, strict=False)
-        sources = {role: TensorSpec(aclDataType(o[0]), *o[1:]) for role, o in given if o}
+        sources = {role: spec for role, spec in given if spec is not None}
         return nothing_graph(builder, request.operator.name, sources, outputs)
     values, lists, first = _inputs(builder, request, call, overlaps)
     targets = {

@@ -93,10 +93,10 @@ def _converted(call: Call, operands: tuple[Operand, ...], dtype: aclDataType) ->
     tensors, lists = dict(call.tensors), dict(call.lists)
     for role, place in operands:
         if place is None:
-            tensors[role] = replace(tensors[role], dtype=dtype)
+            tensors[role] = tensors[role].changed(dtype=dtype)
             continue
         items = list(lists[role])
-        items[place] = replace(items[place], dtype=dtype)
+        items[place] = items[place].changed(dtype=dtype)
         lists[role] = tuple(items)
     return replace(call, tensors=tensors, lists=lists)
 

@@ -1,15 +1,8 @@
 from aclnn.acl._tensor cimport aclTensor
 from aclnn.execution._workspace cimport OwnWorkspace
 from graph.runtime.abi cimport kernel_number
-from aclnn.compiler._compiled_call cimport (
-    FEW,
-    MANY,
-    OperatorHandle,
-    CompiledCall,
-    item_size,
-    operand_t,
-    request_t,
-)
+from aclnn.acl._tensor_spec cimport item_size, operand_t
+from aclnn.compiler._compiled_call cimport FEW, MANY, OperatorHandle, CompiledCall, request_t
 
 cdef class ArrayForm:
     cdef object kind               # library whose arrays outputs that runs make are; None: NumPy

@@ -38,17 +38,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from graph.runtime.abi cimport kernel_number
 
+from aclnn.acl._tensor_spec cimport ABSENT, extent, operand_t
 from aclnn.compiler._compiled_call cimport (
-    ABSENT,
     EXACT,
     INHERIT,
     IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
-    extent,
     facts_of,
     find_plan,
-    operand_t,
     all_apart,
     overlaps_of,
     overlaps_as_planned,

@@ -7,11 +7,11 @@ from libc.string cimport memcpy
 from aclnn.acl cimport _captures
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
+from aclnn.acl._tensor_spec cimport FORMAT_ND, operand_t, spec_at
 from aclnn.compiler._compiled_call cimport (
     MANY,
     NUMBER_FORMS,
     OperatorHandle,
-    describe,
     number_facts,
     run_was_submitted,
 )
@@ -183,16 +183,18 @@ cdef class Job:
         return found
 
     def operands(self):
-        """Name, address and description of each operand, inputs first; None where it is null.
+        """Name and description of each operand, inputs first; None where it is null.
 
-        Descriptions are those that phase one reads: dtype, shape, strides, format, writability.
+        Captures compare places: formats, and whether phase one might have written, do not count.
         """
+        cdef operand_t operand
         cdef int index
         found = []
         for index in range(self.executor.request.n_inputs + self.executor.request.n_outputs):
-            spec = describe(&self.executor.request.operands[index])
-            found.append(None if spec is None else (
-                self.executor.names[index], <size_t>self.addresses[index], spec))
+            operand = self.executor.request.operands[index]
+            operand.format, operand.writable = FORMAT_ND, True
+            spec = spec_at(&operand, self.addresses[index], self.held[index])
+            found.append(None if spec is None else (self.executor.names[index], spec))
         return found
 
     def numbers(self):
@@ -216,8 +218,9 @@ cdef class Job:
         cdef list parts = []
         for operand in self.operands():
             if operand is not None:
-                name, address, (dtype, shape, *_) = operand
-                parts.append(f"{name}={address:#x} {aclDataType(dtype).name[4:]}{list(shape)}")
+                name, spec = operand
+                parts.append(
+                    f"{name}={spec.address:#x} {spec.dtype.name[4:]}{list(spec.shape)}")
         _, forms = self.numbers()
         for attribute, (_, value, _) in zip(self.executor.handle.operator.scalars, forms):
             parts.append(f"{attribute.role}={value:g}")

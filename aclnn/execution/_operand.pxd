@@ -1,4 +1,5 @@
-from aclnn.compiler._compiled_call cimport ABSENT, FORMAT_ND, CompiledCall, operand_t
+from aclnn.acl._tensor_spec cimport ABSENT, FORMAT_ND, operand_t
+from aclnn.compiler._compiled_call cimport CompiledCall
 
 cdef bint read_array(object given, operand_t *operand) noexcept
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1

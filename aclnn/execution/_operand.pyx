@@ -5,15 +5,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 
 from aclnn.acl._buffer cimport is_masked
-from aclnn.compiler._compiled_call cimport (
-    ABSENT,
-    FORMAT_ND,
-    MAX_DIMS,
-    CompiledCall,
-    operand_t,
-    same_layout,
-    settings_word,
-)
+from aclnn.acl._tensor_spec cimport ABSENT, FORMAT_ND, MAX_DIMS, operand_t, same_layout
+from aclnn.compiler._compiled_call cimport CompiledCall, settings_word
 from aclnn.execution._tensors cimport is_tensor, new_tensor, read_tensor
 
 import numpy as np

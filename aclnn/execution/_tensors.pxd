@@ -1,4 +1,4 @@
-from aclnn.compiler._compiled_call cimport operand_t
+from aclnn.acl._tensor_spec cimport operand_t
 
 cdef bint read_tensor(object given, operand_t *operand) noexcept
 cdef bint read_tracked(object given, operand_t *operand, bint *tracked) noexcept

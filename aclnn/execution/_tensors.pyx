@@ -15,13 +15,7 @@ from libc.stdlib cimport free, malloc
 
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.acl.dlpack_abi cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
-from aclnn.compiler._compiled_call cimport (
-    ABSENT,
-    FORMAT_ND,
-    MAX_DIMS,
-    item_size,
-    operand_t,
-)
+from aclnn.acl._tensor_spec cimport ABSENT, FORMAT_ND, MAX_DIMS, item_size, operand_t
 
 import ctypes
 import sys

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aclnn.acl.capture import Task
-from aclnn.compiler.capturing import Layout
+from aclnn.acl._tensor_spec import TensorSpec
 from aclnn.graph.views.tables import make, to_text
 
 STORED, PRIVATE = "stored", "made and freed inside, not stored"
@@ -15,8 +15,8 @@ TASKS = ("task", "stream", "after", "what", "at", "reads", "writes", "what becom
 
 def model_text(
     tasks: Sequence[Task],
-    operands: Callable[[Any], tuple[list[Layout], list[Layout]]],
-    is_seen: Callable[[Layout], bool],
+    operands: Callable[[Any], tuple[list[TensorSpec], list[TensorSpec]]],
+    is_seen: Callable[[TensorSpec], bool],
 ) -> str:
     """A table with a line for each task, and one more for each further operand.
 
@@ -53,13 +53,13 @@ def _rows(
         head = ("",) * 5
 
 
-def _words(layout: Layout) -> str:
+def _words(layout: TensorSpec) -> str:
     shape = ",".join(map(str, layout.shape))
     return f"{layout.address:#x} {layout.dtype.name.removeprefix('ACL_')}[{shape}]"
 
 
 def _fate(
-    layout: Layout, later: Sequence[tuple[int, Layout]], is_seen: Callable[[Layout], bool]
+    layout: TensorSpec, later: Sequence[tuple[int, TensorSpec]], is_seen: Callable[[TensorSpec], bool]
 ) -> str:
     if not is_seen(layout):
         return PRIVATE

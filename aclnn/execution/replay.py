@@ -19,7 +19,8 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.compiler._compiled_call import current_settings, limit_of_thread, limit_thread
-from aclnn.compiler.capturing import Layout, Memory, flat
+from aclnn.acl._tensor_spec import TensorSpec
+from aclnn.compiler.capturing import Memory, flat
 from aclnn.execution._executor import join_executor
 from aclnn.execution.model_text import model_text
 
@@ -148,7 +149,7 @@ class Replay:
         return found
 
     def _planned(
-        self, held: Memory, is_seen: Callable[[Layout], bool] | None, shape: Any
+        self, held: Memory, is_seen: Callable[[TensorSpec], bool] | None, shape: Any
     ) -> _Joined:
         """An executor of what was recorded, with the plan of an earlier one of the same shape."""
         outputs = held.finish(is_seen)
@@ -165,7 +166,7 @@ class Replay:
         return _Joined(held, outputs, plan)
 
     def _shape_of(
-        self, tasks: Sequence[Task], operands: Sequence[Sequence[tuple[str, Layout] | None]]
+        self, tasks: Sequence[Task], operands: Sequence[Sequence[tuple[str, TensorSpec] | None]]
     ) -> tuple[Any, ...]:
         """All that a plan of tasks depends on: their calls, and how operands lie to each other."""
         places = _places([layout for row in operands for _, layout in filter(None, row)])
@@ -181,14 +182,14 @@ class Replay:
                 found.append((*places[layout], layout.address % 16, self._is_seen(layout)))
         return tuple(found)
 
-    def _is_seen(self, layout: Layout) -> bool:
+    def _is_seen(self, layout: TensorSpec) -> bool:
         return not isinstance(layout.owner, memory.Allocation) or layout.owner not in self._private
 
 
 class _Joined:
     """Tasks that became one executor."""
 
-    def __init__(self, held: Memory, outputs: Sequence[Layout], plan: Any):
+    def __init__(self, held: Memory, outputs: Sequence[TensorSpec], plan: Any):
         recording = held.recording
         self.executor = join_executor(
             plan,
@@ -216,7 +217,7 @@ class _Span:
         }
 
 
-def _array_at(layout: Layout, *, writable: bool) -> np.ndarray:
+def _array_at(layout: TensorSpec, *, writable: bool) -> np.ndarray:
     dtype = dtypes.NUMPY[layout.dtype]
     if layout.is_empty:
         return np.empty(layout.shape, dtype)
@@ -259,24 +260,15 @@ def _joins(task: Task) -> bool:
     return isinstance(task.job, memory.Copy)
 
 
-def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
+def _layouts(job: Any) -> list[tuple[str, TensorSpec] | None]:
     """The operands of a call or of a copy, with their names; None where one is null."""
     if isinstance(job, memory.Copy):
         return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
-    found: list[tuple[str, Layout] | None] = []
-    owners = [owner for _, owner in job.owners()]
-    for place, operand in enumerate(job.operands()):
-        if operand is None:
-            found.append(None)
-            continue
-        name, address, (dtype, shape, strides, _, _) = operand
-        layout = Layout(address, aclDataType(dtype), shape, strides, owners[place])
-        found.append((name, layout))
-    return found
+    return job.operands()
 
 
-def _read_and_written(job: Any) -> tuple[list[Layout], list[Layout]]:
-    """Layouts that a job reads, and those that it writes."""
+def _read_and_written(job: Any) -> tuple[list[TensorSpec], list[TensorSpec]]:
+    """TensorSpecs that a job reads, and those that it writes."""
     if isinstance(job, memory.Copy):
         return [_side(job.src, job.nbytes)], [_side(job.dst, job.nbytes)]
     if not hasattr(job, "operands"):
@@ -289,16 +281,16 @@ def _read_and_written(job: Any) -> tuple[list[Layout], list[Layout]]:
     return read, written
 
 
-def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
+def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> TensorSpec:
     return flat(side.address, side.address + nbytes, dtype, side.keep)
 
 
-def _places(layouts: Sequence[Layout]) -> dict[Layout, tuple[int, int]]:
+def _places(layouts: Sequence[TensorSpec]) -> dict[TensorSpec, tuple[int, int]]:
     """For each operand the number of the stretch that it shares with others, and where it is there.
 
     Stretches are numbered by address: what lies in different ones never meets.
     """
-    found: dict[Layout, tuple[int, int]] = {}
+    found: dict[TensorSpec, tuple[int, int]] = {}
     number, begin, end = -1, 0, -1
     for layout in sorted(layouts, key=lambda layout: layout.low):
         if layout.low >= end:
@@ -309,7 +301,7 @@ def _places(layouts: Sequence[Layout]) -> dict[Layout, tuple[int, int]]:
 
 
 def _dtypes_at(
-    operands: Sequence[Sequence[tuple[str, Layout] | None]],
+    operands: Sequence[Sequence[tuple[str, TensorSpec] | None]],
 ) -> dict[int, list[tuple[int, aclDataType]]]:
     """As what operands are used at each address, with the places of the tasks, in order."""
     found: dict[int, list[tuple[int, aclDataType]]] = {}
@@ -319,7 +311,7 @@ def _dtypes_at(
     return found
 
 
-def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, Layout] | None]) -> None:
+def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, TensorSpec] | None]) -> None:
     operator, n_inputs, _, planned = job.call()
     outputs = {
         role: layout

@@ -7,11 +7,11 @@ argument, value and rule.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aclnn.acl import dtypes, socs
+from aclnn.acl._tensor_spec import TensorSpec as TensorSpec
 from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
@@ -36,24 +36,6 @@ MAX_DIMS = 8
 
 NOTHING_TO_DO = "nothing to do"
 """Given by a rule whose call succeeds here and now, without looking at the rules after it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """Description of a tensor in phase one, without memory.
-
-    Shape and strides count elements; `dtype` and `format` are CANN's numbers.
-    """
-
-    dtype: aclDataType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    format: int = 2
-    writable: bool = True
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

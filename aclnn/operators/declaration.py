@@ -442,7 +442,7 @@ class Operator:
         if not socs.has_operators(soc):
             return False
         tensors = {
-            role: replace(spec, **self.unlike.get(role, {})) for role, spec in tensors.items()
+            role: spec.changed(**self.unlike.get(role, {})) for role, spec in tensors.items()
         }
         needed = [role for role in self.inputs if role not in self.optional or role in self.unlike]
         inputs = {role: tensors[role] for role in needed}
@@ -453,7 +453,7 @@ class Operator:
             {role: shape for role, (_, shape) in self.infer(call).items()} if self.infer else {}
         )
         outputs = {
-            role: replace(tensors[role], shape=shapes.get(role, tensors[role].shape))
+            role: tensors[role].changed(shape=shapes.get(role, tensors[role].shape))
             for role in self.outputs
             if role in tensors
         }

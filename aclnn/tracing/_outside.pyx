@@ -13,7 +13,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from aclnn.compiler._compiled_call cimport item_size, operand_t
+from aclnn.acl._tensor_spec cimport item_size, operand_t
 from aclnn.execution._operand cimport fits, read_array
 from aclnn.execution._tensors cimport read_tensor
 

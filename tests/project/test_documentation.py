@@ -765,7 +765,7 @@ def test_a_row_wise_declaration_becomes_a_row_wise_node(dim):
     namespace = {}
     exec(block, namespace)
     softmax = namespace["softmax"]
-    given = (int(aclnn.ACL_FLOAT16), (4, 6), (1, 4), int(aclnn.ACL_FORMAT_ND), True)
+    given = TensorSpec(aclnn.ACL_FLOAT16, (4, 6), (1, 4))
     request = phase_one.Request(softmax, [given, None], 1, (), None, (dim,), {})
     call, done = phase_one.check_call(request, aclnn.get_soc_version())
     results = phase_one.infer(softmax, call)

@@ -1,0 +1,49 @@
+from typing import Any
+
+from aclnn.acl.constants import aclDataType
+
+class TensorSpec:
+    dtype: aclDataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    format: int
+    writable: bool
+    address: int
+    owner: Any
+    def __init__(
+        self,
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        format: int = 2,
+        writable: bool = True,
+        address: int = 0,
+        owner: Any = None,
+    ) -> None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def low(self) -> int: ...
+    @property
+    def high(self) -> int: ...
+    @property
+    def is_empty(self) -> bool: ...
+    @property
+    def fills(self) -> bool: ...
+    def same_place(self, other: TensorSpec) -> bool: ...
+    def has(self, other: TensorSpec) -> bool: ...
+    def overlap(self, out: TensorSpec) -> int: ...
+    def changed(
+        self,
+        dtype: aclDataType | None = None,
+        shape: tuple[int, ...] | None = None,
+        strides: tuple[int, ...] | None = None,
+        format: int | None = None,
+    ) -> TensorSpec: ...
+    def without_memory(self) -> TensorSpec: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...

@@ -1,0 +1,251 @@
+"""The description of a tensor: dtype, shape, strides and memory.
+
+Readers of arguments fill an `operand_t`; the plan cache, plans and runs compare and copy it. `TensorSpec` is the
+same description in Python, for rules, recordings and captures.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from math import prod
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+
+# Bytes per element by CANN's number, for code without the interpreter's lock.
+cdef int[64] ITEM_SIZES
+ITEM_SIZES[:] = [0] * 64
+for _dtype in aclDataType:
+    if _dtype >= 0:
+        ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
+cdef dict DTYPES = {int(dtype): dtype for dtype in aclDataType}
+
+
+cdef int item_size(int dtype) noexcept nogil:
+    return ITEM_SIZES[dtype] if 0 <= dtype < 64 else 0
+
+
+cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil:
+    """The bytes an operand can touch, counted from its first element's address."""
+    cdef int64_t size = item_size(operand.dtype)
+    cdef int64_t reach
+    cdef int axis
+    low[0] = 0
+    high[0] = size
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            low[0] = high[0] = 0
+            return
+        reach = (operand.shape[axis] - 1) * operand.strides[axis] * size
+        if reach < 0:
+            low[0] += reach
+        else:
+            high[0] += reach
+
+
+cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
+    """Whether elements lie alike; a stride along a single element is none, or where there are
+    none.
+    """
+    cdef int axis
+    cdef bint alike = True
+    if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
+        return False
+    for axis in range(a.ndim):
+        if a.shape[axis] != b.shape[axis]:
+            return False
+        if a.shape[axis] > 1 and a.strides[axis] != b.strides[axis]:
+            alike = False
+    if alike:
+        return True
+    for axis in range(a.ndim):
+        if a.shape[axis] == 0:
+            return True
+    return False
+
+
+cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
+                     int64_t out_high) noexcept nogil:
+    """The overlap of an input with an output, whose extent is known."""
+    cdef int64_t a_low, a_high
+    if a.data == NULL or a.ndim == ABSENT:
+        return APART
+    extent(a, &a_low, &a_high)
+    if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
+        return APART
+    return SAME if a.data == out.data and same_layout(a, out) else CROSSING
+
+
+@cython.final
+cdef class TensorSpec:
+    """Description of a tensor.
+
+    Parameters
+    ----------
+    dtype : aclDataType
+    shape, strides : tuple of int
+        In elements.
+    format : int
+        CANN's number.
+    writable : bool
+    address : int
+        Of the first element; 0 for a description without memory.
+    owner : object
+        What keeps the memory; descriptions compare without it.
+
+    Examples
+    --------
+    >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (2, 3), (3, 1))
+    >>> spec.size, spec.itemsize, spec.changed(shape=(6,), strides=(1,))
+    (6, 4, TensorSpec(dtype=<aclDataType.ACL_FLOAT: 0>, shape=(6,), strides=(1,)))
+    """
+
+    def __init__(self, dtype not None, tuple shape not None, tuple strides not None, int format=2,
+                 bint writable=True, size_t address=0, owner=None):
+        self.dtype, self.shape, self.strides, self.owner = dtype, shape, strides, owner
+        self.operand.dtype, self.operand.format = dtype, format
+        self.operand.writable, self.operand.data = writable, <char *>address
+        try:
+            put_layout(&self.operand, shape, strides)
+        except OverflowError:  # a rule says so of what a call would make
+            self.operand.ndim = UNDESCRIBED
+
+    @property
+    def format(self):
+        """CANN's number of the memory's format."""
+        return self.operand.format
+
+    @property
+    def writable(self):
+        """Whether the memory may be written."""
+        return bool(self.operand.writable)
+
+    @property
+    def address(self):
+        """Address of the first element; 0 where there is no memory."""
+        return <size_t>self.operand.data
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self):
+        """Bytes of an element."""
+        return item_size(self.operand.dtype)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements, without gaps."""
+        return prod(self.shape) * item_size(self.operand.dtype)
+
+    @property
+    def low(self):
+        """Address of the lowest byte that an element has."""
+        cdef int64_t low, high
+        extent(&self.operand, &low, &high)
+        return <Py_ssize_t>(self.operand.data + low)
+
+    @property
+    def high(self):
+        """Address behind the highest byte that an element has."""
+        cdef int64_t low, high
+        extent(&self.operand, &low, &high)
+        return <Py_ssize_t>(self.operand.data + high)
+
+    @property
+    def is_empty(self):
+        """Whether there is no element."""
+        return 0 in self.shape
+
+    @property
+    def fills(self):
+        """Whether it has every byte of its extent, where no two elements share any."""
+        return self.nbytes == self.high - self.low
+
+    def same_place(self, TensorSpec other not None):
+        """Whether element by element both lie at the same addresses."""
+        return self.operand.data == other.operand.data and same_layout(
+            &self.operand, &other.operand)
+
+    def has(self, TensorSpec other not None):
+        """Whether writing this leaves nothing of the other."""
+        if self.fills and self.low <= other.low and other.high <= self.high:
+            return True
+        return self.same_place(other)
+
+    def overlap(self, TensorSpec out not None):
+        """The overlap of an input with an output: one of `APART`, `SAME` and `CROSSING`."""
+        cdef int64_t low, high
+        if out.operand.data == NULL or 0 in self.shape or 0 in out.shape:
+            return <int>APART
+        extent(&out.operand, &low, &high)
+        return <int>overlap(&self.operand, &out.operand, low, high)
+
+    def changed(self, dtype=None, tuple shape=None, tuple strides=None, format=None):
+        """The description with another dtype, shape, strides or format."""
+        return TensorSpec(
+            self.dtype if dtype is None else dtype, self.shape if shape is None else shape,
+            self.strides if strides is None else strides,
+            self.operand.format if format is None else format,
+            self.operand.writable, <size_t>self.operand.data, self.owner)
+
+    def without_memory(self):
+        """The description alone, without address and owner."""
+        return TensorSpec(self.dtype, self.shape, self.strides, self.operand.format,
+                          self.operand.writable)
+
+    def __eq__(self, other):
+        cdef TensorSpec one
+        if type(other) is not TensorSpec:
+            return NotImplemented
+        one = other
+        return (self.dtype == one.dtype and self.shape == one.shape
+                and self.strides == one.strides
+                and self.operand.format == one.operand.format
+                and self.operand.writable == one.operand.writable
+                and self.operand.data == one.operand.data)
+
+    def __hash__(self):
+        return hash((self.dtype, self.shape, self.strides, <size_t>self.operand.data))
+
+    def __repr__(self):
+        rest = "" if self.operand.format == FORMAT_ND else f", format={self.operand.format}"
+        rest += "" if self.operand.writable else ", writable=False"
+        rest += f", address={<size_t>self.operand.data:#x}" if self.operand.data != NULL else ""
+        return (f"TensorSpec(dtype={self.dtype!r}, shape={self.shape}, "
+                f"strides={self.strides}{rest})")
+
+    def __reduce__(self):
+        return TensorSpec, (self.dtype, self.shape, self.strides, self.format, self.writable)
+
+
+cdef int put_layout(operand_t *operand, tuple shape, tuple strides) except -1:
+    """Take shape and strides, which rules may leave out."""
+    cdef int axis
+    if len(shape) > MAX_DIMS or len(strides) != len(shape):
+        operand.ndim = UNDESCRIBED
+        return 0
+    operand.ndim = <int>len(shape)
+    for axis in range(operand.ndim):
+        operand.shape[axis], operand.strides[axis] = shape[axis], strides[axis]
+    return 0
+
+
+cdef object spec_at(const operand_t *operand, char *address, object owner):
+    """The description of an operand in Python, of memory at an address; None for what is absent."""
+    cdef TensorSpec made
+    cdef int axis
+    if operand.ndim == ABSENT:
+        return None
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis])
+    made = TensorSpec.__new__(TensorSpec)
+    made.operand = operand[0]
+    made.operand.data = address
+    made.dtype, made.owner = DTYPES[operand.dtype], owner
+    made.shape, made.strides = tuple(shape), tuple(strides)
+    return made
