@@ -173,8 +173,8 @@ from aclnn.acl.weights import aclnnCalculateMatmulWeightSizeV2 as aclnnCalculate
 from aclnn.api.executor import executor as executor
 from aclnn.api.tensors import tensor as tensor
 from aclnn.api.verbose import set_verbose as set_verbose
-from aclnn.compiler._compiled_call import cache_info as cache_info
-from aclnn.compiler._compiled_call import clear_cache as clear_cache
+from aclnn.compiler._plan_cache import cache_info as cache_info
+from aclnn.compiler._plan_cache import clear_cache as clear_cache
 from aclnn.compiler.settings import aclrtGetSocName as aclrtGetSocName
 from aclnn.compiler.settings import get_num_threads as get_num_threads
 from aclnn.compiler.settings import get_soc_version as get_soc_version

@@ -7,9 +7,9 @@ cdef enum:
     FORMAT_ND = 2     # of memory: as the strides say
 
 cdef enum Overlap:
-    APART = 0  # no byte in common, as far as the extents tell
-    SAME = 1  # the same elements at the same addresses: safe in place
-    CROSSING = 2  # bytes in common in another way: the input must be copied first
+    DISJOINT = 0  # no byte in common, as far as the extents tell
+    IDENTICAL = 1  # the same elements at the same addresses: safe in place
+    PARTIAL = 2  # bytes in common in another way: the input must be copied first
     EITHER = 3  # planned apart, and right in place, too
 
 cdef struct operand_t:

@@ -69,11 +69,11 @@ cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
     """The overlap of an input with an output, whose extent is known."""
     cdef int64_t a_low, a_high
     if a.data == NULL or a.ndim == ABSENT:
-        return APART
+        return DISJOINT
     extent(a, &a_low, &a_high)
     if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
-        return APART
-    return SAME if a.data == out.data and same_layout(a, out) else CROSSING
+        return DISJOINT
+    return IDENTICAL if a.data == out.data and same_layout(a, out) else PARTIAL
 
 
 @cython.final
@@ -176,10 +176,10 @@ cdef class TensorSpec:
         return self.same_place(other)
 
     def overlap(self, TensorSpec out not None):
-        """The overlap of an input with an output: one of `APART`, `SAME` and `CROSSING`."""
+        """The overlap of an input with an output: one of `DISJOINT`, `IDENTICAL` and `PARTIAL`."""
         cdef int64_t low, high
         if out.operand.data == NULL or 0 in self.shape or 0 in out.shape:
-            return <int>APART
+            return <int>DISJOINT
         extent(&out.operand, &low, &high)
         return <int>overlap(&self.operand, &out.operand, low, high)
 

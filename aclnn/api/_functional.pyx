@@ -39,24 +39,19 @@ from aclnn.execution._tensors cimport (
     tell_written,
 )
 from aclnn.acl._tensor_spec cimport ABSENT, operand_t
-from aclnn.compiler._compiled_call cimport (
+from aclnn.compiler._compiled_call cimport CompiledCall, run_with_own_workspace
+from aclnn.compiler._plan_cache cimport UNSEEN, OperatorHandle, find_plan, plain, put_real
+from aclnn.compiler._request cimport (
     INHERIT,
     MANY,
     MAX_NUMBERS,
     NUMBER_FORMS,
     SEVERAL,
-    UNSEEN,
-    OperatorHandle,
-    CompiledCall,
-    find_plan,
     number_facts,
-    plain,
     put_absent,
     put_number,
-    put_real,
     put_whole,
     request_t,
-    run_with_own_workspace,
 )
 
 import sys

@@ -3,7 +3,8 @@ from cpython.object cimport PyObject
 from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclScalar, aclTensor
 from aclnn.api._arguments cimport MAX_PARAMETERS, function_t
-from aclnn.compiler._compiled_call cimport OperatorHandle, request_t
+from aclnn.compiler._plan_cache cimport OperatorHandle
+from aclnn.compiler._request cimport request_t
 from aclnn.execution._executor cimport aclOpExecutor
 
 cdef enum:

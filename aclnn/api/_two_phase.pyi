@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from aclnn.compiler._compiled_call import OperatorHandle
+from aclnn.compiler._plan_cache import OperatorHandle
 from aclnn.execution._executor import aclOpExecutor
 
 class EntryHandle:

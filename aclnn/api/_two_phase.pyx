@@ -18,17 +18,15 @@ from aclnn.api._arguments cimport (
 from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t
-from aclnn.compiler._compiled_call cimport (
+from aclnn.compiler._plan_cache cimport OperatorHandle, find_plan, put_real
+from aclnn.compiler._request cimport (
     NEGATIVE,
     NOT_REAL,
     NUMBER_FORMS,
     WHOLE,
-    OperatorHandle,
-    find_plan,
     number_facts,
     put_absent,
     put_number,
-    put_real,
     put_whole,
     request_t,
 )

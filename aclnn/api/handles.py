@@ -4,9 +4,9 @@ from aclnn.api import verbose
 
 # All plans are made for handles; this reads what the environment says of plans.
 from aclnn.compiler import settings as settings
-from aclnn.compiler._compiled_call import OperatorHandle
-from aclnn.compiler._compiled_call import cache_info as cache_info
-from aclnn.compiler._compiled_call import clear_cache as clear_cache
+from aclnn.compiler._plan_cache import OperatorHandle
+from aclnn.compiler._plan_cache import cache_info as cache_info
+from aclnn.compiler._plan_cache import clear_cache as clear_cache
 from aclnn.operators import REGISTRY
 
 HANDLES = {

@@ -61,29 +61,25 @@ from aclnn.capi.abi cimport (
 )
 from aclnn.acl._tensor_spec cimport MAX_DIMS, item_size, operand_t
 from aclnn.compiler._compiled_call cimport (
-    INHERIT,
-    MAX_NUMBERS,
     NEEDS_LOCK,
-    NUMBER_FORMS,
     CompiledCall,
-    OperatorHandle,
     all_apart,
-    apply_limits,
-    call_key,
-    limits_now,
-    most_key_words,
     overlaps_as_planned,
-    plans_are_kept,
-    plans_forgotten,
-    put_real,
-    put_whole,
     refuse_failed,
-    request_t,
     run_plan,
     run_unlocked,
     runs_are_observed,
-    thread_limits_t,
 )
+from aclnn.compiler._plan_cache cimport (
+    OperatorHandle,
+    call_key,
+    most_key_words,
+    plans_are_kept,
+    plans_forgotten,
+    put_real,
+)
+from aclnn.compiler._request cimport INHERIT, MAX_NUMBERS, NUMBER_FORMS, put_whole, request_t
+from aclnn.compiler._settings cimport apply_limits, limits_now, thread_limits_t
 from aclnn.execution._executor cimport aclOpExecutor
 from graph.runtime.abi cimport kernel_number, program_failure
 

@@ -18,7 +18,7 @@ from aclnn import graph
 from aclnn._placing import PlacingKernel
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
-from aclnn.compiler.joining import Recording
+from aclnn.compiler.recording import Recording
 from aclnn.operators.checks import TensorSpec
 
 

@@ -1,30 +1,20 @@
-"""Compilation of a call: rules, graph, passes, plan and schedule.
-
-Runs once for each description; `aclnn.compiler._compiled_call` keeps the result.
-"""
+"""The rules of a call: what phase one checks before anything is recorded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from aclnn import graph
 from aclnn.acl import socs
-from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler import cpu_caches
-from aclnn.compiler.kernel_table import kernel_of, scratch_of, threads_of
-from aclnn.compiler.workspace import for_executor
-from aclnn.graph.planner import strategies
 from aclnn.operators import Operator
 from aclnn.operators.checks import (
     MAX_DIMS,
     NOTHING_TO_DO,
-    PLAIN_FORMATS,
     Call,
     Rule,
     ScalarSpec,
@@ -32,11 +22,8 @@ from aclnn.operators.checks import (
     broadcast_shapes,
     promoted,
 )
-from aclnn.operators.lowering import Lowering, graph_dtype, pointwise
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
-# How an input may lie to the output; the numbers are those of `_compiled_call.pxd`.
-APART, SAME, CROSSING = 0, 1, 2
 
 
 class RefusedError(AclnnError):
@@ -69,7 +56,7 @@ class Request:
     """A call as phase one is given it, before anything of it was checked.
 
     `operands` are the inputs and the outputs, `None` where an input is null, or an output is null
-    or to be made; `numbers` say of each number its dtype, its facts (bits, see `_compiled_call.pxd`) and its
+    or to be made; `numbers` say of each number its dtype, its facts (bits, see `_request.pxd`) and its
     value, for messages.
     """
 
@@ -94,47 +81,6 @@ class Request:
         object.__setattr__(self, "names", {**self.names, **names})
 
 
-def plan_call(
-    request: Request, overlaps: Sequence[Sequence[int]], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Phase one of a call that was not seen before.
-
-    Returns
-    -------
-    dict
-        What an `aclnn.compiler._compiled_call.CompiledCall` is made of, by the names of its parameters.
-    """
-    operator = request.operator
-    call, done = check_call(request, socs.FAMILIES[settings["soc"]])
-    given = not call.makes_absent or all(role in call.tensors for role in operator.outputs)
-    results = {} if done and given else infer(operator, call)
-    outputs = _outputs(request, call, results)
-    for role, spec in outputs.items():
-        refuse_size(call.names[role], spec)
-    written = {role: spec for role, spec in outputs.items() if spec.size and role in results}
-    nothing = done or not written
-    built = build_graph(request, call, outputs if nothing else written, results, overlaps, nothing)
-    passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
-    strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
-    tensors = _tensors(request, call, outputs)
-    # Intermediates of materialized calls are for looking at: they stay in the workspace.
-    spare = () if settings["materialize"] else _apart(operator, written, overlaps)
-    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing, spare)
-    return {
-        "operator": operator,
-        "call": call,
-        "graph_as_built": built,
-        "passes": passed,
-        "workspace": workspace,
-        "schedule": schedule,
-        "packed": None if nothing else schedule.pack(),
-        "tensors": tensors,
-        "arguments": _arguments(request, tensors, written),
-        "n_inputs": request.n_inputs,
-        "overlaps": overlaps,
-    }
-
-
 def infer(operator: Operator, call: Call) -> Mapping[str, tuple[aclDataType, tuple[int, ...]]]:
     """The dtype and shape of each result, by role."""
     if operator.infer is not None:
@@ -149,94 +95,6 @@ def infer(operator: Operator, call: Call) -> Mapping[str, tuple[aclDataType, tup
             "the inputs' shapes do not broadcast, so the output has no shape; give one"
         )
     return {"out": (dtype, shape)}
-
-
-def _outputs(
-    request: Request, call: Call, results: Mapping[str, tuple[aclDataType, tuple[int, ...]]]
-) -> dict[str, TensorSpec]:
-    """The outputs by role, in order: as given, or dense ones of the results' dtypes."""
-    found = {}
-    for role in request.operator.outputs:
-        if role in call.tensors:
-            found[role] = call.tensors[role]
-        elif role in results and (request.wanted is None or role in request.wanted):
-            dtype, shape = results[role]
-            found[role] = TensorSpec(dtype, shape, graph.contiguous_strides(shape))
-    return found
-
-
-def _tensors(
-    request: Request, call: Call, outputs: Mapping[str, TensorSpec]
-) -> list[TensorSpec | None]:
-    """All operands, in the order of the request's."""
-    operator = request.operator
-    found: list[TensorSpec | None] = []
-    for role in operator.kernel_operands:
-        if role in operator.lists:
-            found += call.lists[role]
-        else:
-            found.append(call.tensors.get(role))
-    return [*found, *[outputs.get(role) for role in operator.outputs]]
-
-
-def _arguments(
-    request: Request, tensors: Sequence[TensorSpec | None], written: Mapping[str, TensorSpec]
-) -> list[int]:
-    """The places of the operands that a graph has: inputs that are there, outputs that are written."""
-    inputs = [place for place, spec in enumerate(tensors[: request.n_inputs]) if spec is not None]
-    outputs = enumerate(request.operator.outputs, request.n_inputs)
-    return inputs + [place for place, role in outputs if role in written]
-
-
-def _apart(
-    operator: Operator, written: Mapping[str, TensorSpec], overlaps: Sequence[Sequence[int]]
-) -> tuple[str, ...]:
-    """The outputs that overlap no input."""
-    rows = zip(operator.outputs, overlaps, strict=True)
-    return tuple([role for role, lies in rows if role in written and not any(lies)])
-
-
-def scheduled(
-    passed: graph.Graph,
-    strategy: str,
-    threads: int,
-    nothing: bool,
-    spare: Sequence[str] = (),
-    own: Mapping[str, Any] | None = None,
-    outputs_apart: bool = False,
-) -> tuple[graph.WorkspacePlan, graph.Schedule]:
-    """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
-
-    `own` has the kernels of nodes that are not of this package, by their attribute `own`.
-    `outputs_apart` says that no output overlaps another.
-    """
-    if nothing:
-        names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
-        empty = graph.plan_lifetimes((), strategy, threads=threads)
-        return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
-    kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
-    plan = for_executor(
-        graph.plan_workspace(
-            passed,
-            strategy,
-            threads=threads,
-            scratch_of=scratch_of(kernels, threads),
-            threads_of=threads_of(kernels, threads),
-            spare_outputs=spare,
-            outputs_apart=outputs_apart,
-        )
-    )
-    stream_from = cpu_caches.stream_from(threads)
-    return plan, graph.compile(
-        passed, plan, lambda node: kernels[node.name], stream_from=stream_from
-    )
-
-
-def own_kernels(passed: graph.Graph, schedule: graph.Schedule) -> dict[str, Any]:
-    """The kernels of a schedule that are not of this package, as `scheduled` takes them."""
-    kernels = dict(zip(schedule.node_names(), schedule.kernels, strict=True))
-    owned = [node for node in passed.nodes if node.attr("own") is not None]
-    return {node.attr("own"): kernels[node.name] for node in owned}
 
 
 def check_call(request: Request, soc: str) -> tuple[Call, bool]:
@@ -289,7 +147,7 @@ def _as_call(request: Request, soc: str) -> Call:
     )
 
 
-# The bits of a number's facts, as `_compiled_call.pxd` has them.
+# The bits of a number's facts, as `_request.pxd` has them.
 _BITS = tuple(1 << bit for bit in range(8))
 NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE, IS_ABSENT, IS_BELOW = _BITS
 
@@ -367,145 +225,3 @@ def refuse_size(name: str, spec: TensorSpec) -> None:
         raise RefusedError(
             f"{name} has shape {spec.shape}, {spec.size} elements, which no memory holds"
         )
-
-
-def build_graph(
-    request: Request,
-    call: Call,
-    outputs: Mapping[str, TensorSpec],
-    results: Mapping[str, tuple[aclDataType, tuple[int, ...]]],
-    overlaps: Sequence[Sequence[int]],
-    nothing: bool,
-) -> graph.Graph:
-    """The op-graph as the NPU library would build it: every step present, also those that idle.
-
-    What the operator lowers its call to; then for each output a Cast to its dtype, and a ViewCopy
-    into its strides.  A call that does nothing is drawn as one copy of nothing.
-    """
-    builder = graph.GraphBuilder()
-    if nothing:
-        given = zip(request.operator.kernel_operands, request.operands, strict=False)
-        sources = {role: spec for role, spec in given if spec is not None}
-        return nothing_graph(builder, request.operator.name, sources, outputs)
-    values, lists, first = _inputs(builder, request, call, overlaps)
-    targets = {
-        role: builder.output(
-            role,
-            spec.shape,
-            graph_dtype(spec.dtype),
-            strides=spec.strides,
-            alias_of=_alias(first, overlaps, request.operator.outputs.index(role)),
-            note=note_of(spec),
-        )
-        for role, spec in outputs.items()
-    }
-    numbers = {a.role: number for number, a in enumerate(request.operator.scalars)}
-    wanted = {role: found for role, found in results.items() if role in outputs}
-    lowering = Lowering(builder, call, values, lists, wanted, numbers)
-    for role, value in lowered(request.operator, call, lowering).items():
-        if role in targets:
-            cast = builder.cast(value, graph_dtype(outputs[role].dtype))
-            builder.view_copy(cast, targets[role])
-    return builder.build(verify=False)
-
-
-def lowered(operator: Operator, call: Call, lowering: Lowering) -> Mapping[str, int]:
-    if operator.lower is not None:
-        return operator.lower(lowering)
-    return pointwise(lowering, operator, operator.formula_for(call.switches))
-
-
-def nothing_graph(
-    builder: graph.GraphBuilder,
-    name: str,
-    inputs: Mapping[str, TensorSpec],
-    outputs: Mapping[str, TensorSpec],
-) -> graph.Graph:
-    """A graph that shows the operands of calls with nothing to do."""
-    source = None
-    for role, spec in inputs.items():
-        source = builder.input(role, (0,), graph_dtype(spec.dtype))
-    for role, spec in outputs.items():
-        dtype = graph_dtype(spec.dtype)
-        made = builder.compute(name, [] if source is None else [source], (0,), dtype)
-        builder.view_copy(made, builder.output(role, (0,), dtype))
-    return builder.build(verify=False)
-
-
-def _inputs(
-    builder: graph.GraphBuilder,
-    request: Request,
-    call: Call,
-    overlaps: Sequence[Sequence[int]],
-) -> tuple[dict[str, int], dict[str, tuple[int, ...]], list[int | None]]:
-    """The inputs by role, single ones and lists, and in order as they are declared.
-
-    An input that an output crosses is copied before anything is written.
-    """
-    operator = request.operator
-    values: dict[str, int] = {}
-    lists: dict[str, tuple[int, ...]] = {}
-    declared: list[int | None] = []
-
-    def declare(name: str, spec: TensorSpec) -> int:
-        value = builder.input(
-            name, spec.shape, graph_dtype(spec.dtype), strides=spec.strides, note=note_of(spec)
-        )
-        declared.append(value)
-        return value
-
-    for role in operator.kernel_operands:
-        if role in operator.lists:
-            lists[role] = tuple(
-                [declare(f"{role}_{n}", spec) for n, spec in enumerate(call.lists[role])]
-            )
-        elif role in call.tensors:
-            values[role] = declare(role, call.tensors[role])
-        else:
-            declared.append(None)
-    crossed = {
-        value
-        for row in overlaps
-        for value, lies in zip(declared, row, strict=True)
-        if lies == CROSSING
-    }
-    if operator.lower is not None:
-        crossed |= hidden_aliases(declared, overlaps)
-    if not crossed:
-        return values, lists, declared
-    copies = {
-        value: builder.contiguous(value, reason="overlap")
-        for value in declared
-        if value is not None and value in crossed
-    }
-    values = {role: copies.get(value, value) for role, value in values.items()}
-    lists = {role: tuple([copies.get(v, v) for v in found]) for role, found in lists.items()}
-    return values, lists, [None if value in copies else value for value in declared]
-
-
-def hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[int]]) -> set[int]:
-    """Inputs that an output takes the place of without being called their alias: one only is.
-
-    Pointwise operators have read all of their inputs' elements when they write one.
-    """
-    found: set[int] = set()
-    for row in overlaps:
-        alike = [v for v, lies in zip(declared, row, strict=True) if lies == SAME and v is not None]
-        found.update(alike[1:])
-    return found
-
-
-def _alias(
-    declared: Sequence[int | None], overlaps: Sequence[Sequence[int]], out: int
-) -> int | None:
-    """The input whose elements an output takes the place of."""
-    for value, lies in zip(declared, overlaps[out], strict=True):
-        if lies == SAME and value is not None:
-            return value
-    return None
-
-
-def note_of(spec: TensorSpec) -> str:
-    if spec.format in PLAIN_FORMATS:
-        return ""
-    return f"{aclFormat(spec.format).name}: its storage is taken as laid out plainly"

@@ -14,7 +14,7 @@ from aclnn.acl import socs
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import invalid
-from aclnn.compiler import _compiled_call
+from aclnn.compiler import _plan_cache, _settings
 from aclnn.graph.planner import strategies
 from aclnn.graph.runtime.abi import MAX_THREADS
 
@@ -58,7 +58,7 @@ def set_soc_version(name: str) -> None:
     'Ascend310P'
     >>> aclnn.set_soc_version(before)
     """
-    _compiled_call.configure(soc=socs.FAMILIES.index(socs.family(name)))
+    _settings.configure(soc=socs.FAMILIES.index(socs.family(name)))
 
 
 def get_soc_version() -> str:
@@ -75,7 +75,7 @@ def get_soc_version() -> str:
     >>> aclnn.get_soc_version() in ("Ascend910B", "Ascend310P", "Ascend910")
     True
     """
-    return socs.FAMILIES[_compiled_call.current_settings()["soc"]]
+    return socs.FAMILIES[_settings.current_settings()["soc"]]
 
 
 def aclrtGetSocName() -> str:
@@ -118,7 +118,7 @@ def set_num_threads(n: int) -> None:
     1
     >>> aclnn.set_num_threads(before)
     """
-    _compiled_call.configure(threads=_checked(n))
+    _settings.configure(threads=_checked(n))
 
 
 def _checked(n: int) -> int:
@@ -166,11 +166,11 @@ class num_threads(ContextDecorator):  # noqa: N801 - reads like a function
         return num_threads(self.n)  # a decorated function may run in several threads
 
     def __enter__(self) -> num_threads:
-        self._before.append(_compiled_call.limit_thread(self.n))
+        self._before.append(_settings.limit_thread(self.n))
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _compiled_call.limit_thread(self._before.pop())
+        _settings.limit_thread(self._before.pop())
 
 
 def get_num_threads() -> int:
@@ -188,7 +188,7 @@ def get_num_threads() -> int:
     >>> aclnn.get_num_threads() >= 1
     True
     """
-    return _compiled_call.current_settings()["threads"]
+    return _settings.current_settings()["threads"]
 
 
 def usable_cpus() -> int:
@@ -205,11 +205,11 @@ def usable_cpus() -> int:
 def _from_environment() -> None:
     set_soc_version(environment.SOC_VERSION.read())
     set_num_threads(environment.NUM_THREADS.read() or min(usable_cpus(), MOST_BY_THEMSELVES))
-    _compiled_call.configure(
+    _settings.configure(
         strategy=STRATEGIES.index(environment.PLANNER.read()),
         materialize=environment.MATERIALIZE.read(),
-        cache_limit=environment.PLAN_CACHE.read(),
     )
+    _plan_cache.set_limit(environment.PLAN_CACHE.read())
 
 
 _from_environment()

@@ -13,7 +13,7 @@ import numpy as np
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
-from aclnn.compiler.joining import Recording
+from aclnn.compiler.recording import Recording
 from aclnn.compiler.settings import num_threads
 from aclnn.dask.calls import besides, chunked, results_of, spread, stand_in, with_chunks
 from aclnn.dask.layouts import Layout, aligned, is_elementwise

@@ -1,8 +1,11 @@
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._operand cimport Headers
 from aclnn.execution._workspace cimport OwnWorkspace
 from graph.runtime.abi cimport kernel_number
 from aclnn.acl._tensor_spec cimport item_size, operand_t
-from aclnn.compiler._compiled_call cimport FEW, MANY, OperatorHandle, CompiledCall, request_t
+from aclnn.compiler._compiled_call cimport CompiledCall
+from aclnn.compiler._plan_cache cimport OperatorHandle
+from aclnn.compiler._request cimport FEW, MANY, request_t
 
 cdef class ArrayForm:
     cdef object kind               # library whose arrays outputs that runs make are; None: NumPy
@@ -54,8 +57,7 @@ cdef class aclOpExecutor:
     cdef object outputs_given(self, object out)
     cdef int refuse_arrays(self) except -1
     cdef int make_outputs(self) except -1
-    cdef object run_with(self, object inputs, object out, object kind, list held, list offsets,
-                         bytes numbers)
+    cdef object run_with(self, Headers inputs, object out, object kind, Headers held, bytes numbers)
     cdef bint gives_one(self) noexcept
     cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
     cdef bint runs_as_bound(self) noexcept

@@ -1,6 +1,7 @@
 from typing import Any
 
 from aclnn.compiler._compiled_call import CompiledCall
+from aclnn.execution._operand import Headers
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph import Graph, PassResult, Schedule, WorkspacePlan
 from aclnn.operators import Operator
@@ -65,11 +66,10 @@ def join_executor(
 def pack_numbers(numbers: Any) -> bytes: ...
 def run_on(
     executor: aclOpExecutor,
-    inputs: Any,
+    inputs: Headers,
     out: Any,
     kind: Any,
-    held: Any = None,
-    offsets: Any = None,
+    held: Headers | None = None,
     numbers: bytes | None = None,
 ) -> Any: ...
 def outputs_that_meet(outs: Any) -> list[tuple[int, int]]: ...

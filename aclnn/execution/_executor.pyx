@@ -18,6 +18,7 @@ from aclnn.execution._fastcall cimport (
     PyTuple_GET_SIZE,
 )
 from aclnn.execution._operand cimport (
+    Headers,
     dtype_of,
     fits,
     new_output,
@@ -40,18 +41,20 @@ from graph.runtime.abi cimport kernel_number
 
 from aclnn.acl._tensor_spec cimport ABSENT, extent, operand_t
 from aclnn.compiler._compiled_call cimport (
+    all_apart,
+    overlaps_as_planned,
+    run_plan,
+    run_with_own_workspace,
+)
+from aclnn.compiler._plan_cache cimport find_plan
+from aclnn.compiler._request cimport (
     EXACT,
     INHERIT,
     IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
     facts_of,
-    find_plan,
-    all_apart,
     overlaps_of,
-    overlaps_as_planned,
-    run_plan,
-    run_with_own_workspace,
 )
 
 from collections.abc import Mapping
@@ -69,7 +72,7 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution import arrays as interchange
-from aclnn.execution._operand import array_key, describe
+from aclnn.execution._operand import describe, read_headers
 from aclnn.execution._workspace import WorkspacePool
 from aclnn.graph.brief import counted
 
@@ -425,32 +428,28 @@ cdef class aclOpExecutor:
         self.run_in(addresses, workspace, numbers)
         return self.handed_back(results, out)
 
-    cdef object run_with(self, object inputs, object out, object kind, list held, list offsets,
+    cdef object run_with(self, Headers inputs, object out, object kind, Headers held,
                          bytes numbers):
         """Run on other arrays, of the planned descriptions, without binding them.
 
-        `inputs` are the first ones, `held` the next, each from an offset in bytes on; outputs that
-        are made become arrays of the library `kind`.
+        `inputs` are the first ones, `held` the next; outputs that are made become arrays of the
+        library `kind`.
         """
         cdef char *addresses[MANY]
-        cdef operand_t found
-        cdef int index, place
+        cdef Py_ssize_t index, place = inputs.count
         cdef list bound = self.bound
         cdef dict outs = None if out is None else self.sort_arguments((), {}, out)
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
-        for index, array in enumerate(inputs):
-            if read_tensor(array, &found):
-                kind = library_of_tensors()
-            elif not read_array(array, &found):
-                read_or_refuse(self.names[index], array, &found)
-            addresses[index] = found.data
+        for index in range(inputs.count):
+            addresses[index] = inputs.operands[index].data
+        if inputs.has_tensors:
+            kind = library_of_tensors()
         if held is not None:
-            for place, array in enumerate(held, len(inputs)):
-                if not read_tensor(array, &found):
-                    read_array(array, &found)  # which was compared with the plan
-                addresses[place] = found.data + <Py_ssize_t>offsets[place - len(inputs)]
-        for place in range(len(inputs) + (0 if held is None else len(held)), self.request.n_inputs):
+            for index in range(held.count):
+                addresses[place] = held.operands[index].data
+                place += 1
+        for place in range(place, self.request.n_inputs):
             if bound[place] is None:
                 raise invalid(f"{self.origin}: {self.names[place]} has no array")
         for index in range(self.request.n_outputs):
@@ -660,7 +659,7 @@ cdef class aclOpExecutor:
         if (self.arrays.nest is None and self.arrays.overwritten is None and self.gives_one()
                 and not arrays and not named):
             return {n_inputs: out}
-        if self.arrays.takes is not None and (named or array_key(arrays, True) is None):
+        if self.arrays.takes is not None and (named or read_headers(arrays, True) is None):
             outs[NUMBERS_OF_RUN] = self.sorted_by_function(arrays, named)
         elif arrays:
             if len(arrays) > n_inputs:
@@ -1179,14 +1178,14 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     return executor
 
 
-def run_on(aclOpExecutor executor not None, inputs not None, out, kind, held=None, offsets=None,
+def run_on(aclOpExecutor executor not None, Headers inputs not None, out, kind, Headers held=None,
            numbers=None):
     """Run on other arrays, of the planned descriptions, without binding them.
 
-    `inputs` are the first ones, then `held`, from these offsets on; outputs that are made become
-    arrays of the library `kind`; `numbers` are packed.
+    `inputs` are the first ones, then `held`; outputs that are made become arrays of the library
+    `kind`; `numbers` are packed.
     """
-    return executor.run_with(inputs, out, kind, held, offsets, numbers)
+    return executor.run_with(inputs, out, kind, held, numbers)
 
 
 cdef object laid_out_as_planned(const operand_t *planned):

@@ -8,13 +8,9 @@ from aclnn.acl cimport _captures
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from aclnn.acl._tensor_spec cimport FORMAT_ND, operand_t, spec_at
-from aclnn.compiler._compiled_call cimport (
-    MANY,
-    NUMBER_FORMS,
-    OperatorHandle,
-    number_facts,
-    run_was_submitted,
-)
+from aclnn.compiler._compiled_call cimport run_was_submitted
+from aclnn.compiler._plan_cache cimport OperatorHandle
+from aclnn.compiler._request cimport MANY, NUMBER_FORMS, number_facts
 
 from time import monotonic_ns
 
@@ -28,7 +24,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler._compiled_call import limit_of_thread, limit_thread
+from aclnn.compiler._settings import limit_of_thread, limit_thread
 from aclnn.graph.runtime import _scheduler
 
 cdef extern from "Python.h":

@@ -1,12 +1,15 @@
 """NumPy arrays as operands: their descriptions, and allocation of outputs."""
 
+cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t
 
 from aclnn.acl._buffer cimport is_masked
-from aclnn.acl._tensor_spec cimport ABSENT, FORMAT_ND, MAX_DIMS, operand_t, same_layout
-from aclnn.compiler._compiled_call cimport CompiledCall, settings_word
+from aclnn.acl._tensor_spec cimport ABSENT, FORMAT_ND, MAX_DIMS, operand_t, same_layout, spec_at
+from aclnn.compiler._compiled_call cimport CompiledCall
+from aclnn.compiler._settings cimport settings_word
 from aclnn.execution._tensors cimport is_tensor, new_tensor, read_tensor
 
 import numpy as np
@@ -93,9 +96,75 @@ def reads(array):
     return read_array(array, &operand)
 
 
-def array_key(arrays not None, bint plain=False):
-    """Key of a plan of arrays, as bytes: their descriptions, which of them are the same
-    memory, and what the process is set to.
+@cython.final
+@cython.freelist(8)
+cdef class Headers:
+    """Descriptions of arrays, which are read once for each call.
+
+    Attributes
+    ----------
+    key : bytes
+        That a plan is found by: descriptions, which arrays are the same memory, and what the process is
+        set to.
+    arrays : sequence of array
+        Kept alive with their memory.
+    """
+
+    def __dealloc__(self):
+        PyMem_Free(self.operands)
+
+    def specs(self):
+        """The descriptions in Python, without memory."""
+        cdef Py_ssize_t index
+        found = []
+        for index in range(self.count):
+            found.append(spec_at(&self.operands[index], NULL, None))
+        return found
+
+    cdef bytes packed(self):
+        """The key."""
+        cdef int64_t few[FEW_ARRAYS * WORDS + 1]
+        cdef bytes room
+        if self.count <= FEW_ARRAYS:
+            return PyBytes_FromStringAndSize(
+                <char *>few, self.write_key(few) * <Py_ssize_t>sizeof(int64_t))
+        room = PyBytes_FromStringAndSize(
+            NULL, (self.count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
+        return room[:self.write_key(<int64_t *>PyBytes_AS_STRING(room)) * sizeof(int64_t)]
+
+    cdef Py_ssize_t write_key(self, int64_t *key) noexcept:
+        """Write the key; gives how many words it takes."""
+        cdef Py_ssize_t n = 1, index, other
+        cdef int axis
+        cdef const operand_t *one
+        key[0] = settings_word()
+        for index in range(self.count):
+            one = &self.operands[index]
+            key[n] = one.dtype | <int64_t>one.ndim << 8 | <int64_t>one.writable << 16
+            n += 1
+            for axis in range(one.ndim):
+                key[n], key[n + 1] = one.shape[axis], one.strides[axis]
+                n += 2
+            for other in range(index):
+                if self.operands[other].data == one.data and fits(&self.operands[other], one):
+                    key[n] = -1 - other
+                    n += 1
+                    break
+        return n
+
+
+cdef Headers new_headers(object arrays, Py_ssize_t count):
+    """Room for the descriptions of so many arrays."""
+    cdef Headers made = Headers.__new__(Headers)
+    made.operands = <operand_t *>PyMem_Malloc(max(1, count) * sizeof(operand_t))
+    if made.operands == NULL:
+        raise MemoryError
+    made.arrays, made.count = arrays, count
+    return made
+
+
+def read_headers(arrays not None, bint plain=False):
+    """Descriptions of arrays.
 
     Parameters
     ----------
@@ -106,43 +175,25 @@ def array_key(arrays not None, bint plain=False):
     Examples
     --------
     >>> a, b = np.zeros(2), np.zeros(2)
-    >>> array_key([a, b]) == array_key([b, a]), array_key([a, b]) == array_key([a, a])
-    (True, False)
-    >>> array_key([a, 1.0], plain=True)
+    >>> read_headers([a, b]).key == read_headers([b, a]).key
+    True
+    >>> read_headers([a, b]).key == read_headers([a, a]).key
+    False
+    >>> read_headers([a, 1.0], plain=True)
     """
-    cdef operand_t few[FEW_ARRAYS]
-    cdef int64_t words[FEW_ARRAYS * WORDS + 1]
-    cdef operand_t *seen = few
-    cdef int64_t *key = words
-    cdef Py_ssize_t n = 1, count = len(arrays)
-    cdef int index, axis, other
-    cdef bytes _more, _longer
-    if count > FEW_ARRAYS:
-        _more = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
-        _longer = PyBytes_FromStringAndSize(
-            NULL, (count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
-        seen, key = <operand_t *>PyBytes_AS_STRING(_more), <int64_t *>PyBytes_AS_STRING(_longer)
-    key[0] = settings_word()
+    cdef Headers made = new_headers(arrays, len(arrays))
+    cdef int index
     for index, array in enumerate(arrays):
         if plain and not cnp.PyArray_CheckExact(array):
-            if not read_tensor(array, &seen[index]):
+            if not read_tensor(array, &made.operands[index]):
                 return None
-        elif not read_array(array, &seen[index]):
+            made.has_tensors = True
+        elif not read_array(array, &made.operands[index]):
             if plain:
                 return None
-            read_or_refuse(f"argument {index}", array, &seen[index])
-        key[n] = (seen[index].dtype | <int64_t>seen[index].ndim << 8
-                  | <int64_t>seen[index].writable << 16)
-        n += 1
-        for axis in range(seen[index].ndim):
-            key[n], key[n + 1] = seen[index].shape[axis], seen[index].strides[axis]
-            n += 2
-        for other in range(index):
-            if seen[other].data == seen[index].data and fits(&seen[other], &seen[index]):
-                key[n] = -1 - other
-                n += 1
-                break
-    return PyBytes_FromStringAndSize(<char *>key, n * <Py_ssize_t>sizeof(int64_t))
+            read_or_refuse(f"argument {index}", array, &made.operands[index])
+    made.key = made.packed()
+    return made
 
 
 def call_key(tuple args not None, dict named not None):
@@ -151,12 +202,12 @@ def call_key(tuple args not None, dict named not None):
     Returns
     -------
     tuple or None
-        Key, arrays, floats, and the object or None; None for any other call.
+        Key, headers of the arrays, floats, and the object or None; None for any other call.
 
     Examples
     --------
-    >>> key, arrays, floats, first = call_key(("self", np.zeros(2), 1.5), {})
-    >>> len(arrays), floats, first
+    >>> key, headers, floats, first = call_key(("self", np.zeros(2), 1.5), {})
+    >>> len(headers.arrays), floats, first
     (1, [1.5], 'self')
     >>> call_key((np.zeros(2), "text"), {})
     """
@@ -175,10 +226,11 @@ def call_key(tuple args not None, dict named not None):
             first = one
         else:
             arrays.append(one)
-    key = array_key(arrays, True)
-    if key is None:
+    headers = read_headers(arrays, True)
+    if headers is None:
         return None
-    return (id(first), kinds, key, tuple(named) if named else None), arrays, floats, first
+    key = id(first), kinds, headers.key, tuple(named) if named else None
+    return key, headers, floats, first
 
 
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1:

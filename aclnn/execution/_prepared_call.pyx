@@ -8,7 +8,8 @@ reads the tensors, compares them with the plan, allocates results and runs.
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from aclnn.acl._tensor_spec cimport operand_t
-from aclnn.compiler._compiled_call cimport MANY, settings_word
+from aclnn.compiler._request cimport MANY
+from aclnn.compiler._settings cimport settings_word
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._operand cimport describe_output, fits
 from aclnn.execution._tensors cimport makes_tensors, new_tensor, read_tensor, tell_written

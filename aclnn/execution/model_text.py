@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from aclnn.acl.capture import Task
 from aclnn.acl._tensor_spec import TensorSpec
+from aclnn.acl.capture import Task
 from aclnn.graph.views.tables import make, to_text
 
 STORED, PRIVATE = "stored", "made and freed inside, not stored"
@@ -59,7 +59,9 @@ def _words(layout: TensorSpec) -> str:
 
 
 def _fate(
-    layout: TensorSpec, later: Sequence[tuple[int, TensorSpec]], is_seen: Callable[[TensorSpec], bool]
+    layout: TensorSpec,
+    later: Sequence[tuple[int, TensorSpec]],
+    is_seen: Callable[[TensorSpec], bool],
 ) -> str:
     if not is_seen(layout):
         return PRIVATE

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes, memory
+from aclnn.acl._tensor_spec import TensorSpec
 from aclnn.acl.capture import KERNEL, Task
 from aclnn.acl.constants import (
     ACL_SUCCESS,
@@ -18,9 +19,9 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler._compiled_call import current_settings, limit_of_thread, limit_thread
-from aclnn.acl._tensor_spec import TensorSpec
+from aclnn.compiler._settings import current_settings, limit_of_thread, limit_thread
 from aclnn.compiler.capturing import Memory, flat
+from aclnn.compiler.compilation import compile_recording
 from aclnn.execution._executor import join_executor
 from aclnn.execution.model_text import model_text
 
@@ -155,7 +156,8 @@ class Replay:
         outputs = held.finish(is_seen)
         plan = self._plans.get(shape)
         if plan is None:
-            plan = held.recording.plan(
+            plan = compile_recording(
+                held.recording,
                 held.overlaps(outputs),
                 summary="Captured from streams.",
                 outputs_apart=held.are_apart(outputs),
@@ -193,7 +195,7 @@ class _Joined:
         recording = held.recording
         self.executor = join_executor(
             plan,
-            recording.plan,
+            partial(compile_recording, recording),
             recording.name,
             [_array_at(layout, writable=False) for layout in held.inputs]
             + [_array_at(layout, writable=True) for layout in outputs],

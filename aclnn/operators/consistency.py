@@ -15,7 +15,7 @@ from aclnn.acl.constants import aclDataType
 if TYPE_CHECKING:
     from aclnn.operators.declaration import Attribute, Entry, Operator
 
-# What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
+# What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_request.pxd` hold it.
 MOST_OPERANDS, MOST_NUMBERS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 12, 48
 
 FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype", "value"))

@@ -12,7 +12,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides, reshaped_strides
 from aclnn.operators.checks import Call
 
-# Of each number of a run, in the order of `_compiled_call.pxd`.
+# Of each number of a run, in the order of `_request.pxd`.
 NUMBER_FORMS = ("rounded", "exact", "whole")
 # A number of a call: its place among those that a run is given, or its forms, which are constants.
 Number = int | tuple[float, float, int]

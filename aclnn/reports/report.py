@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler.phase_one import own_kernels, scheduled
+from aclnn.compiler.compilation import own_kernels, scheduled
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
 from aclnn.graph.lower.schedule import Step
 from aclnn.graph.passes import pipeline as known_passes

@@ -13,7 +13,7 @@ from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.compiler import phase_one
-from aclnn.compiler._compiled_call import current_settings
+from aclnn.compiler._settings import current_settings
 from aclnn.operators.checks import Call, ScalarSpec, TensorSpec
 from aclnn.operators.declaration import Attribute
 from aclnn.torch.schemas import PLAIN, Schema, acl_dtype, torch_dtype

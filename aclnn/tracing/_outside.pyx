@@ -9,12 +9,13 @@ runs meanwhile: attributes are those that the instance or its class has.
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_Size
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from aclnn.acl._tensor_spec cimport item_size, operand_t
-from aclnn.execution._operand cimport fits, read_array
+from aclnn.execution._operand cimport Headers, fits, new_headers, read_array
 from aclnn.execution._tensors cimport read_tensor
 
 import numpy as np
@@ -85,7 +86,7 @@ cdef class Outside:
     >>> outside.differing(())
     -1
     >>> scope["w"] = np.ones(3)
-    >>> outside.look_up(())
+    >>> outside.look_up(()).arrays
     [array([1., 1., 1.])]
     >>> scope["n"] = 3
     >>> outside.differing(()), outside.look_up(())
@@ -140,38 +141,49 @@ cdef class Outside:
         self.nodes[index].contents = of_elements(array)
 
     def look_up(self, owners not None):
-        """The arrays that are there now, for each input; None where the plan does not hold."""
+        """Headers of the arrays that are there now, for each input, from its offset on; None where the
+        plan does not hold."""
         cdef list found = [None] * self.count
-        cdef list arrays
-        if self.check(owners, found) >= 0:
+        cdef bytes room = PyBytes_FromStringAndSize(
+            NULL, self.count * <Py_ssize_t>sizeof(operand_t))
+        cdef operand_t *seen = <operand_t *>PyBytes_AS_STRING(room)
+        cdef list arrays = []
+        cdef Headers headers
+        cdef Py_ssize_t place
+        if self.check(owners, found, seen) >= 0:
             return None
-        arrays = []
-        for index in self.inputs:
+        headers = new_headers(arrays, len(self.inputs))
+        for place, index in enumerate(self.inputs):
             arrays.append(found[index])
-        return arrays
+            headers.operands[place] = seen[<Py_ssize_t>index]
+            headers.operands[place].data += <Py_ssize_t>self.offsets[place]
+        return headers
 
     def failing(self, owners not None):
         """All nodes that are not as expected, with those that are reached from them."""
         cdef list found = [None] * self.count
         cdef Py_ssize_t index
         cdef set failed = set()
+        cdef operand_t seen
         for index in range(self.count):
             if self.nodes[index].parent not in failed:
                 one = self.reached(index, owners, found)
-                if self.holds(index, one, found):
+                if self.holds(index, one, found, &seen):
                     continue
             failed.add(index)
         return failed
 
     def differing(self, owners not None):
         """The first node that is not as expected, or -1."""
-        return self.check(owners, [None] * self.count)
+        return self.check(owners, [None] * self.count, NULL)
 
-    cdef Py_ssize_t check(self, owners, list found) except -2:
+    cdef Py_ssize_t check(self, owners, list found, operand_t *seen) except -2:
+        """The first node that is not as expected, or -1; `seen` gets the headers of arrays."""
+        cdef operand_t one_seen
         cdef Py_ssize_t index
         for index in range(self.count):
             one = self.reached(index, owners, found)
-            if not self.holds(index, one, found):
+            if not self.holds(index, one, found, &one_seen if seen == NULL else &seen[index]):
                 return index
         return -1
 
@@ -205,22 +217,21 @@ cdef class Outside:
             return key
         return MISSING if inner == NULL else <object>inner
 
-    cdef bint holds(self, Py_ssize_t index, object one, list found) except -1:
-        """Whether an object is what the plan is for; keeps it."""
+    cdef bint holds(self, Py_ssize_t index, object one, list found, operand_t *seen) except -1:
+        """Whether an object is what the plan is for; keeps it, and the header of an array."""
         cdef node_t *node = &self.nodes[index]
-        cdef operand_t seen
         expected = <object>PyList_GET_ITEM(self.expected, index)
         if one is MISSING:
             return node.role == C_ABSENT
         if node.role == C_ARRAY:
-            if not read_array(one, &seen) and not read_tensor(one, &seen):
+            if not read_array(one, seen) and not read_tensor(one, seen):
                 if hasattr(type(one), "__aclnn_function__") or not is_array(one):
                     return False
                 one = interchange.as_ndarray(one, "array")
-                if not read_array(one, &seen):
+                if not read_array(one, seen):
                     return False
             found[index] = one
-            return (fits(&seen, node.operand) and seen.writable == node.operand.writable
+            return (fits(seen, node.operand) and seen.writable == node.operand.writable
                     and (not node.by_contents or of_elements(one) == node.contents))
         found[index] = one
         if node.role == C_EQUAL:

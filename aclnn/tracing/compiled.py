@@ -27,9 +27,11 @@ from aclnn.acl import dtypes
 from aclnn.acl._frames import boundary, calls_back
 from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
-from aclnn.compiler._compiled_call import CompiledCall, current_settings
-from aclnn.compiler.joining import Output, Recording
-from aclnn.compiler.phase_one import SAME, elements_meet
+from aclnn.compiler._compiled_call import CompiledCall
+from aclnn.compiler._settings import current_settings
+from aclnn.compiler.compilation import compile_recording
+from aclnn.compiler.phase_one import elements_meet
+from aclnn.compiler.recording import IDENTICAL, Output, Recording
 from aclnn.compiler.settings import get_num_threads, num_threads, strategy_number
 from aclnn.execution import arrays
 from aclnn.execution._executor import (
@@ -40,7 +42,7 @@ from aclnn.execution._executor import (
     run_on,
     takes_outputs,
 )
-from aclnn.execution._operand import array_key, call_key, describe
+from aclnn.execution._operand import Headers, call_key, describe, read_headers
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.operators.checks import TensorSpec
@@ -133,7 +135,7 @@ class Traced:
         with self._lock.here():
             found = self._plans.get(key)
             if found is None:
-                found = self.recording.plan(overlaps, self.settings, self.summary)
+                found = compile_recording(self.recording, overlaps, self.settings, self.summary)
                 found.own_threads = self.threads
                 self._plans[key] = found
             return found
@@ -148,7 +150,7 @@ class Traced:
                         f"{self.name}: {output.name} shares memory with {names[place]}, which the "
                         "function writes in place"
                     )
-                alias = lies == SAME and self.shared_with(place) == self.shared_with(tie)
+                alias = lies == IDENTICAL and self.shared_with(place) == self.shared_with(tie)
                 if tie >= 0 and lies and place != tie and not alias:
                     raise invalid(
                         f"{self.name}: {names[tie]} is written in place and shares memory with "
@@ -163,13 +165,13 @@ class Traced:
 
     def fits(self, owners: Sequence[Any], values: Values) -> Run | None:
         """Operands of runs for these arguments; None where the plan is for others."""
-        held: list[Any] | None = []
+        held = None
         if self.outside is not None:
             held = self.outside.look_up(owners)
             if held is None:
                 return None
         numbers = self.numbers_for(values)
-        return None if numbers is None else Run(self, held or [], numbers)
+        return None if numbers is None else Run(self, held, numbers)
 
     def numbers_for(self, values: Values) -> bytes | None:
         """The numbers that kernels read, of a run's floats; None where these shape the plan."""
@@ -225,7 +227,8 @@ class Traced:
         """The same trace, with results in memory that is laid out otherwise."""
         made = copy.copy(self)
         rest = self.recording.outputs[len(outs) :]
-        specs = [_as_given(o, one) for o, one in zip(self.recording.outputs, outs, strict=False)]
+        pairs = zip(self.recording.outputs, outs, strict=False)
+        specs = [_as_given(output, one) for output, one in pairs]
         made.recording = self.recording.with_outputs([*specs, *[one.spec for one in rest]])
         made._plans, made._others = {}, {}
         return made
@@ -263,6 +266,7 @@ MOST_LAYOUTS = 16  # of results, for which a trace has plans
 def _as_given(output: Output, out: np.ndarray) -> TensorSpec:
     """The description of an output that lies as an array of the same shape and dtype."""
     spec = spec_of(out)
+    assert output.spec is not None, "compiled functions describe all of their outputs"
     if (spec.shape, spec.dtype) != (output.spec.shape, output.spec.dtype):
         return output.spec
     if not spec.writable:
@@ -280,16 +284,8 @@ class Run:
     """A trace, with the arrays and numbers that a run takes beside its arguments' arrays."""
 
     traced: Traced
-    held: list[Any]
+    held: Headers | None
     numbers: bytes
-
-    @property
-    def given(self) -> tuple[Any, Any, bytes]:
-        """Operands that `run_on` takes."""
-        outside = self.traced.outside
-        if outside is None:
-            return None, None, self.numbers
-        return self.held, outside.offsets, self.numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,10 +293,15 @@ class Request:
     """A call's arguments, taken apart: the form, and what is in the places of its leaves."""
 
     form: Any
-    inputs: Sequence[np.ndarray]
+    headers: Headers
     owners: Sequence[Any]
     values: Values
     integers: Integers | None = None
+
+    @property
+    def inputs(self) -> Sequence[np.ndarray]:
+        """The arrays."""
+        return self.headers.arrays
 
 
 class Compiled(Generic[P, R]):
@@ -365,9 +366,11 @@ class Compiled(Generic[P, R]):
     def __call__(self, *args: Any, out: Any, **named: Any) -> R: ...
     @boundary
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        key: Any = None if named else array_key(args, True)
+        headers = None if named else read_headers(args, True)
+        key: Any = None
         parts = None
-        if key is not None:
+        if headers is not None:
+            key = headers.key
             found = self._plain.get(key)
             if found is not None and (out is None or found.takes(out)):
                 outside = found.outside
@@ -376,12 +379,11 @@ class Compiled(Generic[P, R]):
                     self._hits += 1
                     self._misses_in_a_row = self._misses_in_a_row and 0
                     found.last_used = next(_clock)
-                    offsets = None if outside is None else outside.offsets
-                    return run_on(found.executor, args, out, None, held, offsets)
+                    return run_on(found.executor, headers, out, None, held)
         else:
             parts = call_key(args, named)
             if parts is not None:
-                key, given, values, first = parts
+                key, headers, values, first = parts
                 found = self._plain.get(key)
                 if found is not None and found.owner() is first:
                     run = found.fits((first,), values)
@@ -389,7 +391,7 @@ class Compiled(Generic[P, R]):
                         self._hits += 1
                         self._misses_in_a_row = self._misses_in_a_row and 0
                         found.last_used = next(_clock)
-                        return run_on(found.executor, given, out, None, *run.given)
+                        return run_on(found.executor, headers, out, None, run.held, run.numbers)
         leaves: list[Any] = []
         numbers: list[float] = []
         owners: list[Any] = []
@@ -402,8 +404,10 @@ class Compiled(Generic[P, R]):
             if any(map(arrays.is_dask, leaves)):
                 return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
+        if headers is None or inputs is not leaves or not _are_same(headers.arrays, leaves):
+            headers = read_headers(inputs)
         try:
-            run = self._run_for(Request(form, inputs, owners, numbers, integers))
+            run = self._run_for(Request(form, headers, owners, numbers, integers))
         except IntegersReadError:
             return self(*args, out=out, **named)
         traced = run.traced
@@ -411,7 +415,7 @@ class Compiled(Generic[P, R]):
             self._keep_plain(traced, key, owners)
         kind = _kind(leaves) if inputs is not leaves else None
         executor = traced.executor if out is None else traced.executor_for(out, self._unbound)
-        return run_on(executor, inputs, out, kind, *run.given)
+        return run_on(executor, headers, out, kind, run.held, run.numbers)
 
     @overload
     def executor(self, *args: P.args, **named: P.kwargs) -> aclOpExecutor: ...
@@ -569,8 +573,8 @@ class Compiled(Generic[P, R]):
         owners: list[Any] = []
         integers = Integers(self._fixed_integers)
         form = self._form(args, named, leaves, numbers, owners, integers)
-        inputs = [arrays.as_ndarray(one, "argument") for one in leaves]
-        return Request(form, inputs, owners, numbers, integers)
+        headers = read_headers([arrays.as_ndarray(one, "argument") for one in leaves])
+        return Request(form, headers, owners, numbers, integers)
 
     @functools.cached_property
     def _signature(self) -> tuple[list[str], int, str | None]:
@@ -621,7 +625,7 @@ class Compiled(Generic[P, R]):
 
     def _run_for(self, request: Request) -> Run:
         """A trace for a call, made if there is none yet: once, however many threads ask for it."""
-        key = request.form, array_key(request.inputs)
+        key = request.form, request.headers.key
         run = self._known(key, request)
         if run is not None:
             return run
@@ -659,7 +663,7 @@ class Compiled(Generic[P, R]):
             alone = copy.copy(made)
             alone.outside, alone.held = None, held
             alone.executor = self._unbound(alone)
-            run = Run(alone, [], alone.numbers_for(request.values) or b"")
+            run = Run(alone, None, alone.numbers_for(request.values) or b"")
         if current_settings()["cache_limit"]:
             self._keep(key, made, request.owners)
         return run
@@ -855,8 +859,8 @@ class Compiled(Generic[P, R]):
         trace = Trace(self._name, TracedArray, self._function, reach)
         memories: list[Memory] = []
         names = [name for one in arguments for name in one.arrays]
-        for place, (name, array) in enumerate(zip(names, request.inputs, strict=True)):
-            memory = trace.argument(name, spec_of(array))
+        for place, (name, spec) in enumerate(zip(names, request.headers.specs(), strict=True)):
+            memory = trace.argument(name, spec)
             memories.append(memory if shared[place] == place else memories[shared[place]])
         stand_ins, floats = iter([TracedArray(memory) for memory in memories]), iter(values)
         args = put_together(request.form[0], stand_ins, floats)
@@ -948,7 +952,8 @@ class Compiled(Generic[P, R]):
         held = [one.array for one in traced.held]
         if traced.outside is not None:
             specs = map(traced.recording.spec, traced.recording.inputs[len(request.inputs) :])
-            triples = zip(run.held, traced.outside.offsets, specs, strict=True)
+            found = [] if run.held is None else run.held.arrays
+            triples = zip(found, traced.outside.offsets, specs, strict=True)
             held = [_seen_at(*one) for one in triples]
         inputs = request.inputs if bound else [None] * len(request.inputs)
         given = Given(self._name, traced.arguments, request.values, traced.numbers_for)
@@ -1001,13 +1006,17 @@ class _Found:
         return self.form, self.leaves
 
 
+def _are_same(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether both are the same objects in the same order."""
+    return len(found) == len(wanted) and all(a is b for a, b in zip(found, wanted, strict=True))
+
+
 def _is_in_order(
     parts: Any, leaves: Sequence[Any], numbers: Sequence[Any], owners: Sequence[Any]
 ) -> bool:
     """Whether a quick look at a call found what taking it apart does."""
-    _, arrays_, floats, first = parts
-    found, wanted = [*arrays_, *floats], [*leaves, *numbers]
-    same = len(found) == len(wanted) and all(a is b for a, b in zip(found, wanted, strict=True))
+    _, headers, floats, first = parts
+    same = _are_same([*headers.arrays, *floats], [*leaves, *numbers])
     return same and (not owners if first is None else len(owners) == 1 and owners[0] is first)
 
 
@@ -1132,7 +1141,7 @@ def _description(
     compiled: Compiled, request: Request, given: Given, executor: aclOpExecutor
 ) -> tuple[Any, Any]:
     """Description that pickles hold of an executor: the function, and its arguments' descriptions."""
-    specs = [described(spec_of(array)) for array in request.inputs]
+    specs = [described(spec) for spec in request.headers.specs()]
     return _planned_anew, (compiled, request.form, tuple(specs), given.values)
 
 
@@ -1149,7 +1158,7 @@ def _planned_anew(
     """An executor for a description: its inputs are to be given to a run."""
     inputs = [spec.placeholder() for spec in specs]
     owners = [one for part in form for one in owners_in(part)]
-    request = Request(form, inputs, owners, values)
+    request = Request(form, read_headers(inputs), owners, values)
     run = compiled._run_for(request)
     return compiled._executor(run.traced, run, request, None, None, bound=False)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
-from aclnn.compiler.joining import Pieces
+from aclnn.compiler.recording import Pieces
 
 
 def pieces_of(index: Any, shape: tuple[int, ...]) -> tuple[Pieces, tuple[int, ...]]:

@@ -21,8 +21,8 @@ from aclnn.acl._frames import calls_back
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import refusals
 from aclnn.api.functional import HANDLES_BY_NAME
-from aclnn.compiler.joining import Recording
 from aclnn.compiler.phase_one import elements_meet
+from aclnn.compiler.recording import Recording
 from aclnn.execution import arrays
 from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous

@@ -273,7 +273,8 @@ NONES = """
 from aclnn import isa
 from aclnn.acl import _buffer
 from aclnn.api import two_phase, functional
-from aclnn.compiler._compiled_call import OperatorHandle, CompiledCall
+from aclnn.compiler._compiled_call import CompiledCall
+from aclnn.compiler._plan_cache import OperatorHandle
 kernels = isa.kernels()
 entry, form = two_phase.entry("aclnnGelu"), functional.form("gelu")
 calls = [

@@ -27,9 +27,9 @@ def test_plans_are_cached_by_description_and_not_by_scalars():
 def test_the_cache_keeps_what_was_used_last():
     code = """
 import numpy as np, aclnn
-from aclnn.compiler import _compiled_call, settings  # which holds what the environment says
+from aclnn.compiler import _plan_cache, settings  # which holds what the environment says
 arrays = [np.zeros(size, np.float32) for size in range(1, 9)]
-_compiled_call.configure(cache_limit=4)
+_plan_cache.set_limit(4)
 for array in arrays[:5]:
     aclnn.gelu(array)
 before = aclnn.cache_info()
@@ -41,7 +41,7 @@ assert after["misses"] == before["misses"], (before, after)
 aclnn.gelu(arrays[0])  # the oldest is the one that went
 assert aclnn.cache_info()["misses"] == after["misses"] + 1
 for limit in range(8):
-    _compiled_call.configure(cache_limit=limit)
+    _plan_cache.set_limit(limit)
     for array in arrays:
         aclnn.gelu(array), aclnn.gelu(arrays[0])
     assert aclnn.cache_info()["size"] <= limit
@@ -72,16 +72,16 @@ def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
 
 
 def test_threads_that_plan_the_same_at_one_time_have_one_plan(monkeypatch):
-    from aclnn.compiler import phase_one
+    from aclnn.compiler import compilation
 
-    plan_call, both = phase_one.plan_call, threading.Barrier(2, timeout=30)
+    compile_recording, both = compilation.compile_recording, threading.Barrier(2, timeout=30)
 
     def at_one_time(*arguments):
         both.wait()
-        return plan_call(*arguments)
+        return compile_recording(*arguments)
 
     aclnn.clear_cache()
-    monkeypatch.setattr(phase_one, "plan_call", at_one_time)
+    monkeypatch.setattr(compilation, "compile_recording", at_one_time)
     x, plans = np.zeros(5, np.float32), []
     threads = [
         threading.Thread(target=lambda: plans.append(aclnn.executor("gelu", x).planned))

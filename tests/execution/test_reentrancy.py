@@ -172,8 +172,8 @@ def test_forgetting_plans_waits_for_nobody():
 import gc
 import numpy as np
 import aclnn
-from aclnn.compiler import _compiled_call
-_compiled_call.configure(cache_limit=500)
+from aclnn.compiler import _plan_cache
+_plan_cache.set_limit(500)
 made = [0]
 class Caller:
     def __del__(self):

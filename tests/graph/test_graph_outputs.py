@@ -33,7 +33,7 @@ from setups import examples
 import aclnn
 from aclnn.api import functional
 from aclnn.api._functional import FunctionalHandle
-from aclnn.compiler._compiled_call import OperatorHandle
+from aclnn.compiler._plan_cache import OperatorHandle
 
 MINE = SpareMemory("out", 1000, 3)
 

@@ -31,6 +31,7 @@ from aclnn import cli
 from aclnn.acl import _runtime, dtypes
 from aclnn.cli.ops import accuracies, accuracy_in_words
 from aclnn.compiler import phase_one
+from aclnn.compiler.recording import single_call
 from aclnn.operators import ENTRIES, FAMILIES, REGISTRY
 from aclnn.operators.checks import TensorSpec
 from aclnn.reports.profile_document import PROFILE_SCHEMA
@@ -767,13 +768,11 @@ def test_a_row_wise_declaration_becomes_a_row_wise_node(dim):
     softmax = namespace["softmax"]
     given = TensorSpec(aclnn.ACL_FLOAT16, (4, 6), (1, 4))
     request = phase_one.Request(softmax, [given, None], 1, (), None, (dim,), {})
-    call, done = phase_one.check_call(request, aclnn.get_soc_version())
-    results = phase_one.infer(softmax, call)
-    outputs = {"out": TensorSpec(*results["out"], (6, 1))}
-    graph = phase_one.build_graph(request, call, outputs, results, [[0]], done)
+    recording = single_call(request, aclnn.get_soc_version())
+    graph, _ = recording.build([[0]])
     (node,) = [node for node in graph.nodes if node.kind == "Compute"]
     assert (node.attr("kernel"), node.domain, node.attr("axis")) == ("softmax", "row", dim % 2 - 2)
-    assert (str(graph.value(node.output)), done) == ("float16[4,6]", False)
+    assert (str(graph.value(node.output)), recording.does_nothing) == ("float16[4,6]", False)
     with pytest.raises(phase_one.RefusedError, match="dim is 2, must be from -2 to 1"):
         phase_one.check_call(replace(request, switches=(2,)), aclnn.get_soc_version())
 

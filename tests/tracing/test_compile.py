@@ -298,23 +298,23 @@ def test_every_description_has_a_plan_of_its_own(weights):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    from aclnn.compiler import _compiled_call
+    from aclnn.compiler import _plan_cache, _settings
 
-    before = _compiled_call.current_settings()["cache_limit"]
+    before = _settings.current_settings()["cache_limit"]
     f = aclnn.compile(lambda x: x + 1)
     try:
-        _compiled_call.configure(cache_limit=3)
+        _plan_cache.set_limit(3)
         for size in range(1, 9):
             f(np.ones(size, np.float32))
         assert f.cache_info()["size"] == 3
         f(np.ones(8, np.float32))
         assert f.cache_info()["hits"] == 1
-        _compiled_call.configure(cache_limit=0)
+        _plan_cache.set_limit(0)
         f.clear_cache()
         f(np.ones(8, np.float32))
         assert f.cache_info()["size"] == 0
     finally:
-        _compiled_call.configure(cache_limit=before)
+        _plan_cache.set_limit(before)
 
 
 def test_nestings_go_in_and_out():

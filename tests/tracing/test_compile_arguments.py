@@ -19,7 +19,7 @@ import pytest
 from cases import each
 
 import aclnn
-from aclnn.compiler import _compiled_call
+from aclnn.compiler import _plan_cache, _settings
 
 RNG = np.random.default_rng(13)
 
@@ -647,13 +647,13 @@ def test_only_plans_for_other_descriptions_are_told_of():
         for _ in range(20):
             f.clear_cache()
             f(x)
-        before = _compiled_call.current_settings()["cache_limit"]
-        _compiled_call.configure(cache_limit=0)
+        before = _settings.current_settings()["cache_limit"]
+        _plan_cache.set_limit(0)
         try:
             for _ in range(20):
                 f(x)
         finally:
-            _compiled_call.configure(cache_limit=before)
+            _plan_cache.set_limit(before)
 
 
 def test_outputs_that_overlap_each_other_are_refused():

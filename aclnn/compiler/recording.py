@@ -1,10 +1,10 @@
-"""Joining calls: what several calls compute becomes one op-graph, and one plan.
+"""Recordings: what calls compute, as one op-graph.
 
-A `Recording` is a list of calls between values that are known by their descriptions alone. Each
-call is lowered as it is by itself, onto one builder that all of them share, and its results are
-cast to their dtypes, so that they have the bits that the single call would give. Values never
-change: to write into one is to make another. Who records (a traced function, a captured stream)
-keeps track of which value a piece of memory holds.
+A `Recording` is a list of calls between values that are known by their descriptions alone; a single call is
+a recording of one step (`single_call`). Each call of several is lowered onto one builder that all of them
+share, and its results are cast to their dtypes, so that they have the bits that the single call would give.
+Values never change: to write into one is to make another. Who records (a traced function, a captured
+stream) keeps track of which value a piece of memory holds.
 """
 
 from __future__ import annotations
@@ -12,24 +12,32 @@ from __future__ import annotations
 import copy
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn import graph
 from aclnn.acl import socs
-from aclnn.acl.constants import aclDataType
+from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.acl.errors import invalid
 from aclnn.compiler import phase_one
-from aclnn.compiler._compiled_call import CompiledCall, current_settings
-from aclnn.graph.planner import strategies
+from aclnn.compiler._settings import current_settings
 from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
 from aclnn.operators import Operator
-from aclnn.operators.checks import MAX_DIMS, Call, TensorSpec
-from aclnn.operators.lowering import NUMBER_FORMS, Lowering, Number, graph_dtype, reads_of
+from aclnn.operators.checks import MAX_DIMS, PLAIN_FORMATS, Call, TensorSpec
+from aclnn.operators.lowering import (
+    NUMBER_FORMS,
+    Lowering,
+    Number,
+    graph_dtype,
+    pointwise,
+    reads_of,
+)
 
 Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
-Settings = Mapping[str, Any]
+Overlaps = Sequence[Sequence[int]]  # of each input with each output, in a row for each output
+# How an input may lie to the output; the numbers are those of `_tensor_spec.pxd`.
+DISJOINT, IDENTICAL, PARTIAL = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +57,21 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A value that a run leaves in the caller's memory; `replaces` is the input that lies there."""
+    """A value that a run leaves in the caller's memory; `replaces` is the input that lies there.
+
+    A single call has outputs without a value, which it does not write, and without a description,
+    which nobody wants.
+    """
 
     name: str
-    value: int
-    spec: TensorSpec
+    value: int | None
+    spec: TensorSpec | None
     replaces: int | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a run writes elements."""
+        return self.value is not None and self.spec is not None and bool(self.spec.size)
 
 
 @dataclass(slots=True)
@@ -81,8 +98,8 @@ class Recording:
     origin : callable
         Gives where a step that is recorded comes from, such as the lines of a program that run: the
         attribute `origin` of the nodes that it makes.
-    inputs : list of int
-        The values that a run is given, in order.
+    operands : list of int or None
+        The values that a run is given, in order; None for one that a single call lacks.
     outputs : list of Output
         The values that a run leaves, in order.
     numbers : list of tuple
@@ -99,21 +116,28 @@ class Recording:
     ...     call, _ = recording.describe(operator, [value])
     ...     value = recording.call(operator, call, [value])["out"]
     >>> recording.output("out", value)
-    >>> plan = recording.plan()
-    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
-    (['relu', 'silu'], 1)
+    >>> built, _ = recording.build()
+    >>> [node.name for node in built.nodes if node.kind == "Compute"]
+    ['relu', 'silu']
     """
 
     def __init__(self, name: str, soc: str | None = None):
         self.name = name
         self.soc = soc or socs.FAMILIES[current_settings()["soc"]]
         self.origin: Callable[[], tuple[str, ...]] = tuple
-        self.inputs: list[int] = []
+        self.operands: list[int | None] = []
         self.input_names: list[str] = []
         self.outputs: list[Output] = []
         self.numbers: list[tuple[float, float, int]] = []
         self._specs: list[TensorSpec] = []
         self._steps: list[tuple[Step, tuple[str, ...]]] = []
+        self._single: tuple[Operator, Call] | None = None  # that a single call is one of
+        self.ends_early = False  # whether a rule found that there is nothing to do
+
+    @property
+    def inputs(self) -> list[int]:
+        """The values that a run is given and has, in order."""
+        return [value for value in self.operands if value is not None]
 
     def spec(self, value: int) -> TensorSpec:
         """The description of a value; strides count elements."""
@@ -128,7 +152,7 @@ class Recording:
     def input(self, name: str, spec: TensorSpec) -> int:
         """A value that a run is given."""
         value = self._value(spec)
-        self.inputs.append(value)
+        self.operands.append(value)
         self.input_names.append(name)
         return value
 
@@ -448,116 +472,116 @@ class Recording:
         self._record(join, made)
         return made
 
-    # --- The plan -----------------------------------------------------------------------------------
+    # --- The graph ----------------------------------------------------------------------------------
 
-    def build(self, overlaps: Sequence[Sequence[int]] | None = None) -> graph.Graph:
-        """The op-graph of all calls, as built.
+    def build(self, overlaps: Overlaps | None = None) -> tuple[graph.Graph, Mapping[str, Any]]:
+        """The op-graph as built, and the kernels of steps that are the caller's.
 
-        `overlaps` tell how each input lies to each output, in a row for each output, as they do for
-        a single call.
+        Every step of a single call is present, also those that idle, as the NPU library would have it.
+        What does nothing is drawn as one copy of nothing.
         """
-        return self._joined(overlaps)[0]
-
-    def _joined(
-        self, overlaps: Sequence[Sequence[int]] | None
-    ) -> tuple[graph.Graph, Mapping[str, Any]]:
-        """The op-graph, and the kernels of its steps that are the caller's."""
         builder = graph.GraphBuilder()
         joining = _Joining(builder)
-        written = [output for output in self.outputs if output.spec.size]
-        if not written:
-            nothing = phase_one.nothing_graph(
-                builder,
-                self.name,
-                dict(zip(self.input_names, map(self.spec, self.inputs), strict=True)),
-                {output.name: output.spec for output in self.outputs},
-            )
-            return nothing, {}
+        if self.does_nothing:
+            return self._nothing_graph(builder), {}
         declared = self._declare_inputs(joining)
         rows = self.overlaps_or_none(overlaps)
-        copies = _copies(joining, declared, rows)
+        copies = self._copies(joining, declared, rows)
         targets = [
-            self._target(joining, declared, copies, output, rows[place])
-            for place, output in enumerate(self.outputs)
+            self._target(joining, declared, copies, output, row)
+            for output, row in zip(self.outputs, rows, strict=True)
         ]
         for step, builder.origin in self._steps:
             step(joining)
         builder.origin = ()
-        for output, target in zip(self.outputs, targets, strict=True):
-            if target is not None:
-                cast = builder.cast(joining.ids[output.value], graph_dtype(output.spec.dtype))
-                builder.view_copy(cast, target)
+        for output, target in self._in_order(targets, joining):
+            assert output.value is not None
+            value = joining.ids[output.value]
+            builder.view_copy(builder.cast(value, builder.value(target).dtype), target)
         return builder.build(verify=False), joining.kernels
 
-    def with_outputs(self, specs: Sequence[TensorSpec]) -> Recording:
+    def _in_order(
+        self, targets: Sequence[int | None], joining: _Joining
+    ) -> list[tuple[Output, int]]:
+        """Outputs with their targets: as declared, those of a single call as the operator makes them."""
+        pairs = [
+            (output, target)
+            for output, target in zip(self.outputs, targets, strict=True)
+            if target is not None
+        ]
+        if self._single is not None:
+            made: dict[int | None, int] = {value: n for n, value in enumerate(joining.ids)}
+            pairs.sort(key=lambda pair: made[pair[0].value])
+        return pairs
+
+    def with_outputs(self, specs: Sequence[TensorSpec | None]) -> Recording:
         """The same calls, with outputs in memory of other descriptions."""
         made = copy.copy(self)
         pairs = zip(self.outputs, specs, strict=True)
         made.outputs = [replace(output, spec=spec) for output, spec in pairs]
         return made
 
-    def plan(
-        self,
-        overlaps: Sequence[Sequence[int]] | None = None,
-        settings: Settings | None = None,
-        summary: str = "",
-        outputs_apart: bool = False,
-    ) -> CompiledCall:
-        """Plan all calls as one, as phase one does with a single call.
+    # What plans are made of.
 
-        `outputs_apart` promises that outputs of runs do not overlap each other.
-        """
-        settings = current_settings() | dict(settings or {})
-        rows = self.overlaps_or_none(overlaps)
-        built, kernels = self._joined(rows)
-        nothing = not any(output.spec.size for output in self.outputs)
-        passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
-        strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
-        # Intermediates of materialized plans are for looking at: they stay in the workspace.
-        spare = () if settings["materialize"] else self._apart(rows)
-        workspace, schedule = phase_one.scheduled(
-            passes.graph, strategy, settings["threads"], nothing, spare, kernels, outputs_apart
-        )
-        tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
+    @property
+    def does_nothing(self) -> bool:
+        """Whether no element is written."""
+        return self.ends_early or not any(output.is_written for output in self.outputs)
+
+    @property
+    def tensors(self) -> list[TensorSpec | None]:
+        """All operands, outputs last; None for those that are absent."""
+        inputs = [None if value is None else self._specs[value] for value in self.operands]
+        return [*inputs, *[output.spec for output in self.outputs]]
+
+    @property
+    def arguments(self) -> list[int]:
+        """The places of the operands that the graph has: present inputs, outputs that are written."""
+        inputs = [place for place, value in enumerate(self.operands) if value is not None]
+        outputs = enumerate(self.outputs, len(self.operands))
+        return inputs + [place for place, output in outputs if output.is_written]
+
+    def call_described(self, summary: str = "") -> tuple[Operator | Program, Call]:
+        """The operator and the call of a single one; else a `Program`, and its operands as a call's."""
+        if self._single is not None:
+            return self._single
         names = [*self.input_names, *[output.name for output in self.outputs]]
-        first = len(self.inputs)
-        outputs = [place for place, output in enumerate(self.outputs, first) if output.spec.size]
-        return CompiledCall(
-            operator=Program(self.name, tuple(names[:first]), tuple(names[first:]), summary),
-            call=Call(
-                tensors=dict(zip(names, tensors, strict=True)),
-                scalars={},
-                switches={},
-                names={name: name for name in names},
-                soc=self.soc,
-            ),
-            graph_as_built=built,
-            passes=passes,
-            workspace=workspace,
-            schedule=schedule,
-            packed=None if nothing else schedule.pack(),
-            tensors=tensors,
-            arguments=[*range(first), *outputs],
-            n_inputs=first,
-            overlaps=rows,
-        )
+        tensors = {
+            name: spec for name, spec in zip(names, self.tensors, strict=True) if spec is not None
+        }
+        first = len(self.input_names)
+        program = Program(self.name, tuple(names[:first]), tuple(names[first:]), summary)
+        return program, Call(tensors, {}, {}, {name: name for name in names}, self.soc)
 
-    def _apart(self, rows: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    def outputs_that_are_apart(self, rows: Overlaps) -> tuple[str, ...]:
         """The outputs that overlap no input."""
         pairs = zip(self.outputs, rows, strict=True)
-        return tuple([output.name for output, row in pairs if output.spec.size and not any(row)])
+        return tuple([output.name for output, row in pairs if output.is_written and not any(row)])
 
-    def overlaps_or_none(self, overlaps: Sequence[Sequence[int]] | None) -> Sequence[Sequence[int]]:
+    def overlaps_or_none(self, overlaps: Overlaps | None) -> Overlaps:
         """Rows of how inputs lie to outputs; where none are given, only as outputs replace them."""
         if overlaps is not None:
             return overlaps
-        same, apart = phase_one.SAME, phase_one.APART
         return [
-            [same if output.replaces == value else apart for value in self.inputs]
+            [IDENTICAL if value is not None and output.replaces == value else DISJOINT
+             for value in self.operands]
             for output in self.outputs
-        ]
+        ]  # fmt: skip
 
-    def _declare_inputs(self, joining: _Joining) -> list[int]:
+    def _nothing_graph(self, builder: graph.GraphBuilder) -> graph.Graph:
+        """A graph that shows the operands of what does nothing."""
+        source = None
+        for name, value in zip(self.input_names, self.inputs, strict=True):
+            source = builder.input(name, (0,), graph_dtype(self._specs[value].dtype))
+        for output in self.outputs:
+            if output.spec is not None:
+                dtype = graph_dtype(output.spec.dtype)
+                made = builder.compute(self.name, [] if source is None else [source], (0,), dtype)
+                builder.view_copy(made, builder.output(output.name, (0,), dtype))
+        return builder.build(verify=False)
+
+    def _declare_inputs(self, joining: _Joining) -> list[int | None]:
+        """The builder's id of each operand; None for one that is absent."""
         for name, value in zip(self.input_names, self.inputs, strict=True):
             spec = self._specs[value]
             joining.ids[value] = joining.builder.input(
@@ -565,26 +589,52 @@ class Recording:
                 spec.shape,
                 graph_dtype(spec.dtype),
                 strides=spec.strides,
-                note=phase_one.note_of(spec),
+                note=_note_of(spec),
             )
-        return [joining.ids[value] for value in self.inputs]
+        return [None if value is None else joining.ids[value] for value in self.operands]
+
+    def _copies(
+        self, joining: _Joining, declared: Sequence[int | None], rows: Overlaps
+    ) -> set[int]:
+        """Copy the inputs that are read while an output takes their place; gives their ids."""
+        crossed = {
+            id
+            for row in rows
+            for id, lies in zip(declared, row, strict=True)
+            if lies == PARTIAL and id is not None
+        }
+        if not self._reads_before_it_writes:
+            crossed |= _hidden_aliases(declared, rows)
+        copies = {
+            id: joining.builder.contiguous(id, reason="overlap")
+            for id in declared
+            if id is not None and id in crossed
+        }
+        for value, id in joining.ids.items():
+            joining.ids[value] = copies.get(id, id)
+        return crossed
+
+    @property
+    def _reads_before_it_writes(self) -> bool:
+        """Whether all elements of inputs that one of a result needs are read before it is written."""
+        return self._single is not None and self._single[0].lower is None
 
     def _target(
         self,
         joining: _Joining,
-        declared: Sequence[int],
-        copies: Mapping[int, int],
+        declared: Sequence[int | None],
+        copies: Collection[int],
         output: Output,
         row: Sequence[int],
     ) -> int | None:
-        """The output of the graph, None for one without elements."""
+        """The output of the graph, None for one that is not written."""
         spec = output.spec
-        if not spec.size:
+        if spec is None or not output.is_written:
             return None
         alias = None
-        for value, lies in zip(declared, row, strict=True):
-            if lies == phase_one.SAME and value not in copies:
-                alias = value
+        for id, lies in zip(declared, row, strict=True):
+            if lies == IDENTICAL and id is not None and id not in copies:
+                alias = id
                 break
         return joining.builder.output(
             output.name,
@@ -592,7 +642,7 @@ class Recording:
             graph_dtype(spec.dtype),
             strides=spec.strides,
             alias_of=alias,
-            note=phase_one.note_of(spec),
+            note=_note_of(spec),
         )
 
     def _record(self, step: Step, made: int | None = None) -> None:
@@ -601,14 +651,34 @@ class Recording:
             step = _Nothing(made, self._specs[made])
         self._steps.append((step, self.origin()))
 
+    def _take_operands(
+        self, operator: Operator, call: Call
+    ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+        """Declare the operands of a single call, lists taken apart; gives their values by role."""
+        values: dict[str, int] = {}
+        lists: dict[str, tuple[int, ...]] = {}
+        for role in operator.kernel_operands:
+            if role in operator.lists:
+                many = enumerate(call.lists[role])
+                lists[role] = tuple([self.input(f"{role}_{n}", spec) for n, spec in many])
+            elif role in call.tensors:
+                values[role] = self.input(role, call.tensors[role])
+            else:
+                self.operands.append(None)
+        return values, lists
+
+    def _new(self, spec: TensorSpec) -> int:
+        """A value of a description whose size is known to be possible."""
+        self._specs.append(spec)
+        return len(self._specs) - 1
+
     def _value(self, spec: TensorSpec) -> int:
         if len(spec.shape) > MAX_DIMS:
             raise invalid(
                 f"an array of shape {spec.shape} has {len(spec.shape)} dimensions, at most "
                 f"{MAX_DIMS} are supported"
             )
-        self._specs.append(spec)
-        return len(self._specs) - 1
+        return self._new(spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -623,12 +693,13 @@ class _Called:
     lists: Mapping[str, tuple[int, ...]]
     made: Mapping[str, int]
     numbers: tuple[Number, ...]
+    is_single: bool = False
 
     def __call__(self, joining: _Joining) -> None:
         ids, builder, spec = joining.ids, joining.builder, self.recording.spec
         full = {role: value for role, value in self.made.items() if spec(value).size}
         for role, value in self.made.items():
-            if role not in full:  # nobody writes what has no elements
+            if role not in full and not self.is_single:  # nobody writes what has no elements
                 found = spec(value)
                 ids[value] = builder.buffer(role, found.shape, graph_dtype(found.dtype))
         if not full:
@@ -641,9 +712,14 @@ class _Called:
             {role: self.results[role] for role in full},
             {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
         )
+        if self.is_single:
+            for role, id in _lowered(self.operator, self.call, lowering).items():
+                if role in full:
+                    ids[full[role]] = id
+            return
         first, builder.leaves_idle_out = builder.n_nodes, True
         builder.call = f"{self.operator.name}#{first}"
-        for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
+        for role, id in _lowered(self.operator, self.call, lowering).items():
             if role not in full:
                 continue
             id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
@@ -664,32 +740,57 @@ class _Nothing:
         joining.ids[self.value] = joining.builder.buffer("nothing", self.spec.shape, dtype)
 
 
+def single_call(request: phase_one.Request, soc: str) -> Recording:
+    """The recording of a call that was not made before, after its operator's rules.
+
+    Raises
+    ------
+    RefusedError
+        If it breaks one of them.
+    """
+    call, done = phase_one.check_call(request, soc)
+    operator = request.operator
+    given = not call.makes_absent or all(role in call.tensors for role in operator.outputs)
+    results = {} if done and given else phase_one.infer(operator, call)
+    recording = Recording(operator.name, soc)
+    recording._single, recording.ends_early = (operator, call), done
+    operands, lists = recording._take_operands(operator, call)
+    outputs = _outputs_of(request, call, results)
+    for role, spec in outputs.items():
+        phase_one.refuse_size(call.names[role], spec)
+    made = {role: recording._new(spec) for role, spec in outputs.items() if role in results}
+    numbers = tuple(range(len(operator.scalars)))
+    step = _Called(
+        recording, operator, call, results, operands, lists, made, numbers, is_single=True
+    )
+    recording._steps.append((step, ()))
+    recording.outputs = [
+        Output(role, made.get(role), outputs.get(role)) for role in operator.outputs
+    ]
+    return recording
+
+
+def _outputs_of(
+    request: phase_one.Request,
+    call: Call,
+    results: Mapping[str, tuple[aclDataType, tuple[int, ...]]],
+) -> dict[str, TensorSpec]:
+    """The outputs of a single call by role: as given, or dense ones of the results' dtypes."""
+    found = {}
+    for role in request.operator.outputs:
+        if role in call.tensors:
+            found[role] = call.tensors[role]
+        elif role in results and (request.wanted is None or role in request.wanted):
+            found[role] = _dense(*results[role])
+    return found
+
+
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:
     return TensorSpec(dtype, shape, contiguous_strides(shape))
 
 
 def _size(shape: tuple[int, ...]) -> int:
     return math.prod(shape)
-
-
-def _copies(
-    joining: _Joining, declared: Sequence[int], rows: Sequence[Sequence[int]]
-) -> dict[int, int]:
-    """Copies of the inputs that are read while an output takes their place, by the input's id."""
-    crossed = {
-        value
-        for row in rows
-        for value, lies in zip(declared, row, strict=True)
-        if lies == phase_one.CROSSING
-    }
-    crossed |= phase_one.hidden_aliases(declared, rows)
-    copies = {
-        value: joining.builder.contiguous(value, reason="overlap")
-        for value in declared
-        if value in crossed
-    }
-    joining.ids.update({value: copies[id] for value, id in joining.ids.items() if id in copies})
-    return copies
 
 
 def _part(builder: graph.GraphBuilder, source: int, pieces: Pieces) -> int:
@@ -730,3 +831,29 @@ def _others(piece: tuple[int, int, int], size: int) -> list[tuple[int, int, int]
         return [(0, 1, first), (last + 1, 1, size - last - 1)]
     between = [(first + n, step, count - 1) for n in range(1, step)]
     return [(0, 1, first), *between, (last + 1, 1, size - last - 1)]
+
+
+def _lowered(operator: Operator, call: Call, lowering: Lowering) -> Mapping[str, int]:
+    if operator.lower is not None:
+        return operator.lower(lowering)
+    return pointwise(lowering, operator, operator.formula_for(call.switches))
+
+
+def _hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[int]]) -> set[int]:
+    """Inputs that an output takes the place of without being called their alias: one only is.
+
+    Pointwise operators have read all of their inputs' elements when they write one.
+    """
+    found: set[int] = set()
+    for row in overlaps:
+        alike = [
+            v for v, lies in zip(declared, row, strict=True) if lies == IDENTICAL and v is not None
+        ]
+        found.update(alike[1:])
+    return found
+
+
+def _note_of(spec: TensorSpec) -> str:
+    if spec.format in PLAIN_FORMATS:
+        return ""
+    return f"{aclFormat(spec.format).name}: its storage is taken as laid out plainly"

@@ -1,11 +1,14 @@
 """Calls that are joined to one plan compute what they compute by themselves, bit by bit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import aclnn
 from aclnn.acl import dtypes
-from aclnn.compiler.joining import Recording
+from aclnn.compiler.compilation import compile_recording
+from aclnn.compiler.recording import Recording
 from aclnn.execution._executor import join_executor
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
@@ -27,8 +30,8 @@ def record(recording, name, *inputs, numbers=(), constants=(), switches=()):
 
 
 def bound(recording, arrays, outs, overlaps=None):
-    plan = recording.plan(overlaps)
-    return join_executor(plan, recording.plan, recording.name, [*arrays, *outs], recording.numbers)
+    plan, replan = compile_recording(recording, overlaps), partial(compile_recording, recording)
+    return join_executor(plan, replan, recording.name, [*arrays, *outs], recording.numbers)
 
 
 @pytest.fixture

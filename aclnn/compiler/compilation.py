@@ -1,0 +1,120 @@
+"""Compilation of a recording: graph, passes, workspace, schedule and program.
+
+Everything that is called makes a `Recording`, a single call one of one step, and comes through
+`compile_recording`. What it gives knows no addresses; `aclnn.compiler._plan_cache` keeps that of single
+calls, compiled functions and captures keep their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn import graph
+from aclnn.compiler import cpu_caches
+from aclnn.compiler._compiled_call import CompiledCall
+from aclnn.compiler._settings import current_settings
+from aclnn.compiler.kernel_table import kernel_of, scratch_of, threads_of
+from aclnn.compiler.recording import Overlaps, Recording
+from aclnn.compiler.workspace import for_executor
+from aclnn.graph.planner import strategies
+
+
+def compile_recording(
+    recording: Recording,
+    overlaps: Overlaps | None = None,
+    settings: Mapping[str, Any] | None = None,
+    summary: str = "",
+    outputs_apart: bool = False,
+) -> CompiledCall:
+    """Simplify, plan, schedule and compile what was recorded.
+
+    Parameters
+    ----------
+    recording : Recording
+    overlaps : sequence of sequence of int, optional
+        Overlap of each input with each output, in a row for each output; by default as outputs replace
+        inputs.
+    settings : mapping of str to object, optional
+        In place of those of the process: threads, strategy, materialize.
+    summary : str
+        What reports say of the plan.
+    outputs_apart : bool
+        Promises that outputs of runs do not overlap each other.
+
+    Returns
+    -------
+    CompiledCall
+    """
+    settings = current_settings() | dict(settings or {})
+    rows = recording.overlaps_or_none(overlaps)
+    built, kernels = recording.build(rows)
+    passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
+    # Intermediates of materialized plans are for looking at: they stay in the workspace.
+    spare = () if settings["materialize"] else recording.outputs_that_are_apart(rows)
+    workspace, schedule = scheduled(
+        passes.graph,
+        tuple(strategies.STRATEGIES)[settings["strategy"]],
+        settings["threads"],
+        recording.does_nothing,
+        spare,
+        kernels,
+        outputs_apart,
+    )
+    operator, call = recording.call_described(summary)
+    return CompiledCall(
+        operator=operator,
+        call=call,
+        graph_as_built=built,
+        passes=passes,
+        workspace=workspace,
+        schedule=schedule,
+        packed=None if recording.does_nothing else schedule.pack(),
+        tensors=recording.tensors,
+        arguments=recording.arguments,
+        n_inputs=len(recording.operands),
+        overlaps=rows,
+    )
+
+
+def scheduled(
+    passed: graph.Graph,
+    strategy: str,
+    threads: int,
+    nothing: bool,
+    spare: Sequence[str] = (),
+    own: Mapping[str, Any] | None = None,
+    outputs_apart: bool = False,
+) -> tuple[graph.WorkspacePlan, graph.Schedule]:
+    """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
+
+    `own` has the kernels of nodes that are not of this package, by their attribute `own`.
+    `outputs_apart` says that no output overlaps another.
+    """
+    if nothing:
+        names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
+        empty = graph.plan_lifetimes((), strategy, threads=threads)
+        return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
+    kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
+    plan = for_executor(
+        graph.plan_workspace(
+            passed,
+            strategy,
+            threads=threads,
+            scratch_of=scratch_of(kernels, threads),
+            threads_of=threads_of(kernels, threads),
+            spare_outputs=spare,
+            outputs_apart=outputs_apart,
+        )
+    )
+    stream_from = cpu_caches.stream_from(threads)
+    return plan, graph.compile(
+        passed, plan, lambda node: kernels[node.name], stream_from=stream_from
+    )
+
+
+def own_kernels(passed: graph.Graph, schedule: graph.Schedule) -> dict[str, Any]:
+    """The kernels of a schedule that are not of this package, as `scheduled` takes them."""
+    kernels = dict(zip(schedule.node_names(), schedule.kernels, strict=True))
+    owned = [node for node in passed.nodes if node.attr("own") is not None]
+    return {node.attr("own"): kernels[node.name] for node in owned}
