@@ -1,7 +1,8 @@
 """Times that were measured on this machine, kept in files of a cache folder.
 
 What is chosen by speed is chosen by the speed of the machine that it runs on: each choice is measured when it is
-first needed, and later processes read it. A folder that cannot be written keeps nothing; processes measure anew then.
+first needed, and later processes read it. Another build of the kernels measures anew, and removes what the one before
+it has measured. A folder that cannot be written keeps nothing; processes measure anew then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,8 @@ class Measurements:
     subject : str
         The beginning of the file's name.
     facts : mapping
-        What times depend on besides the machine: versions of libraries, threads. Others have files of their own.
+        What times depend on besides the machine and the build: versions of libraries, threads. Others have files
+        of their own.
 
     Examples
     --------
@@ -71,7 +75,14 @@ class Measurements:
             times = read(self._path) | self._new
             self._new = {}
             document = {"facts": self._facts, "microseconds": {k: times[k] for k in sorted(times)}}
+            if not self._path.exists():
+                self._remove_those_of_other_builds()
             _replace(self._path, json.dumps(document, indent=1))
+
+    def _remove_those_of_other_builds(self) -> None:
+        for path in files():
+            if _facts_in(path) | {"build": build()} == self._facts:
+                path.unlink(missing_ok=True)
 
 
 def folder() -> Path:
@@ -103,6 +114,30 @@ def read(path: Path) -> dict[str, Times]:
         return {str(k): tuple(map(float, v)) for k, v in times.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def _facts_in(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))["facts"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+@lru_cache(1)
+def build() -> str:
+    """Fingerprint of the compiled modules: their names, sizes and times of modification."""
+    found = []
+    suffix = EXTENSION_SUFFIXES[0]
+    for path in sorted({one for top in _packages() for one in top.rglob("*" + suffix)}):
+        facts = path.stat()
+        found.append((path.name, facts.st_size, facts.st_mtime_ns))
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+
+
+def _packages() -> list[Path]:
+    """Folders of this package; in a checkout that of graphs is not in it."""
+    found = [find_spec(name) for name in ("aclnn", "aclnn.graph")]
+    return [Path(one.origin).parent for one in found if one is not None and one.origin]
 
 
 def _replace(path: Path, text: str) -> None:
@@ -137,4 +172,5 @@ def _machine() -> dict[str, Any]:
         else os.cpu_count(),
         "isa": isa.name(),
         "aclnn-cpu": __version__,
+        "build": build(),
     }

@@ -21,7 +21,7 @@ def config() -> dict[str, Any]:
     dict
         ``versions``, ``isa`` (in use and available), ``threads`` (set, of OpenMP, whether built
         with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit),
-        ``measured`` (what choices by speed rest on: where, how much) and
+        ``measured`` (what choices by speed rest on: where, of which build of the kernels, how much) and
         ``environment`` (the variables that are set; see `aclnn.environment`).
 
     Examples
@@ -48,6 +48,7 @@ def config() -> dict[str, Any]:
         "measured": {
             "folder": str(measurements.folder()),
             "kept": sum(len(measurements.read(path)) for path in measurements.files()),
+            "build": measurements.build(),
         },
         "environment": environment.given(),
     }

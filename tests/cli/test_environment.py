@@ -176,7 +176,7 @@ SHOWN = {
     "ACLNN_PLANNER": ("naive", ""),
     "ACLNN_VERBOSE": ("1", ""),
     "ACLNN_VERBOSE_TO": ("logger", ""),
-    "ACLNN_CACHE_DIR": ("/kept/here", "measured    folder /kept/here, kept 0\n"),
+    "ACLNN_CACHE_DIR": ("/kept/here", "measured    folder /kept/here, kept 0, build "),
     "ACLNN_RECORD": ("calls.py", ""),
     "ACLNN_REPORT": ("page.html", ""),
     "ACLNN_PYTHON": ("/bin/sh", ""),

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 from setups import fresh
@@ -38,6 +39,35 @@ def test_other_facts_have_files_of_their_own(folder):
     assert len(measurements.files()) == 2
     assert measurements.clear() == 2
     assert measurements.files() == []
+
+
+def test_another_build_measures_anew(folder, monkeypatch):
+    def kept(threads, time=None):
+        one = Measurements("one", {"threads": threads})
+        if time is not None:
+            one.put("a", (time,))
+            one.save()
+        return one.get("a")
+
+    kept(1, 1.0), kept(2, 2.0)
+    monkeypatch.setattr(measurements, "build", lambda: "another")
+    assert kept(1) is None
+    assert kept(1, 3.0) == (3.0,)
+    assert len(measurements.files()) == 2  # the one for two threads stays until these are measured
+    monkeypatch.undo()
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(folder))
+    assert (kept(1), kept(2)) == (None, (2.0,))
+
+
+def test_a_build_is_known_by_its_modules(monkeypatch, tmp_path):
+    (tmp_path / "part").mkdir()
+    module = tmp_path / "part" / ("_one" + EXTENSION_SUFFIXES[0])
+    module.write_bytes(b"1")
+    monkeypatch.setattr(measurements, "_packages", lambda: [tmp_path])
+    first = measurements.build.__wrapped__()
+    assert first == measurements.build.__wrapped__() != measurements.build()
+    os.utime(module, ns=(1, 1))  # built anew
+    assert measurements.build.__wrapped__() != first
 
 
 @pytest.mark.parametrize(
@@ -82,6 +112,6 @@ def test_the_command_line_shows_and_clears_them(folder):
     one.save()
     code = "from aclnn.cli import main; main(['config']); main(['config', '--clear-measurements'])"
     done = fresh(code, ACLNN_CACHE_DIR=str(folder))
-    assert f"folder {folder}, kept 1" in done.stdout
+    assert f"folder {folder}, kept 1, build {measurements.build()}" in done.stdout
     assert f"removed 1 files in {folder}" in done.stdout
     assert measurements.files() == []
