@@ -60,6 +60,12 @@ class Measurements:
                 self._times = read(self._path)
             return self._times.get(what)
 
+    def items(self) -> list[tuple[str, Times]]:
+        """All that was measured."""
+        with self._lock:
+            self.get("")
+            return list((self._times or {}).items())
+
     def put(self, what: str, times: Times) -> None:
         """Keep times, in the file after the next `save`."""
         with self._lock:

@@ -5,7 +5,8 @@
     python tools/measure_models.py architectures [NAME …] [--part 1/4] [--trained]
 
 Ratios are the other's time over ours, medians of rounds in which all take turns. Every library may use
-the same number of threads. Results are compared before they are timed.
+the same number of threads. Results are compared before they are timed. Blocks and decoding have a process for each
+contender: threads of one that wait for work would take the processors of the next.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ import copy  # noqa: E402
 import json  # noqa: E402
 import logging  # noqa: E402
 import math  # noqa: E402
+import multiprocessing  # noqa: E402
 import warnings  # noqa: E402
 from collections.abc import Callable, Iterable  # noqa: E402
+from functools import partial  # noqa: E402
 from statistics import median  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -62,6 +65,70 @@ def timed(calls: dict[str, Call], given: argparse.Namespace) -> dict[str, float]
     settle = SETTLE if given.threads > 1 else 0.0
     timers = {name: looped(call) for name, call in calls.items()}
     return {k: s.median for k, s in alternate(timers, given.rounds, given.budget, settle).items()}
+
+
+class Contender:
+    """A call that a process of its own makes and times.
+
+    Libraries start their threads there: this process has none but its own.
+    """
+
+    def __init__(self, make: Callable[[], Call], given: argparse.Namespace):
+        context = multiprocessing.get_context("fork")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=self._serve, args=(make, there, given), daemon=True)
+        self._process.start()
+        self.result = self._received()
+
+    @staticmethod
+    def _serve(make: Callable[[], Call], there: Any, given: argparse.Namespace) -> None:
+        torch.set_num_threads(given.threads)
+        aclnn.set_num_threads(given.threads)
+        try:
+            with torch.no_grad():
+                call = make()
+                there.send(as_float32(call()))
+                timer = looped(call)
+                while there.recv():
+                    there.send(alternate({"": timer}, 1, given.budget, 0.0)[""].median)
+        except Exception as error:
+            there.send(error)
+
+    def seconds(self) -> float:
+        """The time of a call, in one round."""
+        self._here.send(True)
+        return self._received()
+
+    def _received(self) -> Any:
+        found = self._here.recv()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def end(self) -> None:
+        self._here.send(False)
+        self._process.join()
+
+
+def timed_apart(
+    makers: dict[str, Callable[[], Call]], wanted: Any, close: float, given: argparse.Namespace
+) -> dict[str, float]:
+    """Seconds of the call that each maker gives, in processes that take turns; results are compared."""
+    contenders = {name: Contender(make, given) for name, make in makers.items()}
+    for name, one in contenders.items():
+        if far(one.result, wanted) > close:
+            raise ValueError(f"{name} gives something else: {far(one.result, wanted)}")
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(given.rounds):
+        for name, one in contenders.items():
+            found[name].append(one.seconds())
+    for one in contenders.values():
+        one.end()
+    return {name: median(each) for name, each in found.items()}
+
+
+def as_float32(result: Any) -> np.ndarray:
+    return result.float().numpy() if isinstance(result, torch.Tensor) else result.astype(np.float32)
 
 
 def far(one: Any, other: Any) -> float:
@@ -111,37 +178,51 @@ def measure_blocks(given: argparse.Namespace) -> None:
         "torchscript": models.exported(model, like, False),
         "dynamo": models.exported(model, like, True),
     }
+    options = {
+        "inductor": ("inductor", {}),
+        "backend": ("aclnn", {}),
+        "backend, all": ("aclnn", {"take": "all"}),
+        "backend, frozen": ("aclnn", {"freeze": True}),
+    }
     for batch, length in models.SIZES:
         if given.sizes and f"{batch}x{length}" not in given.sizes:
             continue
         x = torch.randn(batch, length, models.WIDTH)
-        a = x.numpy()
-        torch._dynamo.reset()
-        calls: dict[str, Call] = {"eager": lambda x=x: model(x)}
-        for name in ("inductor", "backend"):
-            if name not in given.without:
-                made = compiled(model, "aclnn" if name == "backend" else name)
-                calls[name] = lambda made=made, x=x: made(x)
-        if "all" not in given.without:
-            everything = compiled(model, "aclnn", take="all")
-            calls["backend, all"] = lambda everything=everything, x=x: everything(x)
+        makers: dict[str, Callable[[], Call]] = {"eager": lambda x=x: lambda: model(x)}
+        for name, (backend, chosen) in options.items():
+            makers[name] = partial(called, model, backend, chosen, x)
         for exporter, content in written.items():
-            ours = aclnn.from_onnx(content)
-            executor = ours.executor(a)
-            theirs = session(content, given.threads)
-            (key,) = [one.name for one in theirs.get_inputs()]
-            calls[exporter] = lambda ours=ours, a=a: ours(a)
-            calls[f"run {exporter}"] = executor.run
-            calls[f"ort {exporter}"] = lambda s=theirs, k=key, a=a: s.run(None, {k: a})[0]
-        wanted = calls["eager"]()
-        for name, call in calls.items():
-            if not name.startswith("run") and far(call(), wanted) > CLOSE:
-                raise ValueError(f"{name} gives something else: {far(call(), wanted)}")
-        seconds = timed(calls, given)
+            makers[exporter] = partial(of_ours, content, x.numpy())
+            makers[f"run {exporter}"] = partial(run_of_ours, content, x.numpy())
+            makers[f"ort {exporter}"] = partial(of_session, content, given.threads, x.numpy())
+        makers = {name: make for name, make in makers.items() if name not in given.without}
+        seconds = timed_apart(makers, model(x), CLOSE, given)
+        aclnn.set_num_threads(given.threads)
+        planned = aclnn.from_onnx(written["dynamo"]).executor(x.numpy()).plan.size
+        aclnn.set_num_threads(1)
         report(
             given, what="blocks", size=f"{batch}x{length}", ms=seconds["dynamo"] * 1e3,
-            **ratios(seconds, "dynamo"), workspace=executor.plan.size, peak=peak_of(calls["eager"]),
+            **ratios(seconds, "dynamo"), workspace=planned, peak=peak_of(partial(model, x)),
         )  # fmt: skip
+
+
+def called(model: torch.nn.Module, backend: str, options: dict[str, Any], *given: Any) -> Call:
+    """A call of a model through a backend."""
+    return partial(compiled(model, backend, **options), *given)
+
+
+def of_ours(content: bytes, array: np.ndarray) -> Call:
+    return partial(aclnn.from_onnx(content), array)
+
+
+def run_of_ours(content: bytes, array: np.ndarray) -> Call:
+    return aclnn.from_onnx(content).executor(array).run
+
+
+def of_session(content: bytes, threads: int, array: np.ndarray) -> Call:
+    theirs = session(content, threads)
+    (key,) = [one.name for one in theirs.get_inputs()]
+    return lambda: theirs.run(None, {key: array})[0]
 
 
 def peak_of(call: Call) -> int:
@@ -162,30 +243,23 @@ def peak_of(call: Call) -> int:
 
 
 def measure_decode(given: argparse.Namespace) -> None:
+    options = {
+        "inductor": ("inductor", {}),
+        "backend": ("aclnn", {}),
+        "backend, all": ("aclnn", {"take": "all"}),
+        "backend, frozen": ("aclnn", {"freeze": True}),
+    }
     for dtype in (torch.float32, torch.bfloat16):
-        torch._dynamo.reset()
         x = torch.randn(1, 1, models.WIDE).to(dtype)
         at = torch.tensor([models.ROOM - 5])
         eager = models.decoder(dtype)
-        calls: dict[str, Call] = {"eager": lambda eager=eager, x=x, at=at: eager(x, at)}
-        for name, backend, options in (
-            ("inductor", "inductor", {}),
-            ("backend", "aclnn", {}),
-            ("backend, all", "aclnn", {"take": "all"}),
-        ):
-            if name not in given.without:
-                made = compiled(eager, backend, **options)
-                calls[name] = lambda made=made, x=x, at=at: made(x, at)
-        calls["ours"] = numpy_step(eager, x, at)
-        wanted = calls["eager"]().float()
-        for name, call in calls.items():
-            found = call()
-            apart = far(
-                found if isinstance(found, torch.Tensor) else found.astype(np.float32), wanted
-            )
-            if apart > (CLOSE if dtype == torch.float32 else 3e-2):
-                raise ValueError(f"{name} gives something else: {apart}")
-        seconds = timed(calls, given)
+        makers: dict[str, Callable[[], Call]] = {"eager": partial(partial, eager, x, at)}
+        for name, (backend, chosen) in options.items():
+            makers[name] = partial(called, eager, backend, chosen, x, at)
+        makers["ours"] = partial(numpy_step, eager, x, at)
+        makers = {name: make for name, make in makers.items() if name not in given.without}
+        close = CLOSE if dtype == torch.float32 else 3e-2
+        seconds = timed_apart(makers, eager(x, at).float(), close, given)
         report(
             given, what="decode", dtype=str(dtype).removeprefix("torch."), ms=seconds["ours"] * 1e3,
             **ratios(seconds, "ours"),
@@ -321,8 +395,9 @@ MEASURES = {
 def main(given: argparse.Namespace) -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    torch.set_num_threads(given.threads)
-    aclnn.set_num_threads(given.threads)
+    threads = given.threads if given.what == "architectures" else 1  # contenders have more
+    torch.set_num_threads(threads)
+    aclnn.set_num_threads(threads)
     torch._dynamo.config.recompile_limit = 64
     with torch.no_grad() if given.what != "architectures" else torch.enable_grad():
         MEASURES[given.what](given)

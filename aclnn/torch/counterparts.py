@@ -8,54 +8,28 @@ from __future__ import annotations
 
 import itertools
 import operator as python
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from aclnn.acl.constants import aclDataType
-from aclnn.api import functional
 from aclnn.api.functional import HANDLES_BY_NAME
+from aclnn.torch.overloads import OVERLOADS, Form, form, plain_dtype
 from aclnn.torch.schemas import acl_dtype
 
-Form = Callable[..., Any]
 aten = torch.ops.aten
 
 
-def _form(name: str) -> Form:
-    return getattr(functional, name)
-
-
-# What PyTorch, too, computes otherwise than as a power.
-_POWERS: dict[float, Form] = {
-    2: lambda x: _form("square")(x),
-    3: lambda x: x * x * x,
-    0.5: lambda x: _form("sqrt")(x),
-    -0.5: lambda x: _form("rsqrt")(x),
-    -1: lambda x: _form("reciprocal")(x),
-}
-
-
-def _pow(x: Any, exponent: Any) -> Any:
-    if exponent not in _POWERS:
-        raise NotImplementedError("PyTorch's kernel is faster")
-    return _POWERS[exponent](x)
-
-
-def _mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    return _form("mean")(x, dim, keepdim, dtype=_plain_dtype(dtype))
-
-
 def _converted(x: Any, *, dtype: Any = None, **layout: Any) -> Any:
-    return x if dtype is None else _form("cast")(x, acl_dtype(dtype))
+    return x if dtype is None else form("cast")(x, acl_dtype(dtype))
 
 
 def _cat(tensors: Any, dim: int = 0) -> Any:
-    return _form("cat")(list(tensors), dim)
+    return form("cat")(list(tensors), dim)
 
 
 def _embedding(weight: Any, indices: Any, *options: Any) -> Any:
-    return _form("embedding")(weight, indices)
+    return form("embedding")(weight, indices)
 
 
 def _attention(
@@ -70,8 +44,8 @@ def _attention(
 ) -> Any:
     if dropout_p:
         raise NotImplementedError("there is no dropout")
-    form = _form("scaled_dot_product_attention_forward")
-    return form(query, key, value, attn_mask, is_causal, scale=scale)
+    attend = form("scaled_dot_product_attention_forward")
+    return attend(query, key, value, attn_mask, is_causal, scale=scale)
 
 
 def _attention_backward(
@@ -89,8 +63,8 @@ def _attention_backward(
 ) -> Any:
     if dropout_p:
         raise NotImplementedError("there is no dropout")
-    form = _form("scaled_dot_product_attention_backward")
-    return form(grad, query, key, value, out, logsumexp, attn_mask, is_causal, scale=scale)
+    differentiate = form("scaled_dot_product_attention_backward")
+    return differentiate(grad, query, key, value, out, logsumexp, attn_mask, is_causal, scale=scale)
 
 
 def _view(x: Any, shape: Sequence[int]) -> Any:
@@ -138,7 +112,7 @@ def _squeeze(x: Any, dims: int | Sequence[int]) -> Any:
 
 
 def _stack(tensors: Any, dim: int = 0) -> Any:
-    return _form("stack")(list(tensors), dim)
+    return form("stack")(list(tensors), dim)
 
 
 def _copied(target: Any, source: Any, non_blocking: bool = False) -> Any:
@@ -173,19 +147,8 @@ def _flip(x: Any, dims: Sequence[int]) -> Any:
 def _normalized_by_batch(
     x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
 ) -> Any:
-    made = _form("batch_norm")(x, mean, var, weight, bias, False, momentum, eps)
+    made = form("batch_norm")(x, mean, var, weight, bias, False, momentum, eps)
     return made, mean[:0], var[:0]
-
-
-def _indexed(x: Any, indices: Sequence[Any]) -> Any:
-    """Rows by one tensor of indices."""
-    first, *others = indices
-    if first is None or others or first.dtype.kind not in "i":
-        raise NotImplementedError("it indexes other than rows by integers")
-    if x.ndim != 2:
-        flat = x.reshape((x.shape[0], -1))
-        return _form("embedding")(flat, first).reshape((*first.shape, *x.shape[1:]))
-    return _form("embedding")(x, first)
 
 
 # What is a view of an operand: taken where a node beside it is.
@@ -207,22 +170,24 @@ VIEWS: dict[Any, Form] = {
     aten.squeeze.dims: _squeeze,
     aten.alias.default: lambda x: x,
     aten.detach.default: lambda x: x,
+    aten.lift_fresh.default: lambda x: x,
+    aten.unsafe_split.Tensor: _split,
+    aten.unsafe_split_with_sizes.default: _split,
 }
 
 # By ATen's own operator: the name under which speed is looked up, and the call.
 WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
-    aten._softmax.default: ("softmax", lambda x, dim, half: _form("softmax")(x, dim)),
-    aten._log_softmax.default: ("log_softmax", lambda x, dim, half: _form("log_softmax")(x, dim)),
+    **OVERLOADS,
+    aten._softmax.default: ("softmax", lambda x, dim, half: form("softmax")(x, dim)),
+    aten._log_softmax.default: ("log_softmax", lambda x, dim, half: form("log_softmax")(x, dim)),
     aten._softmax_backward_data.default: (
         "softmax_backward",
-        lambda grad, result, dim, dtype: _form("softmax_backward")(grad, result, dim),
+        lambda grad, result, dim, dtype: form("softmax_backward")(grad, result, dim),
     ),
     aten._log_softmax_backward_data.default: (
         "log_softmax_backward",
-        lambda grad, result, dim, dtype: _form("log_softmax_backward")(grad, result, dim),
+        lambda grad, result, dim, dtype: form("log_softmax_backward")(grad, result, dim),
     ),
-    aten.sum.dim_IntList: ("sum", lambda x, dim=None, keepdim=False: _form("sum")(x, dim, keepdim)),
-    aten.mean.dim: ("mean", _mean),
     aten._scaled_dot_product_flash_attention_for_cpu.default: (
         "scaled_dot_product_attention_forward",
         _attention,
@@ -231,15 +196,14 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
         "scaled_dot_product_attention_backward",
         _attention_backward,
     ),
-    aten.where.self: ("where", lambda condition, a, b: _form("where")(condition, a, b)),
-    aten.pow.Tensor_Scalar: ("square", _pow),
-    aten.rsub.Scalar: ("rsub", lambda x, number, alpha=1: _form("rsub")(x, number, alpha=alpha)),
+    aten.where.self: ("where", lambda condition, a, b: form("where")(condition, a, b)),
+    aten.rsub.Scalar: ("rsub", lambda x, number, alpha=1: form("rsub")(x, number, alpha=alpha)),
     aten._to_copy.default: ("cast", _converted),
     aten.cat.default: ("cat", _cat),
     aten.embedding.default: ("embedding", _embedding),
     aten.gather.default: (
         "gather",
-        lambda x, dim, index, *, sparse_grad=False: _form("gather")(x, dim, index),
+        lambda x, dim, index, *, sparse_grad=False: form("gather")(x, dim, index),
     ),
     aten.stack.default: ("stack", _stack),
     aten.copy.default: ("copy", _copied),
@@ -249,7 +213,6 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten.select_scatter.default: ("select_scatter", _select_scattered),
     aten.flip.default: ("flip", _flip),
     aten._native_batch_norm_legit_no_training.default: ("batch_norm", _normalized_by_batch),
-    aten.index.Tensor: ("index", _indexed),
     aten.lift_fresh_copy.default: ("clone", lambda x: x),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }
@@ -295,24 +258,20 @@ def is_own(target: Any) -> bool:
 
 def _own(target: Any) -> Form:
     """A node that is one of ours: numbers among its operands became tensors before."""
-    form = _form(target._opname)
+    own = form(target._opname)
     kinds = {a.role: a.kind for a in HANDLES_BY_NAME[target._opname].handle.operator.attributes}
 
     def call(*args: Any, **named: Any) -> Any:
         given = dict(zip([a.name for a in target._schema.arguments], args, strict=False)) | named
-        dtypes = {r: _plain_dtype(v) for r, v in given.items() if kinds.get(r) == "dtype"}
-        return form(**given | dtypes) if dtypes else form(*args, **named)
+        dtypes = {r: plain_dtype(v) for r, v in given.items() if kinds.get(r) == "dtype"}
+        return own(**given | dtypes) if dtypes else own(*args, **named)
 
     return call
 
 
-def _plain_dtype(dtype: Any) -> aclDataType | None:
-    return acl_dtype(dtype) if isinstance(dtype, torch.dtype) else dtype
-
-
 def _by_names(name: str, target: Any) -> tuple[str, Form] | None:
     """A form whose options have the names that PyTorch gives them; operands go by position."""
-    operator, form = HANDLES_BY_NAME[name].handle.operator, _form(name)
+    operator, own = HANDLES_BY_NAME[name].handle.operator, form(name)
     if operator.lists:
         return None
     operands = [role for role in operator.positional if role in operator.inputs]
@@ -329,6 +288,6 @@ def _by_names(name: str, target: Any) -> tuple[str, Form] | None:
     def call(*args: Any, **named: Any) -> Any:
         given = dict(zip(names, args, strict=False)) | {roles[k]: v for k, v in named.items()}
         first = [given.pop(role) for role in order if role in given]
-        return form(*first, **given)
+        return own(*first, **given)
 
     return name, call

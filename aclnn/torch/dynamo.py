@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
@@ -18,10 +19,12 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
-from aclnn.torch.expansion import expanded, is_functional
+from aclnn.torch.expansion import flattened, is_functional
 from aclnn.torch.folding import fold
+from aclnn.torch.freezing import Frozen, freeze
 from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
+from aclnn.torch.sinking import sink_views
 from aclnn.torch.speed import Speed
 from aclnn.torch.support import Support, partitions_of
 from aclnn.torch.writes import move_to_end, write_into_new_values
@@ -32,6 +35,9 @@ TAKE = ("measured", "all")
 
 class Observer(Protocol):
     """Is told what becomes of graphs."""
+
+    def add_frozen(self, graph: Frozen) -> None:
+        """Add a graph whose weights are frozen."""
 
     def add_folded(self, count: int) -> None:
         """Add nodes of a graph that are gone, as constants or without effect."""
@@ -54,7 +60,9 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
     **options
         Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``. Besides `take`:
         ``"measured"`` leaves to PyTorch what it does faster on this machine, ``"all"`` takes all that
-        executors can do.
+        executors can do. And `freeze`: whether copies of the weights of linear layers are laid out for
+        products once, where no gradients are wanted. They follow what changes weights but for writes that
+        PyTorch does not count, through ``weight.data`` or NumPy.
 
     Returns
     -------
@@ -63,15 +71,17 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
     Raises
     ------
     AclnnError
-        If `take` is neither.
+        If `take` is neither, or `freeze` is no bool.
     """
     return compiled_graph(graph_module, example_inputs, Options.of(options.get("options")))
 
 
 class Options(NamedTuple):
-    """Options of a graph's compilation: what is taken, and the options of `aclnn.compile`."""
+    """Options of a graph's compilation: what is taken, whether weights are frozen, and the options of
+    `aclnn.compile`."""
 
     take: str
+    freeze: bool
     planning: dict[str, Any]
 
     @classmethod
@@ -83,7 +93,10 @@ class Options(NamedTuple):
             raise invalid(
                 f"take is {take!r}, must be one of {', '.join(map(repr, TAKE))}{did_you_mean(take, TAKE)}"
             )
-        return cls(take, planning)
+        freeze = planning.pop("freeze", False)
+        if not isinstance(freeze, bool):
+            raise invalid(f"freeze is {freeze!r}, must be a bool")
+        return cls(take, freeze, planning)
 
 
 def compiled_graph(
@@ -93,6 +106,15 @@ def compiled_graph(
     observe: Observer | None = None,
 ) -> Any:
     """Compile a graph for `backend`; `observe` gets each graph, its support and its parts."""
+    if options.freeze and not torch.is_grad_enabled():
+        places, example_inputs = freeze(graph_module, example_inputs)
+        made = compiled_graph(graph_module, example_inputs, options._replace(freeze=False), observe)
+        if not places:
+            return made
+        frozen = Frozen(made, places)
+        if observe is not None:
+            observe.add_frozen(frozen)
+        return frozen
     if has_symbols(graph_module):
         return Specialized(
             graph_module, lambda graph, inputs: compiled_graph(graph, inputs, options, observe)
@@ -147,7 +169,8 @@ def _replace(graph: GraphModule, node: Any, options: Options, observe: Observer 
     """Call the executor instead of the module that stands for it."""
     name = str(node.target)
     inputs = [one.meta.get("val", one.meta.get("example_value")) for one in node.args]
-    module = expanded(getattr(graph, name), inputs)
+    module = flattened(getattr(graph, name), inputs)
+    sink_views(module.graph)
 
     def compile_graph(own: GraphModule, is_new: bool) -> Callable[..., Any]:
         return code_of(with_executors(own, options, observe if is_new else None))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -33,7 +34,71 @@ def value_of(node: Node) -> Any:
 def expanded(function: Callable[..., Any], inputs: Sequence[Any]) -> GraphModule:
     """The ATen operators that a function of tensors calls."""
     root = torch.nn.Module()
-    return GraphModule(root, recorded(function, inputs, root))
+    return _LazyGraphModule(root, recorded(function, inputs, root))
+
+
+def flattened(module: GraphModule, inputs: Sequence[Any]) -> GraphModule:
+    """The ATen operators that a graph's nodes stand for.
+
+    What is known of each node is put together; a graph that holds something else is run.
+    """
+    graph = Graph()
+    known: dict[Node, Any] = {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            known[node] = graph.placeholder(f"arg{len(known)}_1")
+            known[node].meta["val"] = value_of(node)
+        elif node.op == "output":
+            results = torch.fx.map_arg(node.args[0], known.__getitem__)
+            graph.output(results)
+        elif not _copied_flat(node, graph, known):
+            return expanded(module, inputs)
+    graph.eliminate_dead_code()
+    return _LazyGraphModule(torch.nn.Module(), graph)
+
+
+def _copied_flat(node: Node, graph: Graph, known: dict[Node, Any]) -> bool:
+    """Copy the calls that a node stands for, and remember what gives its result; whether that can be."""
+    if node.target is python.getitem and isinstance(known.get(node.args[0]), tuple):
+        known[node] = known[node.args[0]][node.args[1]]
+        return True
+    found = expansion_of(node) if node.op in CALLED else None
+    if not found or any(isinstance(known[one], tuple) for one in node.all_input_nodes):
+        return False
+    if found[0] is node:
+        known[node] = _result_of(_copy(node, graph, known, node), graph)
+        return True
+    inner = found[0].graph
+    places = inner.find_nodes(op="placeholder")
+    own = dict(zip(places, [known[one] for one in node.all_input_nodes], strict=True))
+    for call in inner.nodes:
+        if call.op == "get_attr":
+            return False
+        if call.op == "call_function":
+            own[call] = _copy(call, graph, own, node)
+    results = torch.fx.map_arg(inner.output_node().args[0], own.__getitem__)
+    known[node] = tuple(results) if isinstance(results, list | tuple) else results
+    return True
+
+
+def _copy(call: Node, graph: Graph, known: Mapping[Node, Any], caller: Node) -> Node:
+    made = graph.node_copy(call, known.__getitem__)
+    made.meta = {"val": value_of(call)}
+    if MODULES in caller.meta:
+        made.meta[MODULES] = caller.meta[MODULES]
+    return made
+
+
+def _result_of(node: Node, graph: Graph) -> Any:
+    """A node, or one for each of its results."""
+    values = node.meta["val"]
+    if not isinstance(values, tuple | list):
+        return node
+    results = []
+    for place, value in enumerate(values):
+        results.append(graph.call_function(python.getitem, (node, place)))
+        results[-1].meta["val"] = value
+    return tuple(results)
 
 
 def recorded(

@@ -12,6 +12,7 @@ import torch
 from torch.fx import GraphModule
 
 from aclnn.torch.dynamo import Options, compiled_graph
+from aclnn.torch.freezing import Frozen
 from aclnn.torch.parts import Part
 from aclnn.torch.support import Support
 
@@ -41,6 +42,7 @@ class Explanation:
     parts: list[tuple[str, ...]] = field(default_factory=list)
     _made: dict[int, Part] = field(default_factory=dict)
     folded: int = 0
+    _frozen: list[Frozen] = field(default_factory=list)
     _first: int = 0  # the number of the first executor of the graph that was added last
 
     @property
@@ -48,6 +50,15 @@ class Explanation:
         """Bytes that each executor needs for its intermediates."""
         made = [self._made.get(number) for number in range(len(self.parts))]
         return [0 if part is None else part.workspace_size for part in made]
+
+    @property
+    def frozen(self) -> int:
+        """Bytes of weights that are laid out once, with ``{"freeze": True}``."""
+        return sum(one.size for one in self._frozen)
+
+    def add_frozen(self, graph: Frozen) -> None:
+        """Keep a graph whose weights are frozen."""
+        self._frozen.append(graph)
 
     def add_folded(self, count: int) -> None:
         """Count nodes of a graph that are gone."""
@@ -75,6 +86,8 @@ class Explanation:
         lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
         if self.folded:
             lines[0] += f", {self.folded} folded"
+        if self.frozen:
+            lines.append(f"  frozen weights: {self.frozen:,} bytes")
         counted = Counter(zip(self.parts, self.workspaces, strict=True))
         for (part, size), n in counted.items():
             room = f"; workspace {size:,} bytes" if size else ""

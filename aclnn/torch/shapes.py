@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from aclnn.graph.strides import contiguous_strides
 from aclnn.torch.expansion import CALLED, KEY, OPERAND, REASON, value_of
 
 MOST_SHAPES = (
@@ -132,16 +134,20 @@ def specialized(graph_module: GraphModule, inputs: Sequence[Any]) -> tuple[Graph
                 writer.add(node)
     finally:
         torch.set_grad_enabled(enabled)
-    return GraphModule(graph_module, graph), like
+    return _LazyGraphModule(graph_module, graph), like
 
 
 class _Writer:
-    """Copies a graph node by node, computing what each gives."""
+    """Copies a graph node by node, computing what each gives.
+
+    Dynamo knows the sizes of most values as expressions of symbols, so that calls need not be made again.
+    """
 
     def __init__(self, owner: GraphModule, graph: Graph, inputs: Sequence[Any]):
         self._owner = owner
         self._graph = graph
         self._inputs = iter(inputs)
+        self._numbers = _Numbers(zip(map(value_of, _placeholders(owner)), inputs, strict=True))
         self._values: dict[Node, Any] = {}
         self._copies: dict[Node, Any] = {}  # nodes, or numbers
 
@@ -175,12 +181,92 @@ class _Writer:
             return next(self._inputs)
         if node.op == "get_attr":
             return _attribute(self._owner, str(node.target))
+        known = self._numbers.put_into(value_of(node))
+        if known is not None:
+            return known
         args, named = torch.fx.map_arg((node.args, node.kwargs), self._values.__getitem__)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **named)
         if node.op == "call_module":
             return self._owner.get_submodule(str(node.target))(*args, **named)
         return node.target(*args, **named)
+
+
+class _Numbers:
+    """The numbers that symbols stand for.
+
+    Parameters
+    ----------
+    pairs : iterable
+        Values with symbols, and those for which a graph is specialised.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]]):
+        self._of: dict[Any, int] = {}  # symbols and what was computed of them
+        for symbolic, value in pairs:
+            if isinstance(symbolic, torch.SymInt):
+                self._know(symbolic, value)
+            elif isinstance(symbolic, torch.Tensor) and isinstance(value, torch.Tensor):
+                own = (*symbolic.shape, *symbolic.stride(), symbolic.storage_offset())
+                sizes = (*value.shape, *value.stride(), value.storage_offset())
+                for one, number in zip(own, sizes, strict=True):
+                    self._know(one, number)
+
+    def _know(self, symbolic: Any, number: int) -> None:
+        if isinstance(symbolic, torch.SymInt) and symbolic.node.expr.is_symbol:
+            self._of[symbolic.node.expr] = number
+
+    def put_into(self, value: Any) -> Any:
+        """The value with numbers in the place of symbols, in the fake mode that is on; None if one is not known,
+        or the value is more than a tensor with strides."""
+        if isinstance(value, torch.SymInt):
+            return self._number(value)
+        if isinstance(value, tuple | list) and value:
+            made = [self.put_into(one) for one in value]
+            return None if any(one is None for one in made) else type(value)(made)
+        if type(value) is not FakeTensor or value.layout is not torch.strided:
+            return None
+        if value.dtype.is_complex or value.device.type != "cpu":
+            return None
+        sizes = [self._number(n) for n in value.shape]
+        strides = [self._number(n) for n in value.stride()]
+        offset = self._number(value.storage_offset())
+        if None in (*sizes, *strides, offset):
+            return None
+        if value.requires_grad and not _is_dense(sizes, strides, offset):
+            return None
+        return _fake(value, sizes, strides, offset)
+
+    def _number(self, given: Any) -> int | None:
+        if isinstance(given, int):
+            return given
+        expression = given.node.expr
+        if expression not in self._of:
+            if not self._of.keys() >= expression.free_symbols:
+                return None
+            number = expression.xreplace({one: self._of[one] for one in expression.free_symbols})
+            if not number.is_Integer:
+                return None
+            self._of[expression] = int(number)
+        return self._of[expression]
+
+
+def _fake(like: Any, sizes: Any, strides: Any, offset: Any) -> torch.Tensor:
+    options = {"dtype": like.dtype}
+    if offset and 0 not in sizes:
+        reach = sum([(n - 1) * stride for n, stride in zip(sizes, strides, strict=True)])
+        whole = torch.empty(offset + reach + 1, **options)
+        made = whole.as_strided(sizes, strides, offset)
+    else:
+        made = torch.empty_strided(sizes, strides, **options)
+    if not like.requires_grad:
+        return made
+    with torch.enable_grad():  # a leaf of autograd's could not be written
+        return made.requires_grad_().clone()
+
+
+def _is_dense(sizes: Any, strides: Any, offset: Any) -> bool:
+    return not offset and tuple(strides) == contiguous_strides(tuple(sizes))
 
 
 def _attribute(owner: Any, path: str) -> Any:

@@ -2,13 +2,16 @@
 
 A call of one of ATen's operators is measured when a graph first has it: as a part of one node and as PyTorch runs
 it, in turns, for the shapes that it has there. Calls of similar shapes share a measurement, and later processes read
-it (`aclnn.measurements`). In a chain a node costs less than alone, since it shares the part's call.
+it (`aclnn.measurements`). Where one of the two is faster by far for another size, that is known for this size, too, and
+nothing is measured. In a chain a node costs less than alone, since it shares the part's call.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -30,9 +33,12 @@ SLOWER_FROM = 1.1  # of PyTorch's time: from there a node stays with PyTorch
 LARGE = 1 << 18  # bytes of an operand of which there are copies, which calls take in turns
 MOST_COPIES, ALL_COPIES = 16, 1 << 26  # how many, and their bytes
 AGAIN = 2  # how often what seems slower is measured again
+CLEARLY = 1.4  # of the other's time: from there the faster one is the same for similar sizes
+ALIKE = 4  # how many times as large the sizes of a similar call may be, or its elements
 ROUNDS, SECONDS = 5, 2e-3  # that both sides of a measurement take at least
 
 Call = Callable[[], Any]
+_SHAPE = re.compile(r"(?:(?<=\d)|(?<=bool))\[([\d,]+)\]")  # as dtypes have behind their names
 
 
 class Cost(NamedTuple):
@@ -61,7 +67,9 @@ class Speed:
         sizes = [one.numel() for one in _tensors_of(node) if isinstance(one, torch.Tensor)]
         if max(sizes, default=0) < SMALL:
             return Cost(STEP, self.call.theirs)
-        ours, theirs = self._times(description_of(node), lambda: self._measured_surely(node))
+        what = description_of(node)
+        found = self._kept.get(what) or self._times_of_similar(what)
+        ours, theirs = found or self._times(what, lambda: self._measured_surely(node))
         return Cost(max(ours - self.call.ours, STEP), theirs)
 
     def _measured_surely(self, node: Node) -> tuple[float, float]:
@@ -73,6 +81,25 @@ class Speed:
             ours, theirs = self._measure(node)
             found = min(found[0], ours), min(found[1], theirs)
         return found
+
+    def _times_of_similar(self, what: str) -> tuple[float, ...] | None:
+        """The times of a call that differs in sizes alone and has clearly a faster side, for these sizes."""
+        kind, sizes, elements = _parts_of(what)
+        nearest = None
+        for known, times in self._similar(kind):
+            _, others, count = _parts_of(known)
+            far = max(map(_quotient, (elements, *sizes), (count, *others)))
+            if far <= ALIKE and _quotient(*times) >= CLEARLY and (not nearest or far < nearest[0]):
+                nearest = far, tuple([time * elements / count for time in times])
+        return nearest[1] if nearest else None
+
+    def _similar(self, kind: str) -> list[tuple[str, tuple[float, ...]]]:
+        """Measured calls of one kind."""
+        return [
+            (what, times)
+            for what, times in self._kept.items()
+            if len(times) == 2 and _parts_of(what)[0] == kind
+        ]
 
     def _times(self, what: str, measure: Callable[[], tuple[float, float]]) -> tuple[float, ...]:
         found = self._kept.get(what)
@@ -127,6 +154,24 @@ def description_of(node: Node) -> str:
 
     named = [f"{name}={described(one)}" for name, one in node.kwargs.items() if one is not None]
     return f"{node.target}({', '.join([*map(described, node.args), *named])})"
+
+
+@functools.lru_cache(4096)
+def _parts_of(what: str) -> tuple[str, tuple[int, ...], int]:
+    """A description without sizes, the sizes, and how many elements operands have.
+
+    >>> _parts_of("mm(float32[2,8], float32[8,3] strides 10)")
+    ('mm(float32[#,#], float32[#,#] strides 10)', (2, 8, 8, 3), 40)
+    """
+    shapes = [tuple(map(int, one.split(","))) for one in _SHAPE.findall(what)]
+    kind = _SHAPE.sub(lambda found: "[" + ",".join("#" * (found[1].count(",") + 1)) + "]", what)
+    return kind, tuple(itertools.chain(*shapes)), sum(map(math.prod, shapes)) or 1
+
+
+def _quotient(one: float, other: float) -> float:
+    """Quotient of the larger by the smaller."""
+    least, most = sorted((one, other))
+    return most / least if least > 0 else (math.inf if most else 1)
 
 
 def rounded(size: int) -> int:

@@ -42,6 +42,7 @@ USES = {
     "aclnn/tracing/array.py": "methods of NumPy's arrays",
     "aclnn/onnx/forms.py": "ONNX's operators, of other arguments",
     "aclnn/torch/counterparts.py": "PyTorch's operators, of other arguments",
+    "aclnn/torch/overloads.py": "PyTorch's operators, of other arguments",
     "aclnn/torch/formulas.py": "gradients that are composed of operators",
     "aclnn/torch/parts.py": "views of PyTorch's",
     "aclnn/torch/support.py": "PyTorch's operators by what they need",

@@ -9,6 +9,7 @@ from cases import each
 import aclnn
 
 torch = pytest.importorskip("torch")
+from aclnn.graph.result_steps import steps_of  # noqa: E402
 from torch._subclasses import FakeTensorMode  # noqa: E402
 from torch.utils._pytree import tree_flatten  # noqa: E402
 
@@ -344,7 +345,7 @@ def test_similar_shapes_share_a_measurement(times, monkeypatch, tmp_path):
     for rows in (100, 120, 128):
         explained(torch.softmax, tensor(rows, 64), -1, take="measured")
     assert measured == ["aten._softmax.default(float32[128,64], -1, False)"]
-    explained(torch.softmax, tensor(130, 64), -1, take="measured")
+    explained(torch.softmax, tensor(130, 64), -1, take="measured")  # neither is clearly faster
     explained(torch.softmax, tensor(64, 128).t(), -1, take="measured")
     assert measured[1:] == [
         "aten._softmax.default(float32[192,64], -1, False)",
@@ -352,6 +353,24 @@ def test_similar_shapes_share_a_measurement(times, monkeypatch, tmp_path):
     ]
     kept = measurements.read(measurements.files()[0])
     assert set(measured) <= kept.keys()
+
+
+def test_what_is_clearly_faster_is_not_measured_for_other_sizes(times, monkeypatch, tmp_path):
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
+    measured, known = [], speed.measured
+
+    def counted(node):
+        measured.append(speed.value_of(node).shape[0])
+        return known(node)
+
+    monkeypatch.setattr(speed, "measured", counted)
+    times["_softmax"] = 20.0, 40.0
+    for rows in (128, 256, 512, 2048):
+        explained(torch.softmax, tensor(rows, 64), -1, take="measured")
+    assert measured == [128, 2048]  # 512 is near 128, which 2048 is not
+    found = explained(torch.softmax, tensor(1024, 128), -1, take="measured")
+    assert measured == [128, 2048]
+    assert found.taken == 1
 
 
 def test_measured_times_are_those_of_a_call():
@@ -844,3 +863,93 @@ def test_nodes_know_the_modules_that_called_for_them():
     assert found["layer_norm"] == ("1: Block", "1.norm: LayerNorm")
     assert found["matmul"] == ("1: Block", "1.up: Linear")
     assert {node.origin[0] for node in nodes} == {"0: Block", "1: Block"}
+
+
+# --- Products --------------------------------------------------------------------------------------
+
+
+class Feeding(torch.nn.Module):
+    """Two linear layers with what transformers have between and behind them."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = torch.nn.LayerNorm(8), torch.nn.Linear(8, 16)
+        self.down = torch.nn.Linear(16, 8, bias=False)
+        self.scale = torch.nn.Parameter(torch.linspace(0.5, 2, 16))
+
+    def forward(self, x):
+        inner = torch.nn.functional.gelu(self.up(self.norm(x))) * self.scale
+        x = x + self.down(inner)
+        return x, torch.relu(self.up(x)), inner.sum((0, 1))
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_pointwise_calls_become_steps_of_products_of_batches(tracked):
+    torch.manual_seed(0)
+    model, x = Feeding(), tensor(2, 3, 8)
+    compiled = torch.compile(model, backend="aclnn", options={"take": "all"})
+    with torch.set_grad_enabled(tracked), aclnn.profile() as seen:
+        ours, wanted = compiled(x), model(x)
+    for one, other in zip(ours, wanted, strict=True):
+        torch.testing.assert_close(one, other, check_stride=True)
+    if tracked:
+        found = [
+            torch.autograd.grad(one[0].sum() + one[1].sum(), model.up.weight)[0]
+            for one in (ours, wanted)
+        ]
+        torch.testing.assert_close(*found)
+        return
+    (run,) = seen.runs
+    steps = [[step.kernel for step in steps_of(node)] for node in run.plan.graph.nodes]
+    assert [one for one in steps if one] == [["gelu", "mul"], ["add"], ["relu"]]
+
+
+def test_frozen_weights_follow_what_changes_them():
+    torch.manual_seed(0)
+    model, x = Feeding(), tensor(2, 3, 8)
+    compiled = torch.compile(model, backend="aclnn", options={"take": "all", "freeze": True})
+
+    def same():
+        return all(
+            torch.allclose(*pair, atol=1e-6) for pair in zip(compiled(x), model(x), strict=True)
+        )
+
+    with torch.no_grad():
+        assert same()
+        model.up.weight.mul_(2)
+        assert same()
+        model.load_state_dict(Feeding().state_dict())
+        assert same()
+        model.up.weight.data = torch.rand(16, 8)
+        assert same()
+        model.down.weight = torch.nn.Parameter(torch.rand(8, 16))
+        assert same()
+        x = tensor(3, 5, 8)  # another description
+        assert same()
+    found = torch.autograd.grad(
+        compiled(x)[0].sum(), model.up.weight
+    )  # weights are not frozen here
+    torch.testing.assert_close(found, torch.autograd.grad(model(x)[0].sum(), model.up.weight))
+
+
+def test_frozen_weights_are_explained():
+    model, options = Feeding(), {"take": "all", "freeze": True}
+    with torch.no_grad():
+        found = aclnn.torch.explain(model, tensor(2, 3, 8), options=options)
+    assert found.frozen == 2 * 4 * 8 * 16
+    assert "frozen weights: 1,024 bytes" in str(found)
+    with pytest.raises(aclnn.AclnnError, match="freeze is 1, must be a bool"):
+        dynamo.Options.of({"freeze": 1})
+
+
+def test_weights_that_others_read_are_not_frozen():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(8, 8))
+
+        def forward(self, x):
+            return torch.nn.functional.linear(x, self.weight) + self.weight.sum(0)
+
+    with torch.no_grad():
+        assert aclnn.torch.explain(Tied(), tensor(2, 8), options={"freeze": True}).frozen == 0

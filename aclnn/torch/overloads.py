@@ -1,0 +1,298 @@
+"""Overloads of ATen's operators whose parameters are not those of the functional form that does the same.
+
+Each gets the arguments that PyTorch's operator has. A call that the form does not do exactly as PyTorch raises
+`NotImplementedError` with the reason, and stays with PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from aclnn.acl.constants import aclDataType
+from aclnn.api import functional
+from aclnn.torch.schemas import acl_dtype
+
+Form = Callable[..., Any]
+aten = torch.ops.aten
+
+
+def form(name: str) -> Form:
+    """The functional form of this name, looked up when it is called."""
+    return getattr(functional, name)
+
+
+def plain_dtype(dtype: Any) -> aclDataType | None:
+    return acl_dtype(dtype) if isinstance(dtype, torch.dtype) else dtype
+
+
+# --- Elements ------------------------------------------------------------------------------------
+
+
+# What PyTorch, too, computes otherwise than as a power.
+_POWERS: dict[float, Form] = {
+    2: lambda x: form("square")(x),
+    3: lambda x: x * x * x,
+    0.5: lambda x: form("sqrt")(x),
+    -0.5: lambda x: form("rsqrt")(x),
+    -1: lambda x: form("reciprocal")(x),
+}
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    return _POWERS[exponent](x) if exponent in _POWERS else form("pow")(x, exponent)
+
+
+def _clamped(x: Any, least: Any = None, most: Any = None) -> Any:
+    if least is not None:
+        x = form("maximum")(x, least)
+    return x if most is None else form("minimum")(x, most)
+
+
+def _filled(x: Any, mask: Any, value: Any) -> Any:
+    return form("where")(mask, value.astype(x.dtype), x)
+
+
+def _divided(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    if rounding_mode == "trunc" and x.dtype.kind == "f" and x.dtype.itemsize == 2:
+        raise NotImplementedError("PyTorch rounds the quotient to half precision first")
+    return form("div_mod")(x, other, rounding_mode or "true")
+
+
+def _rounded(x: Any, *, decimals: int) -> Any:
+    if decimals:
+        raise NotImplementedError("PyTorch rounds a product of the number and a power of ten")
+    return form("round")(x)
+
+
+# --- Reductions ----------------------------------------------------------------------------------
+
+
+def _mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return form("mean")(x, dim, keepdim, dtype=plain_dtype(dtype))
+
+
+def _sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return form("sum")(x, dim, keepdim, dtype=plain_dtype(dtype))
+
+
+def _product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return form("prod")(x, dim, keepdim, dtype=plain_dtype(dtype))
+
+
+def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    freedom = 1 if correction is None else correction
+    if freedom != int(freedom):
+        raise NotImplementedError("the correction is not a whole number")
+    return form("var")(x, dim, keepdim=keepdim, correction=int(freedom))
+
+
+def _variance_and_mean(
+    x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
+    variance = _variance(x, dim, correction=correction, keepdim=keepdim)
+    return variance, form("mean")(x, dim, keepdim)
+
+
+def _norm(x: Any, p: Any, dim: Any, keepdim: bool = False) -> Any:
+    return form("norm")(x, 2.0 if p is None else p, dim, keepdim)
+
+
+def _named(name: str) -> Form:
+    """A form that takes the same arguments by position."""
+    return lambda *args, **named: form(name)(*args, **named)
+
+
+# --- Indices -------------------------------------------------------------------------------------
+
+
+def _sorted(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    return form("sort")(x, dim, descending, stable=bool(stable))
+
+
+def _scattered(x: Any, dim: int, index: Any, src: Any, *, reduce: str = "replace") -> Any:
+    return form("scatter")(x, dim, index, src, reduce=reduce)
+
+
+def _indexed(x: Any, indices: Sequence[Any]) -> Any:
+    """Slices by tensors of indices: of one dimension, or of the first ones."""
+    given = [(axis, one) for axis, one in enumerate(indices) if one is not None]
+    if any(one.dtype.kind != "i" for _, one in given):
+        raise NotImplementedError("it indexes other than by integers")
+    if len(given) == 1:
+        return _slices(x, *given[0])
+    if [axis for axis, _ in given] != list(range(len(given))):
+        raise NotImplementedError("it indexes dimensions that are not the first ones")
+    shapes = {one.shape for _, one in given}
+    if len(shapes) > 1:
+        raise NotImplementedError("indices have shapes that differ")
+    places = form("stack")([one for _, one in given], -1)
+    return form("gather_nd")(x, places, True)
+
+
+def _slices(x: Any, axis: int, index: Any) -> Any:
+    if axis == 0:
+        return form("gather_nd")(x, index.reshape((*index.shape, 1)), True)
+    if index.ndim != 1:
+        raise NotImplementedError("indices of a dimension that is not the first have several")
+    return form("index_select")(x, axis, _from_front(index, x.shape[axis]))
+
+
+def _from_front(index: Any, size: int) -> Any:
+    """Indices of which negative ones counted from the end."""
+    return form("where")(form("lt")(index, 0), index + size, index)
+
+
+def _put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """Slices of the first dimension, written or added."""
+    (index, *others) = indices
+    if index is None or others or index.ndim != 1 or index.dtype.kind != "i":
+        raise NotImplementedError("it indexes other than slices of the first dimension")
+    values = values.broadcast_to((*index.shape, *x.shape[1:]))
+    put = form("index_add" if accumulate else "index_copy")
+    return put(x, 0, _from_front(index, x.shape[0]), values)
+
+
+def _sliced_backward(
+    grad: Any, sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> Any:
+    """The gradient of a slice: zeros on both sides."""
+    if step != 1:
+        raise NotImplementedError("there are gaps between elements")
+    whole, own = sizes[dim], grad.shape[dim]
+    first = min(max(start + whole if start < 0 else start, 0), whole)
+    behind = [0, 0] * (len(sizes) - 1 - dim % len(sizes))
+    return form("constant_pad_nd")(grad, [*behind, first, whole - first - own], 0)
+
+
+def _selected_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> Any:
+    place = dim % len(sizes)
+    whole = grad.reshape((*grad.shape[:place], 1, *grad.shape[place:]))
+    first = index % sizes[place]
+    return _sliced_backward(whole, sizes, place, first, first + 1, 1)
+
+
+# --- Images --------------------------------------------------------------------------------------
+
+
+def _size_of(x: Any, size: Sequence[int] | None, scales: Sequence[float] | None) -> tuple[int, ...]:
+    """Size of a result; scales have to be those of the sizes, which forms go by."""
+    own = x.shape[2:]
+    if size is None:
+        assert scales is not None
+        size = [int(n * scale) for n, scale in zip(own, scales, strict=True)]
+    for n, whole, scale in zip(own, size, scales or (), strict=False):
+        if scale is not None and n * scale != whole:
+            raise NotImplementedError("the scale is not the quotient of the sizes")
+    return tuple(size)
+
+
+def _nearest(x: Any, size: Any, scale_h: float | None = None, scale_w: float | None = None) -> Any:
+    return form("upsample_nearest2d")(x, _size_of(x, size, (scale_h, scale_w)))  # type: ignore[arg-type]
+
+
+def _bilinear(
+    x: Any, size: Any, align: bool, scale_h: float | None = None, scale_w: float | None = None
+) -> Any:
+    return form("upsample_bilinear2d")(x, _size_of(x, size, (scale_h, scale_w)), align)  # type: ignore[arg-type]
+
+
+def _mean_of_windows(
+    x: Any, kernel: Any, stride: Any = (), padding: Any = (0, 0), ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    return form("avg_pool2d")(
+        x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override or 0
+    )
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+def _solved(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    if not left or a.ndim != b.ndim:
+        raise NotImplementedError("the matrix stands on the right")
+    return form("triangular_solve")(b, a, upper, False, unitriangular)[0]
+
+
+def _rms_norm(x: Any, shape: Sequence[int], weight: Any, eps: float | None) -> Any:
+    if weight is None or eps is None:
+        raise NotImplementedError("there is no weight, or no epsilon")
+    return form("native_rms_norm")(x, weight, eps)
+
+
+def _bits(name: str) -> Form:
+    return lambda number, x: form(name)(x, number)
+
+
+# By ATen's own operator: the name under which its gradient and its speed are known, and the call.
+OVERLOADS: dict[Any, tuple[str, Form]] = {
+    aten.all.dim: ("all", _named("all")),
+    aten.all.dims: ("all", _named("all")),
+    aten.any.dim: ("any", _named("any")),
+    aten.any.dims: ("any", _named("any")),
+    aten.argmax.default: ("arg_max", _named("arg_max")),
+    aten.avg_pool2d.default: ("avg_pool2d", _mean_of_windows),
+    aten._adaptive_avg_pool2d.default: ("adaptive_avg_pool2d", _named("adaptive_avg_pool2d")),
+    aten.bitwise_and.Scalar_Tensor: ("bitwise_and", _bits("bitwise_and")),
+    aten.bitwise_or.Scalar_Tensor: ("bitwise_or", _bits("bitwise_or")),
+    aten.bitwise_xor.Scalar_Tensor: ("bitwise_xor", _bits("bitwise_xor")),
+    aten.clamp.Tensor: ("maximum", _clamped),
+    aten.clamp_max.Tensor: ("minimum", lambda x, most: form("minimum")(x, most)),
+    aten.clamp_min.Tensor: ("maximum", lambda x, least: form("maximum")(x, least)),
+    aten.cumsum.default: (
+        "cumsum",
+        lambda x, dim, *, dtype=None: form("cumsum")(x, dim, dtype=plain_dtype(dtype)),
+    ),
+    aten.div.Scalar_mode: ("div_mod", _divided),
+    aten.div.Tensor_mode: ("div_mod", _divided),
+    aten.dot.default: ("matmul", lambda a, b: form("matmul")(a, b)),
+    aten._fused_rms_norm.default: ("native_rms_norm", _rms_norm),
+    aten.index.Tensor: ("index", _indexed),
+    aten._unsafe_index.Tensor: ("index", _indexed),
+    aten.index_fill.int_Scalar: ("index_fill", _named("index_fill")),
+    aten.index_put.default: ("index_put", _put),
+    aten._unsafe_index_put.default: ("index_put", _put),
+    aten.isnan.default: ("ne", lambda x: form("ne")(x, x)),
+    aten.lerp.Scalar: ("lerp", _named("lerp")),
+    aten.linalg_solve_triangular.default: ("triangular_solve", _solved),
+    aten.masked_fill.Tensor: ("where", _filled),
+    aten.max.dim: ("max_dim", _named("max_dim")),
+    aten.max.other: ("maximum", _named("maximum")),
+    aten.mean.dim: ("mean", _mean),
+    aten.min.dim: ("min_dim", _named("min_dim")),
+    aten.min.other: ("minimum", _named("minimum")),
+    aten.norm.ScalarOpt_dim: ("norm", _norm),
+    aten.pow.Scalar: ("pow", _named("pow")),
+    aten.pow.Tensor_Scalar: ("square", _power),
+    aten.pow.Tensor_Tensor: ("pow", _named("pow")),
+    aten.prod.dim_int: ("prod", _product),
+    aten.remainder.Scalar_Tensor: ("remainder", _named("remainder")),
+    aten.round.decimals: ("round", _rounded),
+    aten.scatter.reduce: ("scatter", _scattered),
+    aten.scatter.src: ("scatter", _scattered),
+    aten.scatter.value: ("scatter", _scattered),
+    aten.scatter.value_reduce: ("scatter", _scattered),
+    aten.select_backward.default: ("select_backward", _selected_backward),
+    aten.sgn.default: ("sign", _named("sign")),
+    aten.slice_backward.default: ("slice_backward", _sliced_backward),
+    aten.sort.stable: ("sort", _sorted),
+    aten.sum.default: ("sum", _sum),
+    aten.sum.dim_IntList: ("sum", _sum),
+    aten.upsample_bilinear2d.default: ("upsample_bilinear2d", _bilinear),
+    aten.upsample_bilinear2d.vec: (
+        "upsample_bilinear2d",
+        lambda x, size, align, scales: form("upsample_bilinear2d")(
+            x, _size_of(x, size, scales), align
+        ),
+    ),
+    aten.upsample_nearest2d.default: ("upsample_nearest2d", _nearest),
+    aten.upsample_nearest2d.vec: (
+        "upsample_nearest2d",
+        lambda x, size, scales: form("upsample_nearest2d")(x, _size_of(x, size, scales)),
+    ),
+    aten.var.correction: ("var", _variance),
+    aten.var_mean.correction: ("var_mean", _variance_and_mean),
+}
