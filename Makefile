@@ -46,7 +46,7 @@ help:
 	@echo "make pictures   the pictures of the documentation, made anew"
 	@echo "make docs       the documentation as a site in build/docs; warnings and broken links are errors"
 	@echo "make linkcheck  checks its links to other sites, over the network"
-	@echo "make reference  the README's table of operators and the type stub, from declarations"
+	@echo "make reference  the README's table of operators, the type stub and the JSON Schemas, from declarations"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -131,7 +131,7 @@ linkcheck: $(STAMP)
 
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py
-	$(BIN)/python tools/make_stub.py
+	$(BIN)/python tools/make_derived.py .
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

@@ -9,6 +9,7 @@ import copy
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -331,6 +332,7 @@ class BuildKernels(build_ext):
     def run(self):
         super().run()
         self.build_library()
+        self.derive_files()
 
     def build_library(self):
         """The C interface: a library with headers, as package data that is compiled."""
@@ -343,6 +345,18 @@ class BuildKernels(build_ext):
             sys.executable if folder == HERE else None,
         )  # fmt: skip
 
+    def derive_files(self):
+        """The type stub and the JSON Schemas, which the package derives from its declarations.
+
+        A build that this interpreter cannot import has them from the sources, where they were made before.
+        """
+        folder = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
+        if is_on("ACLNN_BUILD_SANITIZE", "0") or "_PYTHON_HOST_PLATFORM" in os.environ:
+            copy_derived(folder)
+            return
+        make = [sys.executable, HERE / "tools" / "make_derived.py", folder]
+        subprocess.run(make, check=True)
+
     def build_extension(self, ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
         one = copy.copy(self)
@@ -350,6 +364,26 @@ class BuildKernels(build_ext):
         build_ext.build_extension(one, ext)
         if self.progress:
             self.progress.one_more()
+
+
+DERIVED = [
+    "aclnn/__init__.pyi",
+    "aclnn/reports/schemas/profile.json",
+    *(f"graph/views/schemas/{name}.json" for name in ("graph", "passes", "plan", "plan_diff", "schedule")),
+]  # fmt: skip
+
+
+def copy_derived(folder: Path) -> None:
+    """Copy what the sources' own build derived to another build."""
+    for name in DERIVED:
+        if not (HERE / name).exists():
+            sys.exit(
+                f"{name} is missing: run `setup.py build_ext --inplace` first, for this machine"
+            )
+        if folder != HERE:
+            place = folder / (f"aclnn/{name}" if name.startswith("graph/") else name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(HERE / name, place)
 
 
 def load(path: str):

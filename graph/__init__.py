@@ -10,6 +10,7 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 `pack()` is what the second phase runs.
 """
 
+from . import views as views  # registers them
 from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError

@@ -6,7 +6,9 @@ import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from .constraints import Count, OneOf
 
 Attrs = tuple[tuple[str, Any], ...]
 ARGUMENT_KINDS = ("real", "whole")
@@ -16,14 +18,21 @@ ARGUMENT_KINDS = ("real", "whole")
 class Argument:
     """A run-time number: the `place`-th numeric argument of a run.
 
-    `kind` is the form that a kernel gets: 'real' or 'whole'.
+    Attributes
+    ----------
+    place : int
+        Place among the arguments of a run that are numbers.
+    kind : {'real', 'whole'}
+        Form that a kernel gets.
 
+    Examples
+    --------
     >>> Argument(0)
     Argument(place=0, kind='real')
     """
 
-    place: int
-    kind: str = "real"
+    place: Count
+    kind: Annotated[str, OneOf(ARGUMENT_KINDS)] = "real"
 
 
 class ByBits(float):

@@ -11,25 +11,38 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any
 
 from .attrs import Attrs, freeze_attrs
 from .brief import counted
+from .constraints import Count, Length, OneOf, Positive
 from .errors import GraphError
 from .names import listed
 from .strides import is_contiguous
+from .viewed import Viewed
+
+STORAGES = ("input", "output", "workspace", "tile", "constant", "part")
 
 
 @dataclass(frozen=True, slots=True)
 class DType:
     """A data type, as planning sees it: a name and the size of an item.
 
+    Attributes
+    ----------
+    name : str
+        Such as float32.
+    itemsize : int
+        Bytes of an element.
+
+    Examples
+    --------
     >>> DType("bfloat16", 2)
     DType(name='bfloat16', itemsize=2)
     """
 
     name: str
-    itemsize: int
+    itemsize: Positive
 
     def __str__(self) -> str:
         return self.name
@@ -50,6 +63,7 @@ class Value:
     strides : tuple of int
         In elements; zero or negative ones are allowed.
     dtype : DType
+        Data type of the elements.
     storage : {'input', 'output', 'workspace', 'tile', 'constant', 'part'}
         Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
         'part': a view of an output, which a node writes.
@@ -70,10 +84,10 @@ class Value:
 
     id: int
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     strides: tuple[int, ...]
     dtype: DType
-    storage: str
+    storage: Annotated[str, OneOf(STORAGES)]
     alias_of: int | None = None
     note: str = ""
     offset: int = 0
@@ -152,6 +166,23 @@ class Node:
     needs whole rows along one axis; its operands have one rank, and in each dimension the size of
     the largest one or 1.  An 'opaque' node is called once.
 
+    Attributes
+    ----------
+    name : str
+        Unique in its graph.
+    kind : str
+        Contiguous, BroadcastTo, Cast, Compute or ViewCopy.
+    inputs : tuple of int
+        Ids of the values that it reads, in order.
+    outputs : tuple of int
+        Ids of the values that it writes, in order.
+    attrs : tuple of pairs
+        Its attributes, in documents an object: kernel, domain, axis, params, loop, reason and
+        others. Numbers that JSON lacks are {"float": "nan"} there, run-time numbers
+        {"argument": 0, "kind": "real"}.
+
+    Examples
+    --------
     >>> node = Node("relu", "Compute", inputs=(0,), outputs=(1,), attrs=(("kernel", "relu"),))
     >>> node.attr("kernel"), node.domain, node.output
     ('relu', 'point', 1)
@@ -160,7 +191,7 @@ class Node:
     name: str
     kind: str
     inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    outputs: Annotated[tuple[int, ...], Length(1)]
     attrs: Attrs = ()
 
     @property
@@ -333,11 +364,24 @@ def _spans(ids: Iterable[int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Viewed):
     """Nodes in an order in which they can run, and the values between them.
 
     Graphs compare and hash by content.  Make them with `GraphBuilder`.
 
+    Attributes
+    ----------
+    nodes : tuple of Node
+        Operations, in an order in which they can run.
+    values : tuple of Value
+        Everything that nodes read and write.
+    inputs : tuple of int
+        Ids of the values that a run reads, in order.
+    outputs : tuple of int
+        Ids of the values that a run writes, in order.
+
+    Examples
+    --------
     >>> from aclnn.graph import GraphBuilder
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
@@ -624,8 +668,6 @@ class Graph:
             self._index["steps"] = tuple(map(tuple, found))
         return self._index["steps"]
 
-    # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
-
     def to_text(self, plan: Any = None, whole: bool = False, wide: bool = False) -> str:
         """An aligned table of the nodes and their operands; with offsets where a plan is given.
 
@@ -643,9 +685,7 @@ class Graph:
         -------
         str
         """
-        from .views.text import graph_to_text
-
-        return graph_to_text(self, plan, whole, wide)
+        return self._view("text", plan, whole, wide)
 
     def to_rich(self, plan: Any = None, whole: bool = False, wide: bool = False) -> Any:
         """The table of `to_text` for `rich.print`.
@@ -668,9 +708,7 @@ class Graph:
         ModuleNotFoundError
             When the package rich is not installed.
         """
-        from .views import tables, text
-
-        return tables.to_rich(text.graph_sheet(self, plan, whole), wide=wide)
+        return self._view("rich", plan, whole, wide)
 
     def to_dot(self, plan: Any = None, whole: bool = False) -> str:
         """Graphviz source; with offsets where a plan is given.
@@ -686,9 +724,7 @@ class Graph:
         -------
         str
         """
-        from .views.dot import graph_to_dot
-
-        return graph_to_dot(self, plan, whole)
+        return self._view("dot", plan, whole)
 
     def to_svg(self, plan: Any = None, heat: Any = None, whole: bool = False) -> str:
         """A self-contained picture, without scripts; with offsets where a plan is given.
@@ -707,31 +743,7 @@ class Graph:
         -------
         str
         """
-        from .views.graph_svg import graph_to_svg
-        from .views.heat import heats_of, traffic
-
-        return graph_to_svg(self, plan, heats_of(heat, lambda: traffic(self)), whole)
-
-    def _repr_html_(self) -> str:
-        from .views.notebook import view
-
-        return view(self.to_svg())
-
-    def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces for each level; None for a single line.
-
-        Returns
-        -------
-        str
-        """
-        from .views.json import graph_to_json
-
-        return graph_to_json(self, indent)
+        return self._view("svg", plan, heat, whole)
 
     def to_onnx(self, plan: Any = None) -> bytes:
         """An ONNX model of a domain of its own, with the facts of a plan where one is given.
@@ -752,9 +764,7 @@ class Graph:
         ModuleNotFoundError
             When the package onnx is not installed.
         """
-        from .views.onnx import graph_to_onnx
-
-        return graph_to_onnx(self, plan)
+        return self._view("onnx", plan)
 
     def to_model_explorer(self, plan: Any = None, heat: Any = None) -> str:
         """A document that Model Explorer opens.
@@ -783,10 +793,7 @@ class Graph:
         >>> [node["id"] for node in graph["nodes"]]
         ['x (input)', 'out (output)', 'out_view_copy']
         """
-        from .views.heat import heats_of, traffic
-        from .views.model_explorer import graph_to_model_explorer
-
-        return graph_to_model_explorer(self, plan, heats_of(heat, lambda: traffic(self)))
+        return self._view("model_explorer", plan, heat)
 
     def to_model_explorer_data(self, plan: Any = None, heat: Any = None) -> dict[str, str]:
         """Numbers of the nodes as documents of node data, which Model Explorer lays over the graph.
@@ -811,32 +818,7 @@ class Graph:
         >>> list(b.build().to_model_explorer_data())
         ['bytes']
         """
-        from .views.heat import heats_of, traffic
-        from .views.model_explorer import model_explorer_data
-
-        return model_explorer_data(self, plan, heats_of(heat, lambda: traffic(self)))
-
-    @staticmethod
-    def from_json(text: str) -> Graph:
-        """The graph that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        Graph
-            Equal to the one that was written, and checked.
-
-        Raises
-        ------
-        ValueError
-            Naming the field that does not fit; a `GraphError` when the graph is not well formed.
-        """
-        from .views.json import GRAPH_SCHEMA, read_document
-
-        return read_document(text, Graph, GRAPH_SCHEMA)
+        return self._view("model_explorer_data", plan, heat)
 
     def __repr__(self) -> str:
         sizes = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import aclnn
@@ -11,8 +10,7 @@ from aclnn.acl import constants
 from aclnn.operators import ENTRIES, REGISTRY, Attribute, Operator, Parameter
 from aclnn.operators.declaration import REQUIRED
 
-STUB = Path(__file__).parent.parent / "aclnn" / "__init__.pyi"
-MADE = "# Made by tools/make_stub.py (`make reference`); changes here are lost."
+MADE = "# Made by tools/make_stub.py; changes here are lost."
 IMPORTS = """\
 from array import array
 from collections.abc import Sequence
@@ -200,7 +198,3 @@ def _phases(name: str) -> Iterable[str]:
 
 def _parameter(parameter: Parameter) -> str:
     return f"{parameter.name}: {GIVEN.get(parameter.kind, parameter.kind)}"
-
-
-if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")

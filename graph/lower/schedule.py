@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 from ..attrs import Argument
 from ..brief import counted, fields_given
+from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
 from ..planner.liveness import scratch_name
@@ -23,8 +24,10 @@ from ..runtime.abi import (
     WORKSPACE,
 )
 from ..strides import is_dense, is_spread
+from ..viewed import Tabled
 from .loop_nest import LoopNest, NestOperand, loop_nest
 
+ALL_FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH
 PARALLEL_WORK = 20_000  # nanoseconds: waking a thread takes nearly as long
 ELEMENT_COST = 0.3  # nanoseconds, of kernels that do not say what an element costs
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
@@ -36,19 +39,33 @@ PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache
 class Operand:
     """A value as a step walks it.
 
-    `base` is an index into the call's addresses (the graph's inputs, outputs and constants), or
-    `WORKSPACE`, or `SCRATCH` (this thread's tiles); `offset` and `strides` are bytes.  `nbytes`
-    counts distinct elements, of scratch those of one tile.  `shape` is that of an operand of an
-    opaque kernel, which gets it as a whole; in loops it is empty.
+    Attributes
+    ----------
+    name : str
+        Of the value.
+    base : int
+        Index into the schedule's `arguments` (the graph's inputs, outputs and constants); -1:
+        the workspace; -2: the thread's tiles.
+    offset : int
+        Bytes from the base.
+    strides : tuple of int
+        Bytes from one element to the next, for each loop.
+    dtype : str
+        Data type.
+    nbytes : int
+        Bytes of its distinct elements, in tiles those of one tile.
+    shape : tuple of int
+        Elements along each dimension, where an opaque kernel gets it as a whole; empty in
+        loops.
     """
 
     name: str
-    base: int
+    base: Annotated[int, Range(SCRATCH)]
     offset: int
     strides: tuple[int, ...]
     dtype: str
-    nbytes: int
-    shape: tuple[int, ...] = ()
+    nbytes: Count
+    shape: tuple[Count, ...] = ()
 
     __repr__ = fields_given
 
@@ -57,23 +74,45 @@ class Operand:
 class Op:
     """A kernel call for every tile.
 
-    `operands` are places in the step's, inputs first; the last `outputs` of them are written.
-    `params` are the numbers that the kernel takes: constants, or the run's by their place.
-    `scratch` is where memory of its own lies in a thread's scratch, -1 without any.  `extent` is the
-    m, k and n of a matrix product, before them its batch if there is one, and empty for other kernels;
-    `flops` counts multiplications and additions of the whole step, 0 where the kernel does not say.
+    Attributes
+    ----------
+    node : str
+        Node of the graph.
+    kind : str
+        Kind of the node.
+    kernel : str
+        Name of the kernel.
+    operands : tuple of int
+        Places in the step's operands, inputs first.
+    flags : int
+        The sum of 1: stores bypass the cache; 2: operands are larger than the nearest cache, so
+        kernels prefetch a little ahead; 4: they are far larger than a core's own caches, so
+        kernels prefetch further ahead; 8: they are somewhat larger than these, so runs walk
+        through the tiles back and forth.
+    outputs : int
+        Number of the operands that are written, the last ones.
+    params : tuple of number
+        Numbers that the kernel takes: constants (in documents those that JSON lacks are
+        {"float": "nan"}), or run-time numbers, there {"argument": 0, "kind": "real"} by their
+        place.
+    scratch : int
+        Offset of the kernel's own memory in a thread's scratch; -1: it has none.
+    extent : tuple of int
+        Of a matrix product m, k and n, before them its batch; else empty.
+    flops : int
+        Multiplications and additions of the whole step; 0: the kernel does not say.
     """
 
     node: str
     kind: str
     kernel: str
-    operands: tuple[int, ...]
-    flags: int = 0
-    outputs: int = 1
+    operands: tuple[Count, ...]
+    flags: Annotated[int, Range(0, ALL_FLAGS)] = 0
+    outputs: Positive = 1
     params: tuple[float | int | Argument, ...] = ()
-    scratch: int = -1
-    extent: tuple[int, ...] = ()
-    flops: int = 0
+    scratch: Annotated[int, Range(-1)] = -1
+    extent: tuple[Count, ...] = ()
+    flops: Count = 0
 
     __repr__ = fields_given
 
@@ -82,15 +121,34 @@ class Op:
 class Step:
     """Loops over `shape`, in tiles along the last two dimensions, calling `ops` for each.
 
-    A step of an opaque kernel (`is_call`) is called `n_tiles` times, each time for a share of it.
+    Attributes
+    ----------
+    name : str
+        Names of its nodes, joined by +; of many the first ones, and how many more.
+    shape : tuple of int
+        The loops, outermost first; of an opaque kernel 1 and the number of its calls.
+    tile_rows : int
+        Rows of a tile.
+    tile_cols : int
+        Columns of a tile.
+    n_tiles : int
+        Number of tiles, or of the calls of an opaque kernel, each for a share of the step.
+    parallel_from : int
+        Elements from which it uses several threads.
+    operands : tuple of Operand
+        Everything that the step reads and writes.
+    ops : tuple of Op
+        Kernel calls, in order.
+    is_call : bool
+        Whether an opaque kernel gets its operands as a whole, instead of tile by tile.
     """
 
     name: str
-    shape: tuple[int, ...]
-    tile_rows: int
-    tile_cols: int
-    n_tiles: int
-    parallel_from: int
+    shape: tuple[Positive, ...]
+    tile_rows: Positive
+    tile_cols: Positive
+    n_tiles: Positive
+    parallel_from: Count
     operands: tuple[Operand, ...]
     ops: tuple[Op, ...]
     is_call: bool = False
@@ -139,15 +197,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Tabled):
     """Steps of the second phase, in order.
 
     Attributes
     ----------
     steps : tuple of Step
+        In the order in which they run.
     arguments : tuple of str
         Names of the addresses that a run takes: the graph's inputs, its outputs, then its constants.
     workspace_size : int
+        Bytes of workspace.
     scratch_offset : int
         Where the threads' tiles start in the workspace.
     scratch_per_thread : int
@@ -174,10 +234,10 @@ class Schedule:
 
     steps: tuple[Step, ...]
     arguments: tuple[str, ...]
-    workspace_size: int
-    scratch_offset: int
-    scratch_per_thread: int
-    max_threads: int
+    workspace_size: Count
+    scratch_offset: Count
+    scratch_per_thread: Count
+    max_threads: Positive
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -209,88 +269,6 @@ class Schedule:
         """
         return tuple(op.node for step in self.steps for op in step.ops)
 
-    def to_text(self, wide: bool = False) -> str:
-        """Steps with their operands, tiles, bytes and threads.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
-            characters, and names lose their middle where they have no room.
-
-        Returns
-        -------
-        str
-        """
-        from ..views.text import schedule_to_text
-
-        return schedule_to_text(self, wide)
-
-    def to_rich(self, wide: bool = False) -> Any:
-        """The same for `rich.print`.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether to show every column.
-
-        Returns
-        -------
-        rich.console.Group
-
-        Raises
-        ------
-        ModuleNotFoundError
-            When the package rich is not installed.
-        """
-        from ..views import tables, text
-
-        return tables.to_rich(text.schedule_sheet(self), wide=wide)
-
-    def _repr_html_(self) -> str:
-        from ..views.notebook import sheet_html, view
-        from ..views.text import schedule_sheet
-
-        return view(sheet_html(schedule_sheet(self)))
-
-    def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.SCHEDULE_SCHEMA`.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces for each level; None for a single line.
-
-        Returns
-        -------
-        str
-        """
-        from ..views.json import schedule_to_json
-
-        return schedule_to_json(self, indent)
-
-    @staticmethod
-    def from_json(text: str) -> Schedule:
-        """The schedule that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        Schedule
-            Equal to the one that was written, but without kernels it cannot run.
-
-        Raises
-        ------
-        ValueError
-            Naming the field that does not fit, or what could not be run.
-        """
-        from ..views.json import SCHEDULE_SCHEMA, read_document
-
-        return read_document(text, Schedule, SCHEDULE_SCHEMA)
-
     def __repr__(self) -> str:
         tiles = sum(step.n_tiles for step in self.steps)
         return (
@@ -298,9 +276,6 @@ class Schedule:
             f"{counted(self.workspace_size, 'byte')} of workspace, at most "
             f"{counted(self.max_threads, 'thread')}>"
         )
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def compile(

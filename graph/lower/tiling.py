@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from ..constraints import Positive
 from ..numbers import positive_number
 
 ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
@@ -50,10 +51,10 @@ class Tiling:
     Tiling(elements=1024, scratch_elements=4096, scratch_bytes=131072, transpose=64)
     """
 
-    elements: int = 16384
-    scratch_elements: int = 4096
-    scratch_bytes: int = 128 * 1024
-    transpose: int = 64
+    elements: Positive = 16384
+    scratch_elements: Positive = 4096
+    scratch_bytes: Positive = 128 * 1024
+    transpose: Positive = 64
 
     def area(self, slot: int) -> int:
         """Elements of a tile when an intermediate lives in tiles.

@@ -12,6 +12,17 @@ from ..ir import Graph
 class Note:
     """Change of a pass to a node, and the reason.
 
+    Attributes
+    ----------
+    node : str
+        Name of the node.
+    action : str
+        Such as elided, folded, fused, kept, added.
+    why : str
+        The reason.
+
+    Examples
+    --------
     >>> print(Note("x_cast", "elided", "already float32"))
     x_cast: elided, already float32
     """

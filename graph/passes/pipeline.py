@@ -10,6 +10,7 @@ from ..brief import counted
 from ..callables import called
 from ..ir import Graph
 from ..verify.graph import check
+from ..viewed import Viewed
 from .elide import elide
 from .fold import fold_casts, fold_strides
 from .fuse import fuse
@@ -25,7 +26,17 @@ _KNOWN = frozenset(FUSED)
 
 @dataclass(frozen=True, slots=True)
 class PassStep:
-    """One pass of a run: its name, the graph after it, and what it did.  Unpacks to the three."""
+    """One pass of a run; unpacks to its fields.
+
+    Attributes
+    ----------
+    name : str
+        Name of the pass.
+    graph : Graph
+        The graph after it.
+    notes : tuple of Note
+        Changes to nodes, in order.
+    """
 
     name: str
     graph: Graph
@@ -39,7 +50,7 @@ class PassStep:
         return iter((self.name, self.graph, self.notes))
 
 
-class PassResult(tuple[PassStep, ...]):
+class PassResult(Viewed, tuple[PassStep, ...]):
     """All graphs of a run of a pipeline: a tuple of `PassStep` with views.
 
     Attributes
@@ -110,9 +121,7 @@ class PassResult(tuple[PassStep, ...]):
         -------
         str
         """
-        from ..views.passes import passes_to_text
-
-        return passes_to_text(self)
+        return self._view("side_by_side")
 
     def to_rich(self) -> Any:
         """The table of `side_by_side` for `rich.print`.
@@ -126,9 +135,7 @@ class PassResult(tuple[PassStep, ...]):
         ModuleNotFoundError
             When the package rich is not installed.
         """
-        from ..views.passes import passes_to_rich
-
-        return passes_to_rich(self)
+        return self._view("rich")
 
     def to_svg(self) -> str:
         """One picture of the graph as built and after each pass that changed it.
@@ -137,62 +144,7 @@ class PassResult(tuple[PassStep, ...]):
         -------
         str
         """
-        from ..views.passes import passes_to_svg
-
-        return passes_to_svg(self)
-
-    def _repr_html_(self) -> str:
-        from ..views.notebook import folded, sheet_html, view
-        from ..views.passes import passes_sheet
-
-        return view(self.to_svg(), folded("side by side", sheet_html(passes_sheet(self))))
-
-    def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces for each level; None for a single line.
-
-        Returns
-        -------
-        str
-        """
-        from ..views.json import passes_to_json
-
-        return passes_to_json(self, indent)
-
-    @staticmethod
-    def from_json(text: str) -> PassResult:
-        """Read the document that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        PassResult
-            Equal to the one that was written; its graphs are checked.
-
-        Raises
-        ------
-        ValueError
-            Naming the field that does not fit; a `GraphError` when a graph is not well formed.
-        """
-        from ..views.json import PASSES_SCHEMA, read_document
-
-        found = read_document(text, _Document, PASSES_SCHEMA)
-        return PassResult(found.as_built, found.passes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """Fields of a document of passes that do not follow from the rest."""
-
-    as_built: Graph
-    passes: tuple[PassStep, ...]
+        return self._view("svg")
 
 
 def run_passes(

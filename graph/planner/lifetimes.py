@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..brief import fields_given
+from ..constraints import Count
 from ..numbers import whole_number
 
 LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
@@ -19,12 +20,24 @@ LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
 
 @dataclass(frozen=True, slots=True)
 class TilePart:
-    """A tile within the scratch that each thread has for a tile loop."""
+    """A tile within the scratch that each thread has for a tile loop.
+
+    Attributes
+    ----------
+    name : str
+        Of the value.
+    value : int
+        Id of the value in the graph; -1: memory that a kernel has for itself.
+    offset : int
+        Bytes from the start of a thread's tiles.
+    nbytes : int
+        Bytes of one tile.
+    """
 
     name: str
     value: int
-    offset: int
-    nbytes: int
+    offset: Count
+    nbytes: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +115,27 @@ class Lifetime:
 class SpareMemory:
     """Memory of an output, which may hold intermediates until step `until` writes an output.
 
-    `heir` names the intermediate that this step reads last while it writes the output over it.
+    Attributes
+    ----------
+    output : str
+        Name of the output.
+    nbytes : int
+        Its bytes.
+    until : int
+        The first step that writes an output.
+    heir : str
+        The intermediate that this step reads last while it writes the output over it; else
+        empty.
 
+    Examples
+    --------
     >>> SpareMemory("out", nbytes=4096, until=3)
     SpareMemory(output='out', nbytes=4096, until=3, heir='')
     """
 
     output: str
-    nbytes: int
-    until: int
+    nbytes: Count
+    until: Count
     heir: str = ""
 
 

@@ -10,14 +10,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..brief import counted
 from ..callables import called
+from ..constraints import Count, Length, OneOf, Positive
 from ..ir import Graph
 from ..lower.tiling import DEFAULT_TILING, Tiling, pad
 from ..names import listed
 from ..numbers import positive_number, whole_number
+from ..viewed import Tabled
 from ._search import Search, sharers
 from .lifetimes import Lifetime, SpareMemory, TilePart, merged
 from .liveness import ScratchOf, ThreadsOf, graph_lifetimes, spare_memory
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from ..views.diff import PlanDiff
 
 
+MOST_SHARING = 16  # buffers that `shared_with` names
+PROOFS = ("optimal", "feasible")
 STEP_NAMES = 6  # nodes of a step that it is named after
 USE_OUTPUTS = ("default", "exact")  # strategies; the others do as the NPU library does
 
@@ -48,27 +52,55 @@ class BudgetError(ValueError):
 class Buffer:
     """One intermediate in the workspace, or in the memory of the output that `output` names.
 
-    `first` and `last` are steps, both included.  `shared_with` names the first 16 of the buffers
-    that use some of the same bytes at other times, `shared_count` is how many there are. `parts`
-    has the tiles of a tile loop: the offset of each in one thread's memory. `contents` is its dtype
-    and shape in words.  `same_as` is the buffer that it overwrites.
+    Attributes
+    ----------
+    name : str
+        Of the value, or of the tiles of a loop.
+    offset : int
+        Bytes from the start of the workspace, or of the output.
+    nbytes : int
+        Bytes that it needs.
+    padded : int
+        Bytes that it is given.
+    first : int
+        The step that writes it.
+    last : int
+        The last step that reads it.
+    shared_with : tuple of str
+        Buffers that use some of the same bytes at other times, at most 16 of them.
+    producer : str
+        The node that writes it.
+    consumers : tuple of str
+        The nodes that read it.
+    parts : tuple of TilePart
+        The tiles of a tile loop: the offset of each in one thread's memory.
+    contents : str
+        Dtype and shape.
+    shared_count : int
+        Number of the buffers that use some of the same bytes at other times.
+    same_as : str
+        The buffer that it overwrites, as a result in place does; else empty.
+    output : str
+        The output in whose memory it is before that is written; empty: the workspace.
 
+    Examples
+    --------
     >>> Buffer("a", offset=64, nbytes=100, padded=128, first=0, last=1).offset
     64
     """
 
     name: str
-    offset: int
-    nbytes: int
-    padded: int
-    first: int
-    last: int
-    shared_with: tuple[str, ...] = ()
+    offset: Count
+    nbytes: Count
+    padded: Count
+    first: Count
+    last: Count
+    shared_with: Annotated[tuple[str, ...], Length(maximum=MOST_SHARING)] = ()
     producer: str = ""
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
-    shared_count: int = 0
+    shared_count: Count = 0
     same_as: str = ""
     output: str = ""
 
@@ -91,7 +123,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorkspacePlan:
+class WorkspacePlan(Tabled):
     """Offsets of all buffers in the workspace.
 
     Plans compare by content, also with those of a derived class.
@@ -110,12 +142,17 @@ class WorkspacePlan:
     proof : {'optimal', 'feasible'}
         'optimal' when no plan can be smaller: of these lifetimes, thus for this order of steps.
     buffers : tuple of Buffer
+        Every intermediate with its offset.
     strategy : str
+        Name of the planner: default, bucket, naive, exact, or that of your own.
     steps : tuple of str
         Names of the steps, for the pictures.
     threads : int
         Number of threads that scratch memory is for.
     tiling : Tiling
+        Size of tiles, in elements.
+    scratch_per_thread : int
+        Bytes of tiles that each thread has.
     spare : tuple of SpareMemory
         Outputs whose memory intermediates may use before it is written.
 
@@ -132,17 +169,17 @@ class WorkspacePlan:
     [('a', 0), ('b', 128), ('c', 0)]
     """
 
-    size: int
-    lower_bound: int
-    naive_size: int
-    bucket_size: int
+    size: Count
+    lower_bound: Count
+    naive_size: Count
+    bucket_size: Count
     buffers: tuple[Buffer, ...]
     strategy: str
-    proof: str
+    proof: Annotated[str, OneOf(PROOFS)]
     steps: tuple[str, ...] = ()
-    threads: int = 1
+    threads: Positive = 1
     tiling: Tiling = DEFAULT_TILING
-    scratch_per_thread: int = 0
+    scratch_per_thread: Count = 0
     spare: tuple[SpareMemory, ...] = ()
 
     def __eq__(self, other: object) -> bool:
@@ -296,87 +333,9 @@ at the peak, step 0, live are: a (128 bytes)
         >>> bool(one.diff(one)), one.diff(two).resized
         (False, ('a',))
         """
-        from ..views.diff import plan_diff
-
         if not isinstance(other, WorkspacePlan):
             raise ValueError(f"other is {type(other).__name__}, must be a WorkspacePlan")
-        return plan_diff(self, other)
-
-    def to_text(self, wide: bool = False) -> str:
-        """Table and summary.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether to show every column, in lines of any length.  Otherwise, lines have at most 100
-            characters, and names lose their middle where they have no room.
-
-        Returns
-        -------
-        str
-        """
-        from ..views.text import plan_to_text
-
-        return plan_to_text(self, wide)
-
-    def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.PLAN_SCHEMA`.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces for each level; None for a single line.
-
-        Returns
-        -------
-        str
-        """
-        from ..views.json import plan_to_json
-
-        return plan_to_json(self, indent)
-
-    def to_rich(self, wide: bool = False) -> Any:
-        """Table and summary for `rich.print`.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether to show every column.
-
-        Returns
-        -------
-        rich.console.Group
-
-        Raises
-        ------
-        ModuleNotFoundError
-            When the package rich is not installed.
-        """
-        from ..views import tables, text
-
-        return tables.to_rich(text.plan_sheet(self), wide=wide)
-
-    @staticmethod
-    def from_json(text: str) -> WorkspacePlan:
-        """The plan that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        WorkspacePlan
-            Equal to the one that was written, and validated.
-
-        Raises
-        ------
-        ValueError
-            Naming the field that does not fit; a `PlanError` when the plan is wrong.
-        """
-        from ..views.json import PLAN_SCHEMA, read_document
-
-        return read_document(text, WorkspacePlan, PLAN_SCHEMA)
+        return self._view("diff", other)
 
     def to_svg(self, heat: Any = None, whole: bool = False) -> str:
         """Boxes over time, offset upwards.
@@ -393,15 +352,7 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         str
         """
-        from ..views.heat import heats_of, sizes
-        from ..views.plan_svg import plan_to_svg
-
-        return plan_to_svg(self, heats_of(heat, lambda: sizes(self)), whole)
-
-    def _repr_html_(self) -> str:
-        from ..views.notebook import view
-
-        return view(self.to_svg())
+        return self._view("svg", heat, whole)
 
     def to_memory_snapshot(self) -> dict:
         """The plan in the format of PyTorch's memory viewer (pickle it and load it there).
@@ -410,18 +361,13 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         dict
         """
-        from ..views.snapshot import plan_to_snapshot
-
-        return plan_to_snapshot(self)
+        return self._view("memory_snapshot")
 
     def __repr__(self) -> str:
         return (
             f"<WorkspacePlan: {counted(self.size, 'byte')}, {counted(len(self.buffers), 'buffer')}, "
             f"strategy {self.strategy}, {self.proof}>"
         )
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def plan_lifetimes(

@@ -2,22 +2,130 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..brief import counted
-from .notebook import sheet_html, view
+from ..constraints import Count, OneOf, Share
+from ..viewed import view_of
 from .tables import Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
     from ..planner.plan import Buffer, WorkspacePlan
 
-TOTALS = (
-    "size", "lower_bound", "gap", "naive_size", "bucket_size", "peak_bytes", "fragmentation",
-    "strategy", "proof",
-)  # fmt: skip
 CHANGES = ("added", "removed", "moved", "resized", "lifetime_changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Numbers of a plan.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    lower_bound : int
+        Bytes.
+    gap : int
+        Bytes.
+    naive_size : int
+        Bytes.
+    bucket_size : int
+        Bytes.
+    peak_bytes : int
+        Bytes.
+    fragmentation : float
+        Share of the workspace that is not in use at the peak.
+    strategy : str
+        Name of the planner.
+    proof : str
+        optimal or feasible.
+    """
+
+    size: Count
+    lower_bound: Count
+    gap: Count
+    naive_size: Count
+    bucket_size: Count
+    peak_bytes: Count
+    fragmentation: Share
+    strategy: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Place and lifetime of a buffer.
+
+    Attributes
+    ----------
+    output : str
+        The output whose memory it is in; empty: the workspace.
+    offset : int
+        Bytes.
+    nbytes : int
+        Bytes that it needs.
+    padded : int
+        Bytes that it is given.
+    first : int
+        First step.
+    last : int
+        Last step.
+    """
+
+    output: str
+    offset: Count
+    nbytes: Count
+    padded: Count
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferChange:
+    """A buffer that differs.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    changes : tuple of str
+        Its differences.
+    before : Place or None
+        null where the first plan has no such buffer.
+    after : Place or None
+        null where the second plan has no such buffer.
+    """
+
+    name: str
+    changes: tuple[Annotated[str, OneOf(CHANGES)], ...]
+    before: Place | None
+    after: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRecord:
+    """Changes from one plan to another.
+
+    Attributes
+    ----------
+    size_change : int
+        Bytes that the second needs more.
+    before : Totals
+        Numbers of the first plan.
+    after : Totals
+        Numbers of the second plan.
+    buffers : tuple of BufferChange
+        Those that differ.
+    """
+
+    size_change: int
+    before: Totals
+    after: Totals
+    buffers: tuple[BufferChange, ...]
+
+
+TOTALS = tuple(one.name for one in fields(Totals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +151,7 @@ class PlanDiff(str):
     def __new__(cls, *fields: Any) -> PlanDiff:
         bare = str.__new__(cls)
         bare.__init__(*fields)  # type: ignore[misc]
-        return str.__new__(cls, to_text(bare._sheet()))
+        return str.__new__(cls, to_text(bare.sheet()))
 
     def __getnewargs__(self) -> Any:
         return tuple(getattr(self, one.name) for one in fields(self))
@@ -80,35 +188,29 @@ class PlanDiff(str):
 
     def to_rich(self) -> Any:
         """The same table for `rich.print`."""
-        return to_rich(self._sheet())
+        return to_rich(self.sheet())
 
     def _repr_html_(self) -> str:
-        return view(sheet_html(self._sheet()))
+        return view_of(PlanDiff, "html")(self)
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.PLAN_DIFF_SCHEMA`."""
-        from .json import plan_diff_data
+        return view_of(PlanDiff, "json")(self, indent)
 
-        return json.dumps(plan_diff_data(self), indent=indent)
-
-    def as_data(self) -> dict[str, Any]:
+    def record(self) -> DiffRecord:
         """The numbers of both plans, and the buffers that differ."""
         old, new = _by_name(self.before), _by_name(self.after)
-        return {
-            "before": {key: getattr(self.before, key) for key in TOTALS},
-            "after": {key: getattr(self.after, key) for key in TOTALS},
-            "buffers": [
-                {
-                    "name": name,
-                    "changes": changes,
-                    "before": _place_data(old.get(name)),
-                    "after": _place_data(new.get(name)),
-                }
-                for name, changes in self._all_changes().items()
-            ],
-        }
+        changed = [
+            BufferChange(
+                name, tuple(changes), _part(Place, old.get(name)), _part(Place, new.get(name))
+            )
+            for name, changes in self._all_changes().items()
+        ]
+        totals = _part(Totals, self.before), _part(Totals, self.after)
+        return DiffRecord(self.size_change, *totals, tuple(changed))
 
-    def _sheet(self) -> Sheet:
+    def sheet(self) -> Sheet:
+        """The table."""
         rows: list[list[object]] = []
         for key in TOTALS:
             a, b = getattr(self.before, key), getattr(self.after, key)
@@ -137,11 +239,9 @@ def _by_name(plan: WorkspacePlan) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in plan.buffers}
 
 
-def _place_data(buffer: Buffer | None) -> dict[str, int | str] | None:
-    if buffer is None:
-        return None
-    keys = ("output", "offset", "nbytes", "padded", "first", "last")
-    return {key: getattr(buffer, key) for key in keys}
+def _part(kind: Any, one: object) -> Any:
+    """The fields of a dataclass, taken from an object that has them; None for None."""
+    return None if one is None else kind(*(getattr(one, name.name) for name in fields(kind)))
 
 
 def _place(buffer: Buffer | None) -> str:

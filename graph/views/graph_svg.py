@@ -7,14 +7,13 @@ that come again, such as the layers of a network, are drawn once, in a frame tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .boxes import Box, Group, boxes_of
 from .collapse import collapsed
 from .groups import CALL, FUNCTION, LOOP, REPEAT, framed, give_groups, place_the_rest
-from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Heat, Scale
+from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Scale, heats_of, traffic
 from .layered import Layout
 from .repeats import folded
 from .svg import LINE, MARGIN, document, hover, mark, rect, words_at
@@ -38,9 +37,10 @@ FRAMES = {
 def graph_to_svg(
     graph: Graph,
     plan: WorkspacePlan | None = None,
-    heats: Sequence[Heat] = (),
+    heat: object = None,
     whole: bool = False,
 ) -> str:
+    heats = heats_of(heat, lambda: traffic(graph))
     small = folded(graph, whole)
     boxes = boxes_of(small, places(plan))
     give_groups(boxes, small.words)

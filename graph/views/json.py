@@ -1,10 +1,10 @@
 """JSON documents of graphs, passes, plans and schedules, all of which read back as equal objects.
 
-Every document names its schema and version, `aclnn.graph/2` and so on; the schemas are the JSON
-Schema files in `aclnn/graph/views/schemas`, and the constants of this module.  What follows from
-the rest of a document (bytes of traffic, a plan's summary) is there for readers and ignored when
-it is read back.  Numbers that JSON lacks are written as ``{"float": "nan"}``, those that a run is
-given as ``{"argument": 0, "kind": "real"}``.
+Every document names its schema and version, `aclnn.graph/2` and so on.  The JSON Schemas, which the
+constants of this module and the files in `aclnn/graph/views/schemas` are, follow from the dataclasses that
+documents hold (`schema.py`).  What follows from the rest of a document (bytes of traffic, a plan's
+summary) is there for readers and ignored when it is read back.  Numbers that JSON lacks are written as
+``{"float": "nan"}``, those that a run is given as ``{"argument": 0, "kind": "real"}``.
 """
 
 from __future__ import annotations
@@ -13,51 +13,168 @@ import json
 import math
 import reprlib
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from ..attrs import ARGUMENT_KINDS, Argument, Attrs, freeze_attrs
+from ..constraints import Count, Share
+from ..ir import Graph, Node
+from ..lower.schedule import Schedule, Step
+from ..passes.pipeline import PassResult, PassStep
+from ..planner.plan import WorkspacePlan
 from ..verify.graph import check
 from ..verify.plan import validate
 from ..verify.schedule import check_schedule
+from .diff import DiffRecord, PlanDiff
+from .passes import node_rows
+from .schema import NOT_A_NUMBER, Document, schema_of, written_fields
 
-if TYPE_CHECKING:
-    from ..ir import Graph, Node
-    from ..lower.schedule import Schedule
-    from ..passes.pipeline import PassResult
-    from ..planner.plan import WorkspacePlan
-    from .diff import PlanDiff
+# --- Documents and their schemas --------------------------------------------------------------
 
-GRAPH = "aclnn.graph/2"
-PASSES = "aclnn.passes/2"
-PLAN = "aclnn.plan/2"
-PLAN_DIFF = "aclnn.plan-diff/1"
-SCHEDULE = "aclnn.schedule/3"
+
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """Bytes that a node or step moves.
+
+    Attributes
+    ----------
+    bytes_read : int
+        Bytes read from memory, every element of an operand counted once; tiles do not count.
+    bytes_written : int
+        Bytes written to memory.
+    """
+
+    bytes_read: Count
+    bytes_written: Count
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """Numbers of a plan that follow from the rest; not needed for reading back.
+
+    Attributes
+    ----------
+    gap : int
+        size - lower_bound.
+    peak_step : int
+        The first step at which most bytes are alive.
+    peak_bytes : int
+        Padded bytes alive at the peak.
+    fragmentation : float
+        Share of the workspace that is not in use at the peak.
+    must_shrink : tuple of str
+        Buffers alive at the peak, largest first: only these can lower it.
+    """
+
+    gap: Count
+    peak_step: int
+    peak_bytes: Count
+    fragmentation: Share
+    must_shrink: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanSummary:
+    """Part of a plan document besides the plan.
+
+    Attributes
+    ----------
+    summary : object
+        Numbers that follow from the rest; not needed for reading back.
+    """
+
+    summary: _Summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """The graph as built and after each pass, with what each did and why.
+
+    Attributes
+    ----------
+    as_built : Graph
+        The graph before the first pass.
+    passes : tuple of PassStep
+        In the order in which they ran.
+    """
+
+    as_built: Graph
+    passes: tuple[PassStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeStages:
+    """Fate of one node; not needed for reading back.
+
+    Attributes
+    ----------
+    name : str
+        Name of the node.
+    stages : dict of str to str
+        As built, after each pass, as scheduled: in words.
+    """
+
+    name: str
+    stages: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """Part of a document of passes besides the graphs.
+
+    Attributes
+    ----------
+    nodes : tuple of object
+        Every node, side by side.
+    """
+
+    nodes: tuple[_NodeStages, ...]
+
+
+GRAPH_DOCUMENT = Document("aclnn.graph/2", "Graph", Graph, {Node: _Traffic})
+PLAN_DOCUMENT = Document(
+    "aclnn.plan/2", "Workspace plan", WorkspacePlan, {WorkspacePlan: _PlanSummary}
+)
+SCHEDULE_DOCUMENT = Document("aclnn.schedule/3", "Schedule", Schedule, {Step: _Traffic})
+PASSES_DOCUMENT = Document("aclnn.passes/2", "Passes", _Passes, {_Passes: _Stages})
+PLAN_DIFF_DOCUMENT = Document(
+    "aclnn.plan-diff/1", "Difference of two workspace plans", DiffRecord, {}
+)
+# Documents that others refer to.
+EMBEDDED = {one.kind: one for one in (GRAPH_DOCUMENT, PLAN_DOCUMENT, SCHEDULE_DOCUMENT)}
+
+GRAPH_SCHEMA = schema_of(GRAPH_DOCUMENT, {})
+PLAN_SCHEMA = schema_of(PLAN_DOCUMENT, {})
+SCHEDULE_SCHEMA = schema_of(SCHEDULE_DOCUMENT, {})
+PASSES_SCHEMA = schema_of(PASSES_DOCUMENT, EMBEDDED)
+PLAN_DIFF_SCHEMA = schema_of(PLAN_DIFF_DOCUMENT, {})
+# Schemas of documents inside others, and what else must hold.
+_VERIFIED: dict[type, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    Graph: (GRAPH_SCHEMA, check),
+    WorkspacePlan: (PLAN_SCHEMA, validate),
+    Schedule: (SCHEDULE_SCHEMA, check_schedule),
+}
+# By the names of the files that the build writes.
+SCHEMAS_BY_NAME = {
+    "graph": GRAPH_SCHEMA,
+    "passes": PASSES_SCHEMA,
+    "plan": PLAN_SCHEMA,
+    "plan_diff": PLAN_DIFF_SCHEMA,
+    "schedule": SCHEDULE_SCHEMA,
+}
+SCHEMAS = Path(__file__).parent / "schemas"
 
 
 def load_schema(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON Schema that lies in `folder`."""
+    """A JSON Schema of another program's format, by the name of its file in `folder`."""
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-SCHEMAS = Path(__file__).parent / "schemas"
-GRAPH_SCHEMA = load_schema(SCHEMAS, "graph")
-PASSES_SCHEMA = load_schema(SCHEMAS, "passes")
-PLAN_SCHEMA = load_schema(SCHEMAS, "plan")
-PLAN_DIFF_SCHEMA = load_schema(SCHEMAS, "plan_diff")
-SCHEDULE_SCHEMA = load_schema(SCHEMAS, "schedule")
-# Documents that lie in others: their schemas, and what else must hold.  Classes go by their names:
-# each hands itself over to be read, and this module needs none of them.
-_DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
-    "Graph": (GRAPH_SCHEMA, check),
-    "WorkspacePlan": (PLAN_SCHEMA, validate),
-    "Schedule": (SCHEDULE_SCHEMA, check_schedule),
-}
-
+# --- To documents -----------------------------------------------------------------------------
 
 _LEAVES = frozenset({int, str, bool, NoneType})
 
@@ -70,6 +187,8 @@ def plain(value: Any) -> Any:
         return {"argument": value.place, "kind": value.kind}
     if is_dataclass(value):
         return {name: plain(getattr(value, name)) for name in _field_names(value.__class__)}
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -79,13 +198,12 @@ def plain(value: Any) -> Any:
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
+    return tuple(written_fields(kind))
 
 
 # --- From documents ---------------------------------------------------------------------------
 
 LARGEST_INTEGER = 2**63 - 1  # that other readers of a document have room for
-_FLOATS = ("nan", "inf", "-inf")
 _ARGUMENT_RULE = {"properties": {"argument": {"minimum": 0}, "kind": {"enum": ARGUMENT_KINDS}}}
 _WORDS = {
     int: "an integer",
@@ -169,7 +287,7 @@ def _tuple(kinds: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, .
 
 def _object(kind: Any, data: Any, where: str) -> Any:
     """A dataclass; what else an object has follows from its fields, or is of a later version."""
-    schema, sound = _DOCUMENTS.get(kind.__name__, (None, None))
+    schema, sound = _VERIFIED.get(kind, (None, None))
     if schema is not None:
         checked_document(data, schema, where)
     made, hints = {}, _hints(kind)
@@ -212,7 +330,7 @@ def _of_object(value: dict[str, Any], where: str) -> float | Argument:
     if value.keys() & {"argument", "kind"}:
         return _argument(value, where)
     found = value.get("float")
-    if len(value) != 1 or found not in _FLOATS:
+    if len(value) != 1 or found not in NOT_A_NUMBER:
         raise ValueError(f"{where} is {reprlib.repr(value)}, must be a number, string or list")
     return float(found)
 
@@ -231,25 +349,19 @@ def _argument(value: dict[str, Any], where: str) -> Argument:
 
 def graph_data(graph: Graph) -> dict[str, Any]:
     """The document as plain data."""
-    return {
-        "schema": GRAPH,
-        "inputs": graph.inputs,
-        "outputs": graph.outputs,
-        "values": plain(graph.values),
-        "nodes": [_node_data(graph, node) for node in graph.nodes],
-    }
-
-
-def _node_data(graph: Graph, node: Node) -> dict[str, Any]:
-    return plain(node) | {
-        "attrs": {key: plain(value) for key, value in node.attrs},
-        "bytes_read": graph.bytes_read(node),
-        "bytes_written": graph.bytes_written(node),
-    }
+    found = {"schema": GRAPH_DOCUMENT.name} | plain(graph)
+    for node, data in zip(graph.nodes, found["nodes"], strict=True):
+        data["attrs"] = {key: plain(value) for key, value in node.attrs}
+        data |= plain(_Traffic(graph.bytes_read(node), graph.bytes_written(node)))
+    return found
 
 
 def graph_to_json(graph: Graph, indent: int | None = None) -> str:
     return json.dumps(graph_data(graph), indent=indent, allow_nan=False)
+
+
+def graph_from_json(text: str) -> Graph:
+    return read_document(text, Graph, GRAPH_SCHEMA)
 
 
 # --- Passes -----------------------------------------------------------------------------------
@@ -257,24 +369,19 @@ def graph_to_json(graph: Graph, indent: int | None = None) -> str:
 
 def passes_data(passes: PassResult) -> dict[str, Any]:
     """The document as plain data."""
-    from .passes import node_rows
-
     stages = ["as built", *(step.name for step in passes), "as scheduled"]
+    rows = [
+        _NodeStages(name, dict(zip(stages, words, strict=True)))
+        for name, *words in node_rows(passes)
+    ]
     return {
-        "schema": PASSES,
+        "schema": PASSES_DOCUMENT.name,
         "as_built": graph_data(passes.as_built),
         "passes": [
-            {
-                "name": step.name,
-                "notes": plain(step.notes),
-                "graph": graph_data(step.graph),
-            }
+            {"name": step.name, "notes": plain(step.notes), "graph": graph_data(step.graph)}
             for step in passes
         ],
-        "nodes": [
-            {"name": name, "stages": dict(zip(stages, words, strict=True))}
-            for name, *words in node_rows(passes)
-        ],
+        **plain(_Stages(tuple(rows))),
     }
 
 
@@ -282,28 +389,36 @@ def passes_to_json(passes: PassResult, indent: int | None = None) -> str:
     return json.dumps(passes_data(passes), indent=indent, allow_nan=False)
 
 
+def passes_from_json(text: str) -> PassResult:
+    found = read_document(text, _Passes, PASSES_SCHEMA)
+    return PassResult(found.as_built, found.passes)
+
+
 # --- Plan -------------------------------------------------------------------------------------
 
 
 def plan_data(plan: WorkspacePlan) -> dict[str, Any]:
     """The document as plain data."""
-    summary = {
-        "gap": plan.gap,
-        "peak_step": plan.peak_step,
-        "peak_bytes": plan.peak_bytes,
-        "fragmentation": plan.fragmentation,
-        "must_shrink": [buffer.name for buffer in plan.must_shrink],
-    }
-    return {"schema": PLAN} | plain(plan) | {"summary": summary}
+    largest = tuple(buffer.name for buffer in plan.must_shrink)
+    numbers = _Summary(plan.gap, plan.peak_step, plan.peak_bytes, plan.fragmentation, largest)
+    return {"schema": PLAN_DOCUMENT.name} | plain(plan) | plain(_PlanSummary(numbers))
 
 
 def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
     return json.dumps(plan_data(plan), indent=indent)
 
 
+def plan_from_json(text: str) -> WorkspacePlan:
+    return read_document(text, WorkspacePlan, PLAN_SCHEMA)
+
+
 def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
     """The document as plain data."""
-    return {"schema": PLAN_DIFF, "size_change": diff.size_change} | diff.as_data()
+    return {"schema": PLAN_DIFF_DOCUMENT.name} | plain(diff.record())
+
+
+def plan_diff_to_json(diff: PlanDiff, indent: int | None = None) -> str:
+    return json.dumps(plan_diff_data(diff), indent=indent)
 
 
 # --- Schedule ---------------------------------------------------------------------------------
@@ -311,19 +426,15 @@ def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
 
 def schedule_data(schedule: Schedule) -> dict[str, Any]:
     """The document as plain data; kernels are code and stay behind."""
-    return {
-        "schema": SCHEDULE,
-        "arguments": schedule.arguments,
-        "workspace_size": schedule.workspace_size,
-        "scratch_offset": schedule.scratch_offset,
-        "scratch_per_thread": schedule.scratch_per_thread,
-        "max_threads": schedule.max_threads,
-        "steps": [
-            plain(step) | {"bytes_read": step.bytes_read, "bytes_written": step.bytes_written}
-            for step in schedule.steps
-        ],
-    }
+    found = {"schema": SCHEDULE_DOCUMENT.name} | plain(schedule)
+    for step, data in zip(schedule.steps, found["steps"], strict=True):
+        data |= plain(_Traffic(step.bytes_read, step.bytes_written))
+    return found
 
 
 def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
     return json.dumps(schedule_data(schedule), indent=indent)
+
+
+def schedule_from_json(text: str) -> Schedule:
+    return read_document(text, Schedule, SCHEDULE_SCHEMA)

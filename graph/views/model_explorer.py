@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .dot import gathered
 from .groups import common_start
-from .heat import Heat, traffic
+from .heat import Heat, heats_of, traffic
 from .json import SCHEMAS, load_schema
 from .onnx import buffers_by_name
 from .repeats import repeats
@@ -38,8 +38,9 @@ GRADIENT = [{"stop": 0, "bgColor": "#f6f8fa"}, {"stop": 1, "bgColor": "#ff9e4a"}
 
 
 def graph_to_model_explorer(
-    graph: Graph, plan: WorkspacePlan | None = None, heats: Sequence[Heat] = ()
+    graph: Graph, plan: WorkspacePlan | None = None, heat: object = None
 ) -> str:
+    heats = heats_of(heat, lambda: traffic(graph))
     own = [*arguments(graph), *gathered(graph)]
     names = {value.id: f"{value.name} ({value.storage})" for value in own}
     spaces, steps = _namespaces(graph), step_numbers(graph)
@@ -58,10 +59,11 @@ def graph_to_model_explorer(
 
 
 def model_explorer_data(
-    graph: Graph, plan: WorkspacePlan | None = None, heats: Sequence[Heat] = ()
+    graph: Graph, plan: WorkspacePlan | None = None, heat: object = None
 ) -> dict[str, str]:
     """A document of node data for each quantity, by its name."""
-    numbers = {heat.name: dict(heat.amounts) for heat in (traffic(graph), *heats)}
+    heats = (traffic(graph), *heats_of(heat, lambda: traffic(graph)))
+    numbers = {one.name: dict(one.amounts) for one in heats}
     if plan is not None:
         numbers["offset"] = dict(_offsets(graph, plan))
     return {name: _data(name, found) for name, found in numbers.items()}

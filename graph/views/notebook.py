@@ -7,10 +7,19 @@ notebooks say by attributes and classes, as far as they are known here, or by CS
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from .passes import passes_sheet
 from .svg import scoped
 from .tables import Sheet, Table, narrow
-from .text import xml_words
+from .text import schedule_sheet, xml_words
+
+if TYPE_CHECKING:
+    from ..ir import Graph
+    from ..lower.schedule import Schedule
+    from ..passes.pipeline import PassResult
+    from ..planner.plan import WorkspacePlan
+    from .diff import PlanDiff
 
 VIEW = "aclnn-view"  # the class of what becomes part of a page
 
@@ -84,3 +93,22 @@ def _cells(made: Table, row: Iterable[str], tag: str) -> Iterable[str]:
         ]
         of = f' class="{" ".join(kinds)}"' if kinds else ""
         yield f"<{tag}{of}>{xml_words(cell.strip() if tag == 'th' else cell)}</{tag}>"
+
+
+# --- What notebooks show of objects -----------------------------------------------------------
+
+
+def picture_to_html(one: Graph | WorkspacePlan) -> str:
+    return view(one.to_svg())
+
+
+def passes_to_html(passes: PassResult) -> str:
+    return view(passes.to_svg(), folded("side by side", sheet_html(passes_sheet(passes))))
+
+
+def schedule_to_html(schedule: Schedule) -> str:
+    return view(sheet_html(schedule_sheet(schedule)))
+
+
+def diff_to_html(diff: PlanDiff) -> str:
+    return view(sheet_html(diff.sheet()))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import textwrap
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Heat, Scale
+from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Scale, heats_of, sizes
 from .svg import CHAR, LINE, MARGIN, document, hover, rect, words_at
 from .text import human_bytes, plan_summary, some
 from .time_axis import Again, TimeAxis
@@ -33,7 +32,8 @@ MOST_SHARING = 6  # buffers in the bytes of one, and readers of one, that are na
 MOST_COPIES = 3  # buffers that one stands for that are named
 
 
-def plan_to_svg(plan: WorkspacePlan, heats: Sequence[Heat] = (), whole: bool = False) -> str:
+def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -> str:
+    heats = heats_of(heat, lambda: sizes(plan))
     if not any(buffer.nbytes for buffer in plan.buffers):
         words = words_at(MARGIN, MARGIN + 12, "workspace 0 bytes: nothing needs space", "t b")
         return document(420, 64, "workspace plan", [words])

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..attrs import Argument
 from ..result_steps import steps_of
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .repeats import folded, is_large
-from .tables import Part, Sheet, make, to_text
+from .tables import Part, Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
@@ -171,6 +171,12 @@ def graph_to_text(
     return to_text(graph_sheet(graph, plan, whole), wide=wide)
 
 
+def graph_to_rich(
+    graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False, wide: bool = False
+) -> Any:
+    return to_rich(graph_sheet(graph, plan, whole), wide=wide)
+
+
 def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> Sheet:
     """Arguments, then the nodes step by step, each with its operands; then their attributes.
 
@@ -239,6 +245,10 @@ def arguments(graph: Graph) -> list[Value]:
 
 def plan_to_text(plan: WorkspacePlan, wide: bool = False) -> str:
     return to_text(plan_sheet(plan), wide=wide)
+
+
+def plan_to_rich(plan: WorkspacePlan, wide: bool = False) -> Any:
+    return to_rich(plan_sheet(plan), wide=wide)
 
 
 def plan_sheet(plan: WorkspacePlan) -> Sheet:
@@ -356,6 +366,10 @@ def plan_summary(plan: WorkspacePlan) -> str:
 
 def schedule_to_text(schedule: Schedule, wide: bool = False) -> str:
     return to_text(schedule_sheet(schedule), wide=wide)
+
+
+def schedule_to_rich(schedule: Schedule, wide: bool = False) -> Any:
+    return to_rich(schedule_sheet(schedule), wide=wide)
 
 
 def schedule_sheet(schedule: Schedule) -> Sheet:

@@ -6,8 +6,10 @@ import pickle
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
 from html import escape
 from types import SimpleNamespace
+from typing import Annotated
 from xml.dom import minidom
 
 import jsonschema
@@ -25,8 +27,10 @@ from aclnn.graph import (
     plan_workspace,
     run_passes,
 )
+from aclnn.graph.constraints import Amount, Length, OneOf
 from aclnn.graph.runtime import abi
 from aclnn.graph.views import json as documents
+from aclnn.graph.views.schema import Document, schema_of
 from graph_tools import (
     LARGE,
     as_built,
@@ -154,6 +158,62 @@ def test_attributes_read_back_whatever_they_are():
 def test_schemas_are_schemas(name):
     jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
     assert SCHEMAS[name] == getattr(documents, f"{name.upper()}_SCHEMA")
+
+
+def without_descriptions(rule):
+    """Paths of the properties of a schema that are not described."""
+    for name, inner in rule.get("properties", {}).items():
+        if not inner.get("description"):
+            yield name
+        for one in (inner, inner.get("items", {}), *inner.get("oneOf", ())):
+            yield from (f"{name}.{path}" for path in without_descriptions(one or {}))
+
+
+@pytest.mark.parametrize("name", ["graph", "passes", "plan", "plan_diff", "profile", "schedule"])
+def test_schemas_describe_every_field(name):
+    """By the docstring of the class that has the field."""
+    assert list(without_descriptions(SCHEMAS[name])) == []
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Temperatures of a day.
+
+    Attributes
+    ----------
+    place : str
+        Where they
+        were read.
+    degrees : tuple of float
+        Hour by hour.
+    station : DType or None
+        Who read them.
+    """
+
+    place: Annotated[str, OneOf(("roof", "cellar"))]
+    degrees: Annotated[tuple[Amount, ...], Length(1, 24)]
+    station: DType | None
+    kept: object = field(default=None, compare=False)
+
+
+def test_schemas_follow_from_dataclasses():
+    schema = schema_of(Document("weather.reading/1", "Reading", Reading, {}), {})
+    assert (schema["$id"], schema["description"]) == (
+        "urn:weather:reading:1",
+        "Temperatures of a day.",
+    )
+    assert schema["required"] == ["schema", "place", "degrees", "station"]
+    assert schema["properties"]["place"]["description"] == "Where they were read."
+    good = {"schema": "weather.reading/1", "place": "roof", "degrees": [1.5, 2], "station": None}
+    judge = jsonschema.Draft202012Validator(schema)
+    judge.validate(good)
+    judge.validate(good | {"station": {"name": "int8", "itemsize": 1}})
+    for wrong in (
+        {"place": "moon"}, {"degrees": []}, {"degrees": [-1]}, {"degrees": [1] * 25},
+        {"station": {"name": "int8", "itemsize": 0}}, {"station": 3}, {"kept": None},
+    ):  # fmt: skip
+        assert not judge.is_valid(good | wrong), wrong
+    assert not judge.is_valid({key: good[key] for key in ("schema", "place", "degrees")})
 
 
 @settings(max_examples=30, deadline=None)

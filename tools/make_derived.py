@@ -1,0 +1,58 @@
+"""Generation of the files that the built package derives from its own declarations.
+
+`python tools/make_derived.py FOLDER` imports the package in FOLDER, which is a build's or the sources', and writes
+into it the type stub `aclnn/__init__.pyi` (`make_stub.py`) and the JSON Schemas of documents.
+"""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+
+class GraphFinder:
+    """Finder of `aclnn.graph` in the sources, where it is no folder of `aclnn`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        if name != "aclnn.graph":
+            return None
+        return importlib.util.spec_from_file_location(
+            name, self.folder / "__init__.py", submodule_search_locations=[str(self.folder)]
+        )
+
+
+def make(folder: Path) -> None:
+    """Write all files."""
+    graph = folder / "aclnn" / "graph"
+    if not graph.is_dir():
+        graph = folder / "graph"
+        sys.meta_path.insert(0, GraphFinder(graph))  # type: ignore[arg-type]
+    sys.path[:0] = [str(folder), str(Path(__file__).parent)]
+    import aclnn
+
+    assert Path(aclnn.__file__).parent == folder / "aclnn", f"{aclnn.__file__} is not in {folder}"
+    from aclnn.graph.views.json import SCHEMAS_BY_NAME
+    from make_stub import stub
+
+    from aclnn.reports.profile_document import PROFILE_SCHEMA
+
+    write(folder / "aclnn" / "__init__.pyi", stub())
+    for name, schema in SCHEMAS_BY_NAME.items():
+        write(graph / "views" / "schemas" / f"{name}.json", as_text(schema))
+    write(folder / "aclnn" / "reports" / "schemas" / "profile.json", as_text(PROFILE_SCHEMA))
+
+
+def as_text(schema: object) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]).resolve())
