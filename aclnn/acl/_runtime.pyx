@@ -781,9 +781,17 @@ def lasting(str text not None):
     return <size_t><char *>(<bytes>names[text])
 
 
+cdef str _python_layer = ""
+
+
+def declare_python_layer(str module not None):
+    """Register the module that serves calls of C, which is above this one; it is imported at the first."""
+    global _python_layer
+    _python_layer = module
+
+
 cdef object python_layer():
-    """The module that serves these calls, found by its name: it stands above this one."""
-    return importlib.import_module("aclnn.acl.from_c")
+    return importlib.import_module(_python_layer)
 
 
 cdef int ask_python(const char *name, const char *kinds, const uint64_t *arguments,

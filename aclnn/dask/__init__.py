@@ -38,6 +38,9 @@ from aclnn.acl.arguments import did_you_mean as _did_you_mean
 from aclnn.api import functional as _functional
 from aclnn.dask.calls import call as call
 from aclnn.dask.lifting import lift as lift
+from aclnn.execution import array_kinds as _array_kinds
+
+_array_kinds.enter("dask", call=call, lift=lift)
 
 _PUBLIC = ["lift", *_functional.__all__]
 # A star leaves Python's own names alone: `sum`, `max` and others.

@@ -8,7 +8,6 @@ that of the arrays beside it, as a single number does.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from aclnn.acl._buffer import refuse_mask
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
+from aclnn.execution import array_kinds
 from aclnn.execution._operand import reads
 from aclnn.execution.unreadable import refuse_unreadable
 from aclnn.operators.checks import MAX_DIMS
@@ -190,8 +190,7 @@ def _a(given: Any) -> str:
 
 def is_torch(given: Any) -> bool:
     """Whether it is a tensor of PyTorch's; loads nothing."""
-    kind = getattr(sys.modules.get("torch"), "Tensor", None)
-    return kind is not None and isinstance(given, kind)
+    return array_kinds.is_of("torch", given)
 
 
 def prepare_for(operands: Sequence[Any], out: Any) -> None:
@@ -206,7 +205,7 @@ def prepare_for(operands: Sequence[Any], out: Any) -> None:
         if not isinstance(one, kind):
             continue
         if one.is_meta or (one.requires_grad and torch.is_grad_enabled()):
-            importlib.import_module("aclnn.torch")
+            array_kinds.load("torch")
             return
 
 
@@ -302,8 +301,7 @@ def call_foreign(
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
         if is_dask(one):
-            taker = importlib.import_module("aclnn.dask").call
-            return taker(handle, given, out, numbers, switches)
+            return array_kinds.function("dask", "call")(handle, given, out, numbers, switches)
     found = as_ndarrays(handle.handle.operator, operands)
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
@@ -340,8 +338,7 @@ def call_foreign(
 
 def is_dask(given: Any) -> bool:
     """Whether this is an array of Dask's, which is not loaded for that."""
-    kind = getattr(sys.modules.get("dask.array"), "Array", None)
-    return kind is not None and isinstance(given, kind)
+    return array_kinds.is_of("dask", given)
 
 
 def _is_flat(operator: Any, inputs: Sequence[tuple[str, Any]]) -> bool:

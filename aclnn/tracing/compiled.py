@@ -33,7 +33,7 @@ from aclnn.compiler.compilation import compile_recording
 from aclnn.compiler.phase_one import elements_meet
 from aclnn.compiler.recording import IDENTICAL, Output, Recording
 from aclnn.compiler.settings import get_num_threads, num_threads, strategy_number
-from aclnn.execution import arrays
+from aclnn.execution import array_kinds, arrays
 from aclnn.execution._executor import (
     aclOpExecutor,
     join_executor,
@@ -402,7 +402,7 @@ class Compiled(Generic[P, R]):
         inputs = leaves
         if not all(type(one) is np.ndarray for one in leaves):
             if any(map(arrays.is_dask, leaves)):
-                return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
+                return array_kinds.function("dask", "lift")(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         if headers is None or inputs is not leaves or not _are_same(headers.arrays, leaves):
             headers = read_headers(inputs)

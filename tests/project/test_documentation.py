@@ -589,13 +589,21 @@ def test_modules_use_what_stands_above_them_in_the_contributing_guide(path):
         assert [used for used in imported(path) if (row_of(used) or 0) > here] == []
 
 
+NO_MODULES = ("aclnn.graph",)  # a domain of ONNX's
+
+
 def statements_of_import(path):
-    """Home and names of what a module imports or cimports, in functions too, but not what only
-    type checkers import, which is never done."""
+    """Home and names of what a module imports or cimports, in functions and by strings too.
+
+    Strings that are the name of a module, such as "aclnn.dask" or ".text" in a package, are imported by
+    whatever gets them. What only type checkers import never is.
+    """
     if not path.endswith(".py"):
         pattern = r"^\s*from ([\w.]+) c?import (\([^)]*\)|.*)"
         for home, names in re.findall(pattern, source(path), re.M):
             yield home, re.findall(r"\w+", names)
+        for home in re.findall(r'^\s*c?import (aclnn[\w.]*)|"(aclnn\.[\w.]+)"', source(path), re.M):
+            yield "".join(home), []
         return
     waiting = [ast.parse(source(path))]
     while waiting:
@@ -606,6 +614,9 @@ def statements_of_import(path):
             yield "." * node.level + (node.module or ""), [one.name for one in node.names]
         elif isinstance(node, ast.Import):
             yield from ((one.name, []) for one in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"\.\w+|aclnn(\.\w+)+", node.value) and node.value not in NO_MODULES:
+                yield node.value, []
         waiting += ast.iter_child_nodes(node)
 
 
@@ -627,13 +638,16 @@ def imports_inside(folder):
             if full.partition(".")[0] not in ("aclnn", "graph"):
                 continue  # another package, which may be called as one of ours
             inner = {f"{full}.{name}".removeprefix("aclnn.") for name in names} & found.keys()
+            if names == ["graph"]:  # a folder of its own
+                continue
             found[importing] |= inner or {full.removeprefix("aclnn.")} & found.keys()
     return found
 
 
 IMPORTS = {
     "graph/": {
-        "graph.ir": {"graph.strides", "graph.views.text"},  # the latter in a function
+        "graph.ir": {"graph.strides"},
+        "graph.views": {"graph.views.text"},  # by a string
         "graph.runtime._program": {"graph.runtime.abi"},  # a cimport
         "graph.planner.plan": {"graph.views.tables"},  # from .views
     },
@@ -641,6 +655,7 @@ IMPORTS = {
         "api._functional": {"execution._executor", "execution.arrays"},  # a cimport, and an import
         "api._two_phase": {"api.error_report"},  # in a function
         "isa": {"environment"},  # from aclnn
+        "tracing.compiled": {"dask"},  # by a string
     },
 }
 
