@@ -21,14 +21,13 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
+from aclnn import deferred as _deferred
 from aclnn._version import __version__ as __version__
-from aclnn.acl import _runtime
 from aclnn.acl._frames import boundary
-from aclnn.execution import array_kinds as _array_kinds
 
-_runtime.declare_python_layer("aclnn.acl.from_c")
-_array_kinds.declare("torch", "torch", "Tensor", "aclnn.torch")
-_array_kinds.declare("dask", "dask.array", "Array", "aclnn.dask")
+_deferred.declare("calls of C", "aclnn.acl.from_c")
+_deferred.declare("arrays of torch", "aclnn.torch")
+_deferred.declare("arrays of dask", "aclnn.dask")
 
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {

@@ -14,6 +14,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
 )
+from aclnn.acl.described import describe
 from aclnn.acl.errors import AclnnError
 from aclnn.acl.rounding import nearest_float32
 
@@ -77,46 +78,22 @@ def truth(name, value):
         raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a bool") from None
 
 
-cdef object not_destroyed(str name, object item, type kind, bint destroyed):
+def tensor_item(str name not None, item):
+    return item_of(name, item, aclTensor)
+
+
+def scalar_item(str name not None, item):
+    return item_of(name, item, aclScalar)
+
+
+cdef object item_of(str name, object item, type kind):
+    if item is not None and not isinstance(item, kind):
+        raise AclnnError(INVALID, f"{name} is {type(item).__name__}, must be an {kind.__name__}")
     if item is None:
         raise AclnnError(NULLPTR, f"{name} is null, must be an {kind.__name__}")
-    if destroyed:
+    if item.destroyed:
         raise AclnnError(NULLPTR, f"{name} is destroyed, must be an {kind.__name__} in use")
     return item
-
-
-cdef object tensor_item(str name, object item):
-    if item is not None and not isinstance(item, aclTensor):
-        raise AclnnError(INVALID, f"{name} is {type(item).__name__}, must be an aclTensor")
-    return not_destroyed(name, item, aclTensor, item is not None and (<aclTensor>item).destroyed)
-
-
-cdef object scalar_item(str name, object item):
-    if item is not None and not isinstance(item, aclScalar):
-        raise AclnnError(INVALID, f"{name} is {type(item).__name__}, must be an aclScalar")
-    return not_destroyed(name, item, aclScalar, item is not None and (<aclScalar>item).destroyed)
-
-
-cdef object refused(str function, object error):
-    """None, and the message of why nothing was made."""
-    errors.fail(getattr(error, "status", INNER), f"{function}: {error}")
-    return None
-
-
-cdef int refuse(str function, str name, object given, type kind, bint destroyed) except -1:
-    """The status of an object that cannot be used; 0 for one that can."""
-    if given is None:
-        return errors.fail(NULLPTR, f"{function}: {name} is null")
-    if not isinstance(given, kind):
-        return errors.fail(
-            INVALID, f"{function}: {name} is {type(given).__name__}, must be an {kind.__name__}")
-    if destroyed:
-        return errors.fail(NULLPTR, f"{function}: {name} is destroyed")
-    return OK
-
-
-cdef str listed(str kind, bint destroyed, object values):
-    return f"<{kind}, destroyed>" if destroyed else f"<{kind} {list(values)}>"
 
 
 cdef void *room(Py_ssize_t size, size_t itemsize) except NULL:
@@ -126,10 +103,125 @@ cdef void *room(Py_ssize_t size, size_t itemsize) except NULL:
     return memory
 
 
-# --- Arrays of ints -------------------------------------------------------------------------------
+cdef class Collection:
+    """Base class of arrays of numbers and lists of tensors and scalars."""
+
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:  # nothing of it would be there
+            kind = type(self).__name__
+            raise TypeError(f"objects of {kind} are made by {creation(kind)}()")
+
+    def __repr__(self):
+        kind = type(self).__name__
+        return f"<{kind}, destroyed>" if self.destroyed else f"<{kind} {list(self._contents())}>"
+
+    @boundary
+    def __reduce__(self):
+        kind = type(self).__name__
+        refuse_destroyed(kind, self.destroyed)
+        return globals()[creation(kind)], (self._contents(),)
+
+    cdef int take(self, tuple found) except -1:
+        """Keep what was found in a caller's sequence."""
+        return 0
+
+
+cdef str creation(str kind):
+    """The function that makes objects of a kind."""
+    return f"aclCreate{kind[3:]}"
+
+
+# --- What their functions do ----------------------------------------------------------------------
+
+cdef object created(Collection made, object value, object item):
+    """`made` with the items that a caller gave; None, with a message, if one is refused."""
+    try:
+        given = entries_of("value", value)
+        found = tuple(item(f"value[{i}]", one) for i, one in enumerate(given))
+        made.take(found)
+    except (AclnnError, MemoryError) as error:
+        function = creation(type(made).__name__)
+        errors.fail(getattr(error, "status", INNER), f"{function}: {error}")
+        return None
+    made.size = len(found)
+    return made
+
+
+cdef int refused(str verb, str name, object given, type kind) except -1:
+    """The status of an object that cannot be used, with a message; 0 for one that can."""
+    function = f"acl{verb.format(kind.__name__[3:])}"
+    if given is None:
+        return errors.fail(NULLPTR, f"{function}: {name} is null")
+    if not isinstance(given, kind):
+        return errors.fail(
+            INVALID, f"{function}: {name} is {type(given).__name__}, must be an {kind.__name__}")
+    if (<Collection>given).destroyed:
+        return errors.fail(NULLPTR, f"{function}: {name} is destroyed")
+    return OK
+
+
+cdef int destroyed(str name, object given, type kind) except -1:
+    """The status of destroying an object."""
+    if given is None:
+        return OK
+    cdef int status = refused("Destroy{}", name, given, kind)
+    if status == OK:
+        (<Collection>given).destroyed = True
+    return status
+
+
+cdef object size_of(str name, object given, type kind):
+    cdef int status = refused("Get{}Size", name, given, kind)
+    return ((<Collection>given).size if status == OK else 0), status
+
+
+cdef str DESTROY_ARRAY = """Destroy an array of {of}.
+
+    Parameters
+    ----------
+    array : {kind} or None
+        None, a null pointer, succeeds. Executors keep the values of their arrays.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an {kind}.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> array = aclnn.{create}({example})
+    >>> aclnn.{name}(array), aclnn.{name}(array)
+    (0, 161001)
+    """
+
+cdef str SIZE = """Get the number of {of} in {what}.
+
+    Parameters
+    ----------
+    {parameter} : {kind}
+
+    Returns
+    -------
+    size : int
+        0 on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed {parameter};
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an {kind}.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.{name}(aclnn.{create}({example}))
+    ({count}, 0)
+    """
+
+
+# --- Arrays of ints ------------------------------------------------------------------------------
 
 @cython.final
-cdef class aclIntArray:
+cdef class aclIntArray(Collection):
     """An array of 64-bit integers; created by `aclCreateIntArray`.
 
     Examples
@@ -139,20 +231,8 @@ cdef class aclIntArray:
     <aclIntArray [2, -1]>
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
-            raise TypeError("arrays of ints are made by aclCreateIntArray()")
-
     def __dealloc__(self):
         free(self.values)
-
-    def __repr__(self):
-        return listed("aclIntArray", self.destroyed, self.numbers())
-
-    @boundary
-    def __reduce__(self):
-        refuse_destroyed("aclIntArray", self.destroyed)
-        return aclCreateIntArray, (self.numbers(),)
 
     def numbers(self):
         """The values.
@@ -162,6 +242,15 @@ cdef class aclIntArray:
         tuple of int
         """
         return tuple(self.values[i] for i in range(self.size))
+
+    _contents = numbers
+
+    cdef int take(self, tuple found) except -1:
+        cdef Py_ssize_t i
+        self.values = <int64_t *>room(len(found), sizeof(int64_t))
+        for i in range(len(found)):
+            self.values[i] = found[i]
+        return 0
 
 
 def aclCreateIntArray(value):
@@ -185,83 +274,29 @@ def aclCreateIntArray(value):
     >>> aclnn.aclCreateIntArray([2**63]) is None
     True
     """
-    cdef aclIntArray made = aclIntArray.__new__(aclIntArray, _OURS)
-    cdef Py_ssize_t i
-    try:
-        given = entries_of("value", value)
-        numbers = tuple(whole_number(f"value[{i}]", one) for i, one in enumerate(given))
-        made.values = <int64_t *>room(len(numbers), sizeof(int64_t))
-    except (AclnnError, MemoryError) as error:
-        return refused("aclCreateIntArray", error)
-    for i, number in enumerate(numbers):
-        made.values[i] = number
-    made.size = len(numbers)
-    return made
-
-
-cdef int refuse_ints(str function, object array) except -1:
-    return refuse(function, "array", array, aclIntArray,
-                  isinstance(array, aclIntArray) and (<aclIntArray>array).destroyed)
+    return created(aclIntArray.__new__(aclIntArray, _OURS), value, whole_number)
 
 
 def aclDestroyIntArray(array):
-    """Destroy an array of ints.
-
-    Parameters
-    ----------
-    array : aclIntArray or None
-        None, a null pointer, succeeds. Executors keep the values of their arrays.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclIntArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> array = aclnn.aclCreateIntArray([2, -1])
-    >>> aclnn.aclDestroyIntArray(array), aclnn.aclDestroyIntArray(array)
-    (0, 161001)
-    """
-    if array is None:
-        return OK
-    if (status := refuse_ints("aclDestroyIntArray", array)) != OK:
-        return status
-    (<aclIntArray>array).destroyed = True
-    return OK
+    return destroyed("array", array, aclIntArray)
 
 
 def aclGetIntArraySize(array):
-    """Get the number of values in an array.
-
-    Parameters
-    ----------
-    array : aclIntArray
-
-    Returns
-    -------
-    size : int
-        0 on failure.
-    status : int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclIntArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclGetIntArraySize(aclnn.aclCreateIntArray([2, -1]))
-    (2, 0)
-    """
-    status = refuse_ints("aclGetIntArraySize", array)
-    return ((<aclIntArray>array).size if status == OK else 0), status
+    return size_of("array", array, aclIntArray)
 
 
-# --- Arrays of floats -----------------------------------------------------------------------------
+describe(
+    aclDestroyIntArray, DESTROY_ARRAY, of="ints", kind="aclIntArray", create="aclCreateIntArray",
+    example="[2, -1]")
+describe(
+    aclGetIntArraySize, SIZE, of="values", what="an array", parameter="array", kind="aclIntArray",
+    create="aclCreateIntArray", example="[2, -1]", count=2)
+
+
+# --- Arrays of floats ----------------------------------------------------------------------------
 
 @cython.final
-cdef class aclFloatArray:
+cdef class aclFloatArray(Collection):
     """An array of float32 numbers; created by `aclCreateFloatArray`.
 
     Examples
@@ -271,20 +306,8 @@ cdef class aclFloatArray:
     <aclFloatArray [0.5, 2.0]>
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
-            raise TypeError("arrays of floats are made by aclCreateFloatArray()")
-
     def __dealloc__(self):
         free(self.values)
-
-    def __repr__(self):
-        return listed("aclFloatArray", self.destroyed, self.numbers())
-
-    @boundary
-    def __reduce__(self):
-        refuse_destroyed("aclFloatArray", self.destroyed)
-        return aclCreateFloatArray, (self.numbers(),)
 
     def numbers(self):
         """The values.
@@ -294,6 +317,15 @@ cdef class aclFloatArray:
         tuple of float
         """
         return tuple(self.values[i] for i in range(self.size))
+
+    _contents = numbers
+
+    cdef int take(self, tuple found) except -1:
+        cdef Py_ssize_t i
+        self.values = <float *>room(len(found), sizeof(float))
+        for i in range(len(found)):
+            self.values[i] = found[i]
+        return 0
 
 
 def aclCreateFloatArray(value):
@@ -317,83 +349,29 @@ def aclCreateFloatArray(value):
     >>> aclnn.aclCreateFloatArray(["1"]) is None
     True
     """
-    cdef aclFloatArray made = aclFloatArray.__new__(aclFloatArray, _OURS)
-    cdef Py_ssize_t i
-    try:
-        given = entries_of("value", value)
-        numbers = tuple(real_number(f"value[{i}]", one) for i, one in enumerate(given))
-        made.values = <float *>room(len(numbers), sizeof(float))
-    except (AclnnError, MemoryError) as error:
-        return refused("aclCreateFloatArray", error)
-    for i, number in enumerate(numbers):
-        made.values[i] = number
-    made.size = len(numbers)
-    return made
-
-
-cdef int refuse_floats(str function, object array) except -1:
-    return refuse(function, "array", array, aclFloatArray,
-                  isinstance(array, aclFloatArray) and (<aclFloatArray>array).destroyed)
+    return created(aclFloatArray.__new__(aclFloatArray, _OURS), value, real_number)
 
 
 def aclDestroyFloatArray(array):
-    """Destroy an array of floats.
-
-    Parameters
-    ----------
-    array : aclFloatArray or None
-        None, a null pointer, succeeds. Executors keep the values of their arrays.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclFloatArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> array = aclnn.aclCreateFloatArray([0.5, 2])
-    >>> aclnn.aclDestroyFloatArray(array), aclnn.aclDestroyFloatArray(array)
-    (0, 161001)
-    """
-    if array is None:
-        return OK
-    if (status := refuse_floats("aclDestroyFloatArray", array)) != OK:
-        return status
-    (<aclFloatArray>array).destroyed = True
-    return OK
+    return destroyed("array", array, aclFloatArray)
 
 
 def aclGetFloatArraySize(array):
-    """Get the number of values in an array.
-
-    Parameters
-    ----------
-    array : aclFloatArray
-
-    Returns
-    -------
-    size : int
-        0 on failure.
-    status : int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclFloatArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclGetFloatArraySize(aclnn.aclCreateFloatArray([0.5, 2]))
-    (2, 0)
-    """
-    status = refuse_floats("aclGetFloatArraySize", array)
-    return ((<aclFloatArray>array).size if status == OK else 0), status
+    return size_of("array", array, aclFloatArray)
 
 
-# --- Arrays of bools ------------------------------------------------------------------------------
+describe(
+    aclDestroyFloatArray, DESTROY_ARRAY, of="floats", kind="aclFloatArray",
+    create="aclCreateFloatArray", example="[0.5, 2]")
+describe(
+    aclGetFloatArraySize, SIZE, of="values", what="an array", parameter="array",
+    kind="aclFloatArray", create="aclCreateFloatArray", example="[0.5, 2]", count=2)
+
+
+# --- Arrays of bools -----------------------------------------------------------------------------
 
 @cython.final
-cdef class aclBoolArray:
+cdef class aclBoolArray(Collection):
     """An array of truth values; created by `aclCreateBoolArray`.
 
     Examples
@@ -403,20 +381,8 @@ cdef class aclBoolArray:
     <aclBoolArray [True, False]>
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
-            raise TypeError("arrays of bools are made by aclCreateBoolArray()")
-
     def __dealloc__(self):
         free(self.values)
-
-    def __repr__(self):
-        return listed("aclBoolArray", self.destroyed, self.numbers())
-
-    @boundary
-    def __reduce__(self):
-        refuse_destroyed("aclBoolArray", self.destroyed)
-        return aclCreateBoolArray, (self.numbers(),)
 
     def numbers(self):
         """The values.
@@ -426,6 +392,15 @@ cdef class aclBoolArray:
         tuple of bool
         """
         return tuple(bool(self.values[i]) for i in range(self.size))
+
+    _contents = numbers
+
+    cdef int take(self, tuple found) except -1:
+        cdef Py_ssize_t i
+        self.values = <bint *>room(len(found), sizeof(bint))
+        for i in range(len(found)):
+            self.values[i] = found[i]
+        return 0
 
 
 def aclCreateBoolArray(value):
@@ -449,83 +424,29 @@ def aclCreateBoolArray(value):
     >>> aclnn.aclCreateBoolArray(["no"]) is None
     True
     """
-    cdef aclBoolArray made = aclBoolArray.__new__(aclBoolArray, _OURS)
-    cdef Py_ssize_t i
-    try:
-        given = entries_of("value", value)
-        numbers = tuple(truth(f"value[{i}]", one) for i, one in enumerate(given))
-        made.values = <bint *>room(len(numbers), sizeof(bint))
-    except (AclnnError, MemoryError) as error:
-        return refused("aclCreateBoolArray", error)
-    for i, number in enumerate(numbers):
-        made.values[i] = number
-    made.size = len(numbers)
-    return made
-
-
-cdef int refuse_bools(str function, object array) except -1:
-    return refuse(function, "array", array, aclBoolArray,
-                  isinstance(array, aclBoolArray) and (<aclBoolArray>array).destroyed)
+    return created(aclBoolArray.__new__(aclBoolArray, _OURS), value, truth)
 
 
 def aclDestroyBoolArray(array):
-    """Destroy an array of bools.
-
-    Parameters
-    ----------
-    array : aclBoolArray or None
-        None, a null pointer, succeeds. Executors keep the values of their arrays.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclBoolArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> array = aclnn.aclCreateBoolArray([True, 0])
-    >>> aclnn.aclDestroyBoolArray(array), aclnn.aclDestroyBoolArray(array)
-    (0, 161001)
-    """
-    if array is None:
-        return OK
-    if (status := refuse_bools("aclDestroyBoolArray", array)) != OK:
-        return status
-    (<aclBoolArray>array).destroyed = True
-    return OK
+    return destroyed("array", array, aclBoolArray)
 
 
 def aclGetBoolArraySize(array):
-    """Get the number of values in an array.
-
-    Parameters
-    ----------
-    array : aclBoolArray
-
-    Returns
-    -------
-    size : int
-        0 on failure.
-    status : int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclBoolArray.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclGetBoolArraySize(aclnn.aclCreateBoolArray([True, 0]))
-    (2, 0)
-    """
-    status = refuse_bools("aclGetBoolArraySize", array)
-    return ((<aclBoolArray>array).size if status == OK else 0), status
+    return size_of("array", array, aclBoolArray)
 
 
-# --- Lists of tensors -----------------------------------------------------------------------------
+describe(
+    aclDestroyBoolArray, DESTROY_ARRAY, of="bools", kind="aclBoolArray",
+    create="aclCreateBoolArray", example="[True, 0]")
+describe(
+    aclGetBoolArraySize, SIZE, of="values", what="an array", parameter="array",
+    kind="aclBoolArray", create="aclCreateBoolArray", example="[True, 0]", count=2)
+
+
+# --- Lists of tensors ----------------------------------------------------------------------------
 
 @cython.final
-cdef class aclTensorList:
+cdef class aclTensorList(Collection):
     """A list of tensors, which it keeps alive; created by `aclCreateTensorList`.
 
     Examples
@@ -537,17 +458,12 @@ cdef class aclTensorList:
     <aclTensorList [<aclTensor float32[2], strides (1,), offset 0>]>
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
-            raise TypeError("lists of tensors are made by aclCreateTensorList()")
+    def _contents(self):
+        return list(self.items)
 
-    def __repr__(self):
-        return listed("aclTensorList", self.destroyed, self.items)
-
-    @boundary
-    def __reduce__(self):
-        refuse_destroyed("aclTensorList", self.destroyed)
-        return aclCreateTensorList, (list(self.items),)
+    cdef int take(self, tuple found) except -1:
+        self.items = found
+        return 0
 
 
 def aclCreateTensorList(value):
@@ -574,19 +490,7 @@ def aclCreateTensorList(value):
     >>> aclnn.aclCreateTensorList([None]) is None
     True
     """
-    cdef aclTensorList made = aclTensorList.__new__(aclTensorList, _OURS)
-    try:
-        given = entries_of("value", value)
-        made.items = tuple(tensor_item(f"value[{i}]", one) for i, one in enumerate(given))
-    except (AclnnError, MemoryError) as error:
-        return refused("aclCreateTensorList", error)
-    made.size = len(made.items)
-    return made
-
-
-cdef int refuse_tensors(str function, object found) except -1:
-    return refuse(function, "list", found, aclTensorList,
-                  isinstance(found, aclTensorList) and (<aclTensorList>found).destroyed)
+    return created(aclTensorList.__new__(aclTensorList, _OURS), value, tensor_item)
 
 
 def aclDestroyTensorList(list):
@@ -614,13 +518,10 @@ def aclDestroyTensorList(list):
     >>> aclnn.aclDestroyTensor(tensor)
     161001
     """
-    cdef aclTensorList found
-    if list is None:
-        return OK
-    if (status := refuse_tensors("aclDestroyTensorList", list)) != OK:
+    cdef int status = destroyed("list", list, aclTensorList)
+    if list is None or status != OK:
         return status
-    found = <aclTensorList>list
-    found.destroyed = True
+    cdef aclTensorList found = <aclTensorList>list
     # Its tensors are let go of at the end, when all is as it will be: destructors run anything.
     _before, found.items = found.items, ()
     for item in _before:
@@ -629,34 +530,18 @@ def aclDestroyTensorList(list):
 
 
 def aclGetTensorListSize(list):
-    """Get the number of tensors in a list.
-
-    Parameters
-    ----------
-    list : aclTensorList
-
-    Returns
-    -------
-    size : int
-        0 on failure.
-    status : int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed list;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclTensorList.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclGetTensorListSize(aclnn.aclCreateTensorList([]))
-    (0, 0)
-    """
-    status = refuse_tensors("aclGetTensorListSize", list)
-    return ((<aclTensorList>list).size if status == OK else 0), status
+    return size_of("list", list, aclTensorList)
 
 
-# --- Lists of scalars -----------------------------------------------------------------------------
+describe(
+    aclGetTensorListSize, SIZE, of="tensors", what="a list", parameter="list",
+    kind="aclTensorList", create="aclCreateTensorList", example="[]", count=0)
+
+
+# --- Lists of scalars ----------------------------------------------------------------------------
 
 @cython.final
-cdef class aclScalarList:
+cdef class aclScalarList(Collection):
     """A list of scalars, which it keeps alive; created by `aclCreateScalarList`.
 
     Examples
@@ -667,17 +552,12 @@ cdef class aclScalarList:
     <aclScalarList [2.0 (float32), 2.0 (float32)]>
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
-            raise TypeError("lists of scalars are made by aclCreateScalarList()")
+    def _contents(self):
+        return list(self.items)
 
-    def __repr__(self):
-        return listed("aclScalarList", self.destroyed, self.items)
-
-    @boundary
-    def __reduce__(self):
-        refuse_destroyed("aclScalarList", self.destroyed)
-        return aclCreateScalarList, (list(self.items),)
+    cdef int take(self, tuple found) except -1:
+        self.items = found
+        return 0
 
 
 def aclCreateScalarList(value):
@@ -703,19 +583,7 @@ def aclCreateScalarList(value):
     >>> aclnn.aclCreateScalarList([None]) is None
     True
     """
-    cdef aclScalarList made = aclScalarList.__new__(aclScalarList, _OURS)
-    try:
-        given = entries_of("value", value)
-        made.items = tuple(scalar_item(f"value[{i}]", one) for i, one in enumerate(given))
-    except (AclnnError, MemoryError) as error:
-        return refused("aclCreateScalarList", error)
-    made.size = len(made.items)
-    return made
-
-
-cdef int refuse_scalars(str function, object found) except -1:
-    return refuse(function, "list", found, aclScalarList,
-                  isinstance(found, aclScalarList) and (<aclScalarList>found).destroyed)
+    return created(aclScalarList.__new__(aclScalarList, _OURS), value, scalar_item)
 
 
 def aclDestroyScalarList(list):
@@ -742,13 +610,10 @@ def aclDestroyScalarList(list):
     >>> aclnn.aclDestroyScalar(scalar)
     161001
     """
-    cdef aclScalarList found
-    if list is None:
-        return OK
-    if (status := refuse_scalars("aclDestroyScalarList", list)) != OK:
+    cdef int status = destroyed("list", list, aclScalarList)
+    if list is None or status != OK:
         return status
-    found = <aclScalarList>list
-    found.destroyed = True
+    cdef aclScalarList found = <aclScalarList>list
     # Its scalars are let go of at the end, when all is as it will be: destructors run anything.
     _before, found.items = found.items, ()
     for item in _before:
@@ -757,25 +622,9 @@ def aclDestroyScalarList(list):
 
 
 def aclGetScalarListSize(list):
-    """Get the number of scalars in a list.
+    return size_of("list", list, aclScalarList)
 
-    Parameters
-    ----------
-    list : aclScalarList
 
-    Returns
-    -------
-    size : int
-        0 on failure.
-    status : int
-        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed list;
-        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclScalarList.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclGetScalarListSize(aclnn.aclCreateScalarList([]))
-    (0, 0)
-    """
-    status = refuse_scalars("aclGetScalarListSize", list)
-    return ((<aclScalarList>list).size if status == OK else 0), status
+describe(
+    aclGetScalarListSize, SIZE, of="scalars", what="a list", parameter="list",
+    kind="aclScalarList", create="aclCreateScalarList", example="[]", count=0)

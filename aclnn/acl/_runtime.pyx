@@ -15,8 +15,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove, memset, strlen
 
 import atexit
-import importlib
 import os
+
+from aclnn import deferred
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
@@ -781,17 +782,9 @@ def lasting(str text not None):
     return <size_t><char *>(<bytes>names[text])
 
 
-cdef str _python_layer = ""
-
-
-def declare_python_layer(str module not None):
-    """Register the module that serves calls of C, which is above this one; it is imported at the first."""
-    global _python_layer
-    _python_layer = module
-
-
 cdef object python_layer():
-    return importlib.import_module(_python_layer)
+    """The module that serves these calls."""
+    return deferred.load("calls of C")
 
 
 cdef int ask_python(const char *name, const char *kinds, const uint64_t *arguments,

@@ -7,6 +7,7 @@ from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.acl import errors
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_INNER_NULLPTR, ACLNN_SUCCESS
+from aclnn.acl.described import describe
 from aclnn.acl.errors import AclnnError, invalid
 
 cdef int OK = int(ACLNN_SUCCESS)
@@ -90,15 +91,16 @@ def aclDestroyAclOpExecutor(executor):
     return OK
 
 
-def aclSetInputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor input, counted in signature order.
+# --- Other memory for tensors ---------------------------------------------------------------------
+
+cdef str TENSOR = """Bind other memory to {what}.
 
     Parameters
     ----------
     executor : aclOpExecutor
         From phase one.
     index : int
-        Which tensor input, from 0. An in-place tensor is input and output in one.
+        Which {which}. An in-place tensor is input and output in one{counted}.
     tensor : aclTensor
         Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
         phase one.
@@ -110,7 +112,7 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
+        for memory that does not fit or is read-only where an output goes, and for an executor
         made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
@@ -123,123 +125,25 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
     >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
     >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.float32([-4, 8])
-    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
+    >>> other = {other}
+    >>> aclnn.{name}(executor, {index}, tensor({given}), other)
     0
-    >>> aclnn.AclSetInputTensorAddr(executor, 0, tensor(x), other)  # the older spelling
-    0
-    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
-    0
-    >>> out
-    array([-2.,  8.], dtype=float32)
-    """
-    return set_address("aclSetInputTensorAddr", INPUTS, executor, (index,), tensor, addr)
-
-
-def aclSetOutputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor output.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    index : int
-        Which tensor output: 0, as each operator has one. An in-place tensor is input and output
-        in one.
-    tensor : aclTensor
-        Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
-        phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.empty(2, np.float32)
-    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
-    0
-    >>> aclnn.AclSetOutputTensorAddr(executor, 0, tensor(out), other)  # the older spelling
+    >>> aclnn.{older}(executor, {index}, tensor({given}), other)  # the older spelling
     0
     >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
     0
-    >>> other
-    array([-0.5,  2. ], dtype=float32)
+    >>> {shown}
+    array({result}, dtype=float32)
     """
-    return set_address("aclSetOutputTensorAddr", OUTPUTS, executor, (index,), tensor, addr)
 
-
-def aclSetTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    index : int
-        Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
-        input and output in one, and counts once.
-    tensor : aclTensor
-        Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
-        phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.empty(2, np.float32)
-    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
-    0
-    >>> aclnn.AclSetTensorAddr(executor, 1, tensor(out), other)  # the older spelling
-    0
-    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
-    0
-    >>> other
-    array([-0.5,  2. ], dtype=float32)
-    """
-    return set_address("aclSetTensorAddr", INPUTS | OUTPUTS, executor, (index,), tensor, addr)
-
-
-def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list of inputs.
+cdef str LIST = """Bind other memory to one tensor of a list{what}.
 
     Parameters
     ----------
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors among the inputs, from 0, in the order of the signature. A
-        list counts once.
+        Which tensor or list of tensors{which}, in the order of the signature. A list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
@@ -262,116 +166,85 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     >>> def tensor(array):
     ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
     ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    """
+
+cdef str OF_INPUTS = """>>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
     >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
     >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
+    >>> aclnn.{name}(executor, 0, 1, both, np.float32([7]))
     0
-    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))
+    >>> aclnn.{older}(executor, 0, 1, both, np.float32([8]))  # the older spelling
     0
     >>> aclnn.aclnnCat(None, size, executor, None)
     0
     >>> out
     array([1., 2., 8.], dtype=float32)
     """
-    return set_address("aclSetDynamicInputTensorAddr", INPUTS, executor,
-                       (irIndex, relativeIndex), tensors, addr)
 
-
-def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list of outputs.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    irIndex : int
-        Which tensor or list of tensors among the outputs, from 0, in the order of the signature. A
-        list counts once.
-    relativeIndex : int
-        Which tensor of that list, from 0.
-    tensors : aclTensorList
-        Any list that is not destroyed; shapes, strides and dtypes remain those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of an operand that is not a list, for memory that does not fit, and for an executor made by
-        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, a, b, c = np.float32([1, 2, 3, 4]), *np.zeros((3, 2), np.float32)
+cdef str OF_OUTPUTS = """>>> x, a, b, c = np.float32([1, 2, 3, 4]), *np.zeros((3, 2), np.float32)
     >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
     >>> size, executor, status = aclnn.aclnnSplitTensorGetWorkspaceSize(tensor(x), 2, 0, both)
-    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 1, both, c)
+    >>> aclnn.{name}(executor, 0, 1, both, c)
     0
-    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, a)  # the older spelling
+    >>> aclnn.{older}(executor, 0, 0, both, a)  # the older spelling
     0
     >>> aclnn.aclnnSplitTensor(None, size, executor, None)
     0
     >>> a, b, c
     (array([1., 2.], dtype=float32), array([0., 0.], dtype=float32), array([3., 4.], dtype=float32))
     """
+
+
+def aclSetInputTensorAddr(executor, index, tensor, addr):
+    return set_address("aclSetInputTensorAddr", INPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, addr):
+    return set_address("aclSetOutputTensorAddr", OUTPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetTensorAddr(executor, index, tensor, addr):
+    return set_address("aclSetTensorAddr", INPUTS | OUTPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    return set_address("aclSetDynamicInputTensorAddr", INPUTS, executor,
+                       (irIndex, relativeIndex), tensors, addr)
+
+
+def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
     return set_address("aclSetDynamicOutputTensorAddr", OUTPUTS, executor,
                        (irIndex, relativeIndex), tensors, addr)
 
 
 def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    irIndex : int
-        Which tensor or list of tensors, from 0: inputs, then outputs, in the order of the
-        signature. A list counts once.
-    relativeIndex : int
-        Which tensor of that list, from 0.
-    tensors : aclTensorList
-        Any list that is not destroyed; shapes, strides and dtypes remain those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of an operand that is not a list, for memory that does not fit, and for an executor made by
-        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
-    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
-    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([7]))
-    0
-    >>> aclnn.AclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
-    0
-    >>> aclnn.aclnnCat(None, size, executor, None)
-    0
-    >>> out
-    array([1., 2., 8.], dtype=float32)
-    """
     return set_address("aclSetDynamicTensorAddr", INPUTS | OUTPUTS, executor,
                        (irIndex, relativeIndex), tensors, addr)
+
+
+describe(
+    aclSetInputTensorAddr, TENSOR, older="AclSetInputTensorAddr", index=0, given="x", counted="",
+    what="the `index`-th tensor input, counted in signature order", which="tensor input, from 0",
+    other="np.float32([-4, 8])", shown="out", result="[-2.,  8.]")
+describe(
+    aclSetOutputTensorAddr, TENSOR, older="AclSetOutputTensorAddr", index=0, given="out",
+    counted="", what="the `index`-th tensor output, counted in signature order",
+    which="tensor output, from 0",
+    other="np.empty(2, np.float32)", shown="other", result="[-0.5,  2. ]")
+describe(
+    aclSetTensorAddr, TENSOR, older="AclSetTensorAddr", index=1, given="out",
+    counted=", and counts once", what="the `index`-th tensor",
+    which="tensor, from 0: inputs in signature order, then outputs",
+    other="np.empty(2, np.float32)", shown="other", result="[-0.5,  2. ]")
+describe(
+    aclSetDynamicInputTensorAddr, LIST + OF_INPUTS, older="AclSetDynamicInputTensorAddr",
+    what=" of inputs", which=" among the inputs, from 0")
+describe(
+    aclSetDynamicOutputTensorAddr, LIST + OF_OUTPUTS, older="AclSetDynamicOutputTensorAddr",
+    what=" of outputs", which=" among the outputs, from 0")
+describe(
+    aclSetDynamicTensorAddr, LIST + OF_INPUTS, older="AclSetDynamicTensorAddr",
+    what="", which=", from 0: inputs, then outputs")
 
 
 # CANN's older spelling.

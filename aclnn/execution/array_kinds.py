@@ -1,16 +1,17 @@
 """Registry of other libraries' arrays, and of the modules that take calls over for them.
 
-The package declares a kind with its module; that module enters its functions when it is imported, which is
-when the first of its arrays comes. Until then neither it nor its library is loaded.
+Such a module enters its functions when it is imported, which is when the first of its arrays comes. Until then
+neither it nor its library is loaded.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from aclnn import deferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +24,16 @@ class ArrayKind:
         The library's module that has their class.
     name : str
         Name of the class.
-    module : str
-        The module that takes calls over.
     functions : dict of str to callable
-        Its functions, as soon as it is imported.
+        What the module entered that takes calls over.
     """
 
     home: str
     name: str
-    module: str
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
-    @property
-    def type(self) -> Any:
-        """The class, None where the library is not loaded."""
-        return getattr(sys.modules.get(self.home), self.name, None)
 
-
-_KINDS: dict[str, ArrayKind] = {}
-
-
-def declare(library: str, home: str, name: str, module: str) -> None:
-    """Register a library's arrays and the module that takes calls over for them."""
-    _KINDS[library] = ArrayKind(home, name, module)
+_KINDS = {"torch": ArrayKind("torch", "Tensor"), "dask": ArrayKind("dask.array", "Array")}
 
 
 def enter(library: str, **functions: Callable[..., Any]) -> None:
@@ -55,7 +43,7 @@ def enter(library: str, **functions: Callable[..., Any]) -> None:
 
 def load(library: str) -> None:
     """Import the module that takes calls over."""
-    importlib.import_module(_KINDS[library].module)
+    deferred.load(f"arrays of {library}")
 
 
 def function(library: str, name: str) -> Callable[..., Any]:
@@ -66,6 +54,11 @@ def function(library: str, name: str) -> Callable[..., Any]:
 
 
 def is_of(library: str, given: Any) -> bool:
-    """Whether an object is an array of a library, which is not loaded for that."""
-    kind = _KINDS[library].type
+    """Whether an object is an array of a library, which is not loaded for that.
+
+    >>> is_of("dask", [1, 2])
+    False
+    """
+    known = _KINDS[library]
+    kind = getattr(sys.modules.get(known.home), known.name, None)
     return kind is not None and isinstance(given, kind)

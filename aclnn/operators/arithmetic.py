@@ -27,7 +27,7 @@ from aclnn.operators.checks import (
     same_shape,
     switch_among,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
     operands_as,
@@ -136,136 +136,111 @@ def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
     return (number_castable("alpha", result),)
 
 
-add = Operator(
-    name="add",
-    elementwise=True,
+def _sum(
+    name: str,
+    expression: str,
+    found: tuple[str, str],
+    *,
+    of_tensors: dict[str, Any],
+    of_number: dict[str, Any],
+    in_place: str | None = None,
+    alpha: str = "Factor of `other`.",
+) -> tuple[Operator, Operator]:
+    """A sum or difference of two tensors, and that of a tensor and a number.
+
+    `found` is what they give for 1 and 2 with 3 and 4, or with 3, and an alpha of 10.
+    """
+    cann = name.capitalize()
+    factor = replace(_ALPHA, doc=alpha)
+    two = Operator(
+        name=name,
+        in_place=in_place,
+        elementwise=True,
+        expression=expression,
+        notes=f"{_NUMBERS} {_TRUTH}",
+        infer=_infer(_of_tensors),
+        lower=_lower_sum(name, expression),
+        inputs=_BOTH,
+        number_form=("other", f"{name}s"),
+        numbers=("other",),  # complex ones: the other form takes what is real
+        attributes=(factor,),
+        entries=(
+            entry(f"aclnn{cann}", "self=input other alpha:scalar out:out"),
+            *_if(in_place, f"aclnnInplace{cann}", "selfRef=input:inout other alpha:scalar"),
+        ),
+        rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
+        example=(
+            f"{name}(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
+            f"array([{found[0]}], dtype=float32)",
+        ),
+        **of_tensors,
+    )
+    one = Operator(
+        name=f"{name}s",
+        elementwise=True,
+        functional=False,
+        expression=expression,
+        notes=_NUMBERS,
+        infer=_infer(_with_number),
+        lower=_lower_sum(f"{name}s", expression),
+        inputs=("input",),
+        attributes=(_OTHER, factor),
+        entries=(
+            entry(f"aclnn{cann}s", "self=input other:scalar alpha:scalar out:out"),
+            *_if(in_place, f"aclnnInplace{cann}s", "selfRef=input:inout other:scalar alpha:scalar"),
+        ),
+        rules=_number_rules(_with_number, *_factor(_with_number)),
+        example=(
+            f"{name}s(np.float32([1, 2]), 3, alpha=10)",
+            f"array([{found[1]}], dtype=float32)",
+        ),
+        seealso=(name,),
+        **of_number,
+    )
+    return two, one
+
+
+def _if(wanted: object, *given: str) -> tuple[Entry, ...]:
+    """An entry, if it is wanted."""
+    return (entry(*given),) if wanted else ()
+
+
+add, adds = _sum(
+    "add",
+    "input + alpha·other",
+    ("31., 42.", "31., 32."),
     in_place="add_",
-    summary="Sum, with a factor for the second operand.",
-    expression="input + alpha·other",
-    notes=f"{_NUMBERS} {_TRUTH}",
-    infer=_infer(_of_tensors),
-    lower=_lower_sum("add", "input + alpha·other"),
-    inputs=_BOTH,
-    number_form=("other", "adds"),
-    numbers=("other",),  # complex ones: the other form takes what is real
-    attributes=(_ALPHA,),
-    entries=(
-        entry("aclnnAdd", "self=input other alpha:scalar out:out"),
-        entry("aclnnInplaceAdd", "selfRef=input:inout other alpha:scalar"),
-    ),
-    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
-    example=(
-        "add(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
-        "array([31., 42.], dtype=float32)",
-    ),
-    seealso=("sub",),
-    gradient={"input": "grad", "other": "grad * alpha"},
+    of_tensors={
+        "summary": "Sum, with a factor for the second operand.",
+        "seealso": ("sub",),
+        "gradient": {"input": "grad", "other": "grad * alpha"},
+    },
+    of_number={"summary": "Sum of a tensor and a number, with a factor for the number."},
 )
-
-adds = Operator(
-    name="adds",
-    elementwise=True,
-    functional=False,
-    summary="Sum of a tensor and a number, with a factor for the number.",
-    expression="input + alpha·other",
-    notes=_NUMBERS,
-    infer=_infer(_with_number),
-    lower=_lower_sum("adds", "input + alpha·other"),
-    inputs=("input",),
-    attributes=(_OTHER, _ALPHA),
-    entries=(
-        entry("aclnnAdds", "self=input other:scalar alpha:scalar out:out"),
-        entry("aclnnInplaceAdds", "selfRef=input:inout other:scalar alpha:scalar"),
-    ),
-    rules=_number_rules(_with_number, *_factor(_with_number)),
-    example=("adds(np.float32([1, 2]), 3, alpha=10)", "array([31., 32.], dtype=float32)"),
-    seealso=("add",),
-)
-
-sub = Operator(
-    name="sub",
-    elementwise=True,
+sub, subs = _sum(
+    "sub",
+    "input - alpha·other",
+    ("-29., -38.", "-29., -28."),
     in_place="sub_",
-    summary="Difference, with a factor for the second operand.",
-    expression="input - alpha·other",
-    notes=f"{_NUMBERS} {_TRUTH}",
-    infer=_infer(_of_tensors),
-    lower=_lower_sum("sub", "input - alpha·other"),
-    inputs=_BOTH,
-    number_form=("other", "subs"),
-    numbers=("other",),  # complex ones: the other form takes what is real
-    attributes=(_ALPHA,),
-    entries=(
-        entry("aclnnSub", "self=input other alpha:scalar out:out"),
-        entry("aclnnInplaceSub", "selfRef=input:inout other alpha:scalar"),
-    ),
-    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
-    example=(
-        "sub(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
-        "array([-29., -38.], dtype=float32)",
-    ),
-    seealso=("add",),
-    gradient={"input": "grad", "other": "grad * -alpha"},
+    of_tensors={
+        "summary": "Difference, with a factor for the second operand.",
+        "seealso": ("add",),
+        "gradient": {"input": "grad", "other": "grad * -alpha"},
+    },
+    of_number={"summary": "Difference of a tensor and a number, with a factor for the number."},
 )
-
-subs = Operator(
-    name="subs",
-    elementwise=True,
-    functional=False,
-    summary="Difference of a tensor and a number, with a factor for the number.",
-    expression="input - alpha·other",
-    notes=_NUMBERS,
-    infer=_infer(_with_number),
-    lower=_lower_sum("subs", "input - alpha·other"),
-    inputs=("input",),
-    attributes=(_OTHER, _ALPHA),
-    entries=(
-        entry("aclnnSubs", "self=input other:scalar alpha:scalar out:out"),
-        entry("aclnnInplaceSubs", "selfRef=input:inout other:scalar alpha:scalar"),
-    ),
-    rules=_number_rules(_with_number, *_factor(_with_number)),
-    example=("subs(np.float32([1, 2]), 3, alpha=10)", "array([-29., -28.], dtype=float32)"),
-    seealso=("sub",),
-)
-
-rsub = Operator(
-    name="rsub",
-    summary="Difference the other way around, with a factor for the first operand.",
-    expression="other - alpha·input",
-    notes=f"{_NUMBERS} {_TRUTH}",
-    infer=_infer(_of_tensors),
-    lower=_lower_sum("rsub", "other - alpha·input"),
-    inputs=_BOTH,
-    number_form=("other", "rsubs"),
-    numbers=("other",),  # complex ones: the other form takes what is real
-    attributes=(replace(_ALPHA, doc="Factor of `input`."),),
-    entries=(entry("aclnnRsub", "self=input other alpha:scalar out:out"),),
-    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
-    example=(
-        "rsub(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
-        "array([ -7., -16.], dtype=float32)",
-    ),
-    seealso=("sub",),
-    gradient={"input": "grad * -alpha", "other": "grad"},
-    elementwise=True,
-    layout=("other", "input"),
-)
-
-rsubs = Operator(
-    name="rsubs",
-    functional=False,
-    summary="Difference of a number and a tensor, with a factor for the tensor.",
-    expression="other - alpha·input",
-    notes=_NUMBERS,
-    infer=_infer(_with_number),
-    lower=_lower_sum("rsubs", "other - alpha·input"),
-    inputs=("input",),
-    attributes=(_OTHER, replace(_ALPHA, doc="Factor of `input`.")),
-    entries=(entry("aclnnRsubs", "self=input other:scalar alpha:scalar out:out"),),
-    rules=_number_rules(_with_number, *_factor(_with_number)),
-    example=("rsubs(np.float32([1, 2]), 3, alpha=10)", "array([ -7., -17.], dtype=float32)"),
-    seealso=("rsub",),
-    elementwise=True,
+rsub, rsubs = _sum(
+    "rsub",
+    "other - alpha·input",
+    (" -7., -16.", " -7., -17."),
+    alpha="Factor of `input`.",
+    of_tensors={
+        "summary": "Difference the other way around, with a factor for the first operand.",
+        "seealso": ("sub",),
+        "gradient": {"input": "grad * -alpha", "other": "grad"},
+        "layout": ("other", "input"),
+    },
+    of_number={"summary": "Difference of a number and a tensor, with a factor for the tensor."},
 )
 
 mul = Operator(
