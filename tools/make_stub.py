@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import aclnn
-from aclnn.acl import constants
+from aclnn.acl import constants, dtypes, socs
+from aclnn.acl.constants import aclDataType
+from aclnn.compiler.phase_one import infer
 from aclnn.operators import ENTRIES, REGISTRY, Attribute, Operator, Parameter
+from aclnn.operators.checks import ScalarSpec, TensorSpec
 from aclnn.operators.declaration import REQUIRED
+
+FLOATING = (aclDataType.ACL_FLOAT16, aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE)
+NUMBERS = (aclDataType.ACL_INT64, aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE)  # of Python
 
 MADE = "# Made by tools/make_stub.py; changes here are lost."
 IMPORTS = """\
@@ -33,6 +40,8 @@ class _Exporter(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 _A = TypeVar("_A", bound=_Exporter)
+_D = TypeVar("_D", bound=np.generic)
+_F = TypeVar("_F", np.float16, np.float32, np.float64)
 _Given = TypeVar("_Given")
 _Writable = NDArray[Any] | memoryview | array[Any]
 _Numpy = NDArray[Any] | np.generic | memoryview | array[Any] | Sequence[Any]"""
@@ -118,8 +127,11 @@ def _forms(one: Operator) -> Iterable[str]:
         if not one.inputs:
             yield _form(one, name, {}, "NDArray[Any]", "_Writable | None")
             continue
+        if (known := _known_dtypes(one)) is not None:
+            yield f"@overload\n{_form(one, name, *known, 'None')}"
         for first, result, out in _kinds(one):
             results = _results(one, result)
+            out = "Any" if result.startswith("tuple") else out
             out = out if results == result else "Any"
             yield f"@overload\n{_form(one, name, {_first(one): first}, results, out)}"
 
@@ -131,6 +143,45 @@ def _kinds(one: Operator) -> Iterable[tuple[str, str, str]]:
         kinds.append(("float", "Any", "Any"))  # the other operand tells
     for first, result, out in kinds:
         yield f"Sequence[{first}]" if _first(one) in one.lists else first, result, out
+
+
+def _known_dtypes(one: Operator) -> tuple[dict[str, str], str] | None:
+    """Types of the operands and of the result of an elementwise operator, where the dtype of its only
+    result is that of its operands, for all dtypes or for floating ones, or always the same."""
+    if not one.is_elementwise or len(one.outputs) > 1 or one.lists or one.makes is not None:
+        return None
+    if any(attribute.kind == "dtype" for attribute in one.attributes):
+        return None
+    found = {dtype: results for dtype in dtypes.NUMPY if (results := _inferred(one, dtype))}
+    every = set().union(*found.values())
+    if found and all(results == {dtype} for dtype, results in found.items()):
+        return _alike(one, "NDArray[_D]")
+    if len(every) == 1:
+        return {_first(one): "_Numpy"}, f"NDArray[np.{dtypes.NUMPY[every.pop()].name}]"
+    if all(found.get(dtype) == {dtype} for dtype in FLOATING):
+        return _alike(one, "NDArray[_F]")
+    return None
+
+
+def _alike(one: Operator, kind: str) -> tuple[dict[str, str], str]:
+    """Operands of one dtype, but for those that are of another, and the result."""
+    other = {role for role, words in one.unlike.items() if "dtype" in words}
+    return {role: "NDArray[Any]" if role in other else kind for role in one.inputs}, kind
+
+
+def _inferred(one: Operator, dtype: aclDataType) -> set[aclDataType]:
+    """Dtypes that the result has for operands of a dtype, on all products and with all numbers."""
+    found = set()
+    spec = TensorSpec(dtype, (2,), (1,))
+    tensors = {role: spec.changed(**one.unlike.get(role, {})) for role in one.inputs}
+    for soc in socs.FAMILIES:
+        if one.accepts(tensors, soc):
+            call = one.sample(tensors, soc)
+            for number in NUMBERS:
+                scalars = {role: ScalarSpec(dtype=number) for role in call.scalars}
+                results = infer(one, replace(call, scalars=scalars))
+                found.add(results[one.outputs[0]][0])
+    return found
 
 
 def _in_place(one: Operator) -> tuple[dict[str, str], str]:

@@ -446,7 +446,7 @@ class Operator:
         }
         needed = [role for role in self.inputs if role not in self.optional or role in self.unlike]
         inputs = {role: tensors[role] for role in needed}
-        call = self._sample(inputs, soc, c_shaped)
+        call = self.sample(inputs, soc, c_shaped=c_shaped)
         if not self._holds(call):
             return False
         shapes = (
@@ -457,12 +457,14 @@ class Operator:
             for role in self.outputs
             if role in tensors
         }
-        return self._holds(self._sample(inputs | outputs, soc, c_shaped))
+        return self._holds(self.sample(inputs | outputs, soc, c_shaped=c_shaped))
 
     def _holds(self, call: Call) -> bool:
         return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
 
-    def _sample(self, tensors: Mapping[str, TensorSpec], soc: str, c_shaped: bool) -> Call:
+    def sample(
+        self, tensors: Mapping[str, TensorSpec], soc: str, *, c_shaped: bool = False
+    ) -> Call:
         """A call with these tensors, and options that suit them."""
         first = tensors.get(self.inputs[0]) if self.inputs else None
         suits: dict[str, Any] = {"int": 0}

@@ -31,11 +31,17 @@ def executors(x: Floats) -> None:
 
 
 def forms(x: Floats, other: Exporter) -> None:
-    assert_type(aclnn.gelu(x), NDArray[Any])
+    assert_type(aclnn.gelu(x), Floats)
     assert_type(aclnn.gelu([1.0, 2.0]), NDArray[Any])
     assert_type(aclnn.gelu(array("f", [1.0])), NDArray[Any])
     assert_type(aclnn.gelu(other, approximate="tanh"), Exporter)
     assert_type(aclnn.add(other, 2.0), Exporter)
+    assert_type(aclnn.add(x, x, alpha=2), Floats)
+    assert_type(aclnn.add(x, 2.0), NDArray[Any])
+    assert_type(aclnn.exp(x), Floats)
+    assert_type(aclnn.eq(x, 2.0), NDArray[np.bool])
+    assert_type(aclnn.eq(other, 2.0), Exporter)
+    assert_type(aclnn.where(x > 0, x, x), Floats)
     assert_type(aclnn.cat([x, x], 0), NDArray[Any])
     assert_type(aclnn.cat([other, other], 0), Exporter)
     assert_type(aclnn.native_rms_norm(x, x), tuple[NDArray[Any], NDArray[Any]])
