@@ -74,7 +74,7 @@ class Measurements:
             self._times[what] = self._new[what] = times
 
     def save(self) -> None:
-        """Write what is new, beside what other processes wrote."""
+        """Write what is new, besides what other processes wrote."""
         with self._lock:
             if not self._new:
                 return

@@ -15,8 +15,8 @@ from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
+from .loops.tiling import Tiling
 from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
-from .lower.tiling import Tiling
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
 from .planner.lifetimes import Lifetime, SpareMemory, lifetimes_from_csv, lifetimes_to_csv

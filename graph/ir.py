@@ -341,7 +341,7 @@ def _cycle_from(values: Mapping[int, Value], id: int) -> str:
 
 
 class _ById(dict[int, Value]):
-    """Values by id; who asks for another id is told which there are."""
+    """Values by id; the error for another id names those that there are."""
 
     def __missing__(self, id: int) -> Value:
         known = f"ids are {_spans(sorted(self))}" if self else "there are no values"

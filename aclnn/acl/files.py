@@ -11,10 +11,10 @@ _OPEN_FILES = ("/dev/", "/proc/")  # /dev/stdout and its like: what the shell ha
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file, beside which it is made first: what was there stays if that fails.
+    """Write a file, by another one next to it first: what was there stays if that fails.
 
     Links, permissions and owners stay as they are. What is no plain file, such as a pipe or
-    /dev/stdout, and what lies in a folder that cannot be written to, is written in place.
+    /dev/stdout, and files in a folder that cannot be written to, are written in place.
 
     Raises
     ------
@@ -48,15 +48,15 @@ def _is_replaceable(path: str | os.PathLike[str]) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             _take_over(file.fileno(), target)
-        os.replace(beside, target)
+        os.replace(temporary, target)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

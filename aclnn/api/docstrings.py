@@ -272,8 +272,10 @@ def _returned(form: _Form, *, in_place: bool) -> list[str]:
 def _shape_of_result(form: _Form) -> str:
     """Rules about the result's shape."""
     (result,) = form.operator.outputs
-    told = [text for _, roles, text in form.rules() if roles[:1] == [result] and "shape" in text]
-    return _sentence("; ".join(told))
+    sentences = [
+        text for _, roles, text in form.rules() if roles[:1] == [result] and "shape" in text
+    ]
+    return _sentence("; ".join(sentences))
 
 
 # --- The C-shaped functions -------------------------------------------------------------------
@@ -417,12 +419,12 @@ def _defined(term: str, words: str) -> str:
 def _notes(form: _Form, entries: str, fixed: tuple[tuple[str, object], ...] = ()) -> list[str]:
     operator = form.operator
     chosen = "".join(f" Here `{role}` is {value!r}." for role, value in fixed)
-    told = [
+    sentences = [
         f"{operator.expression}.{chosen}",
         form.worded(operator.notes),
         f"{SOURCE}{f' ({entries})' if entries else ''}. {operator.accuracy or _ACCURACY}",
     ]
-    return ["\n\n".join(_filled(words) for words in told if words)]
+    return ["\n\n".join(_filled(words) for words in sentences if words)]
 
 
 def _functional_name(operator: Operator) -> tuple[str, ...]:

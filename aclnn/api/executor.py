@@ -120,8 +120,8 @@ def executor(
             entry,
         )
     except AclnnError as error:
-        told = {**given, "out": out}
-        raise refusals.reworded(called, error, told, in_place=False, names=words) from None
+        by_role = {**given, "out": out}
+        raise refusals.reworded(called, error, by_role, in_place=False, names=words) from None
 
 
 def _taken(

@@ -68,9 +68,9 @@ def _explained(
         return (message, False) if in_place else _with_output(message, operator, call, given)
     message = rule.test(replace(call, dtype_name=dtypes.name)) or message
     if not in_place and rule.roles[:1] and rule.roles[0] in operator.outputs:
-        told = _with_output(message, operator, call, given)
-        if told[0] != message:
-            return told
+        proposal = _with_output(message, operator, call, given)
+        if proposal[0] != message:
+            return proposal
     if found := remedies.conversions(operator, call, rule):
         words = " and ".join(_converted(call, *one, given) for one in found.items())
         return f"{message}; convert with {words}", True

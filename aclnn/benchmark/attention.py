@@ -1,4 +1,4 @@
-"""Attention: heads of two sizes, few and many queries over few and many keys, beside PyTorch's own."""
+"""Attention: heads of two sizes, few and many queries over few and many keys, compared with PyTorch's own."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ALL_PEERS = tuple(peer.key for peer in PEERS)
 # Rounds, and seconds of each contender's turn in a round.
 ROUNDS, BUDGET = 9, 4e-3
 # Seconds until the threads of the contender before have stopped spinning for more work.
-SETTLE = 0.01
+PAUSE = 0.01
 # Up to so many elements the call is what takes time: compared with that of a NumPy ufunc.
 UFUNC_ELEMENTS = 64
 # A slowest round of more than so many times the fastest is worth mentioning.
@@ -206,7 +206,7 @@ def _cpu_name() -> str:
 
 
 def _present(keys: Sequence[str], threads: int) -> tuple[list[Peer], list[str]]:
-    """The peers that are asked for and can be had, told how many threads to use."""
+    """The peers that are asked for and can be had, with the number of threads to use."""
     found, notes = [], []
     for peer in PEERS:
         if peer.key not in keys:
@@ -250,8 +250,8 @@ def measure_cell(
             notes.append(f"{peer.title}, {cell.title}: {note}")
     keys = [key for key in timers if key != "aclnn"]
     timers |= _yardsticks(cell, memory, threads)
-    settle = SETTLE if threads > 1 else 0.0
-    samples = alternate(timers, settings.rounds, settings.budget, settle)
+    pause = PAUSE if threads > 1 else 0.0
+    samples = alternate(timers, settings.rounds, settings.budget, pause)
     place = {
         "operator": cell.operator,
         "dtype": cell.dtype,
@@ -285,8 +285,8 @@ def measure_rows(
         timers[peer.key] = _threaded(peer, threads, theirs)
     keys = [key for key in timers if key != "aclnn"]
     timers |= limits.timers(cell.nbytes, threads)
-    settle = SETTLE if threads > 1 else 0.0
-    samples = alternate(timers, settings.rounds, settings.budget, settle)
+    pause = PAUSE if threads > 1 else 0.0
+    samples = alternate(timers, settings.rounds, settings.budget, pause)
     return _row(cell.place, cell.nbytes, threads, samples, keys), notes
 
 

@@ -87,7 +87,7 @@ def side_by_side(calls: Sequence[Callable[[], Any]]) -> Timer:
 
 
 def alternate(
-    timers: Mapping[str, Timer], rounds: int, budget: float = 4e-3, settle: float = 0.0
+    timers: Mapping[str, Timer], rounds: int, budget: float = 4e-3, pause: float = 0.0
 ) -> dict[str, Sample]:
     """Measure all contenders in turn, so that a drifting machine is fair to each of them.
 
@@ -99,7 +99,7 @@ def alternate(
         How many times each is measured.
     budget : float
         Seconds that one measurement should at least take; calls are repeated to fill it.
-    settle : float
+    pause : float
         Seconds to wait before each measurement, until worker threads of the contender before,
         which spin for more work, have gone to sleep.
 
@@ -118,7 +118,7 @@ def alternate(
         for turn in range(rounds):
             first = turn % len(names)
             for name in (*names[first:], *names[:first]):
-                time.sleep(settle)
+                time.sleep(pause)
                 seconds[name].append(_measure(timers[name], repeats[name]))
     finally:
         if collecting:

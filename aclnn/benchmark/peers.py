@@ -42,7 +42,7 @@ from aclnn.operators import REGISTRY, Operator
 
 Call = Callable[[], Any]
 
-# numba wakes its threads for whatever it is told to: below, telling it would make it slower.
+# numba wakes its threads whatever limit it has: below, setting one would make it slower.
 THREADED_ELEMENTS = 1 << 15
 
 # What the text of an expression calls numbers: a bare one is a double to some of the libraries that compile

@@ -1,4 +1,4 @@
-"""Row-wise operators: along which axis, on how long rows, beside PyTorch's own.
+"""Row-wise operators: along which axis, on how long rows, compared with PyTorch's own.
 
 Of these operators no two have the same operands, so each has a function that makes a call of ours and
 one of PyTorch's, on the same memory where both can write into it.  Operands have as many elements in
@@ -26,7 +26,7 @@ AXES = ("last", "first", "middle")
 LENGTHS = (64, 256, 1024, 4096, 16384, 65536)
 QUICK_LENGTHS = (64, 1024)
 ELEMENTS = 1 << 18
-BESIDE = 64  # rows beside each other, where the axis is in the middle
+ADJACENT = 64  # adjacent rows, where the axis is in the middle
 EPS = 1e-5
 
 
@@ -75,8 +75,8 @@ class RowCell:
             return rows, self.length
         if self.along == "first":
             return self.length, rows
-        beside = min(rows, BESIDE)
-        return rows // beside, self.length, beside
+        adjacent = min(rows, ADJACENT)
+        return rows // adjacent, self.length, adjacent
 
     @property
     def axis(self) -> int:

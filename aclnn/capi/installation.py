@@ -85,7 +85,7 @@ def _candidates() -> list[Path]:
     note = HOME / "interpreter"
     if note.exists():
         found.append(Path(note.read_text(encoding="utf-8").strip()))
-    above = HOME.resolve().parents[2:]  # where the package lies, then the folders above
+    above = HOME.resolve().parents[2:]  # where the package is, then the folders above
     prefix = above[min(3, len(above) - 1)]  # of lib/python3.x/site-packages
     if (prefix / "pyvenv.cfg").exists():
         found.append(prefix / "bin" / "python")

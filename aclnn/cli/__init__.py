@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flags_taken(options: argparse.Namespace, unknown: Sequence[str]) -> str:
-    """The flags of the operator that a command was given, beside one that it does not know."""
+    """The flags of the operator that a command was given, besides one that it does not know."""
     named = getattr(options, "operator", None)
     if not named or not any(word.startswith("--") for word in unknown):
         return ""
@@ -127,7 +127,7 @@ def _flags_taken(options: argparse.Namespace, unknown: Sequence[str]) -> str:
 
 
 def operator_of_help(words: Sequence[str]) -> str | None:
-    """The operator whose help is asked for: the word behind the command, beside ``--help``.
+    """The operator whose help is asked for: the word behind the command, besides ``--help``.
 
     >>> operator_of_help(["inspect", "gelu", "--help"]), operator_of_help(["inspect", "--help"])
     ('gelu', None)

@@ -18,7 +18,7 @@ from aclnn.execution._executor import aclOpExecutor
 def executor(named: str, options: Mapping[str, Any]) -> Any:
     """The executor that a function gives, named as `FILE.py:NAME` or `MODULE:NAME`.
 
-    Errors of the file or function are told as those of the command, in a line.
+    Errors of the file or function are reported as those of the command, in a line.
     """
     place, _, name = named.rpartition(":")
     if not place or not name:
@@ -61,7 +61,7 @@ def onnx_executor(path: str, dims: Mapping[str, int], options: Mapping[str, Any]
 
 @contextmanager
 def _beside(place: str) -> Iterator[None]:
-    """Let a file import the modules beside it, as Python does for the file that it is given."""
+    """Let a file import the modules next to it, as Python does for the file that it is given."""
     folder = str(Path(place).resolve().parent)
     sys.path.insert(0, folder)
     try:

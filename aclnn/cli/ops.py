@@ -106,8 +106,8 @@ def _words(facts: dict[str, Any], *, rules: bool) -> str:
     for dtype, measured in facts["accuracy"].items():
         by_words.setdefault(accuracy_in_words(measured), []).append(dtype)
     if by_words:
-        told = "; ".join(f"{', '.join(them)} {words}" for words, them in by_words.items())
-        lines += [f"    measured: {told}"]
+        measured = "; ".join(f"{', '.join(them)} {words}" for words, them in by_words.items())
+        lines += [f"    measured: {measured}"]
     if rules:
         lines += [f"    {facts['notes']}"] if facts["notes"] else []
         lines += ["    rules, in order:"]

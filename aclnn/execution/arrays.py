@@ -3,7 +3,7 @@
 Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 ``__array_interface__``, memoryviews and array.array are read in place; results come back in the caller's
 kind. Lists and tuples become arrays. Numbers of Python's have no dtype, nor has a list of them: it gets
-that of the arrays beside it, as a single number does.
+that of the arrays with it, as a single number does.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def with_arrays_for_lists(
     for role, one in operands:
         read = _from_list(one, role) if _is_list(one) else one
         if _is_list(one) and _has_no_dtype(one):
-            beside = () if role in own else tensors
-            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], beside))
+            others = () if role in own else tensors
+            read = read.astype(_dtype_with(_PYTHON[read.dtype.kind], others))
         found.append((role, read))
     return found
 
@@ -139,7 +139,7 @@ def _from_list(given: Any, name: str) -> np.ndarray:
 
 
 def alone(given: Any, name: str) -> np.ndarray:
-    """An array, or a list as it is without arrays beside it.
+    """An array, or a list as it is without arrays with it.
 
     >>> alone([1.0, 2.0], "x").dtype
     dtype('float32')
@@ -147,7 +147,7 @@ def alone(given: Any, name: str) -> np.ndarray:
     if not _is_list(given):
         return as_ndarray(given, name)
     read = _from_list(given, name)
-    return from_list(given, name, _dtype_beside(_PYTHON[read.dtype.kind], ()))
+    return from_list(given, name, _dtype_with(_PYTHON[read.dtype.kind], ()))
 
 
 def from_list(given: Any, name: str, dtype: np.dtype) -> np.ndarray:
@@ -319,11 +319,11 @@ def call_foreign(
         found = [None if one is None else like_inputs(callers, one) for one in made]
         return found[0] if single else tuple(found)
     targets = _targets(handle, roles, out)
-    places = [_beside(handle, name, target) for name, target in targets]
-    made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
-    for (beside, target), (_, given_out) in zip(places, targets, strict=True):
-        if target is not beside:
-            np.copyto(target, beside)
+    places = [_writable(handle, name, target) for name, target in targets]
+    made = handle.call(inputs, [temporary for temporary, _ in places], numbers, switches)
+    for (temporary, target), (_, given_out) in zip(places, targets, strict=True):
+        if target is not temporary:
+            np.copyto(target, temporary)
         if given_out is not None:
             mark_written(given_out)
     if single or all(given_out is not None for _, given_out in targets):
@@ -366,9 +366,9 @@ def _call_flat(
         raise invalid(f"{handle.names['out']} has shape {target.shape}, but must have {shape}")
     if not target.flags.writeable:
         raise invalid(f"{handle.names['out']} is read-only, but is the output")
-    beside = np.empty(target.size, target.dtype)
-    handle.call(arrays, [beside], numbers, switches)
-    np.copyto(target, beside.reshape(shape))
+    temporary = np.empty(target.size, target.dtype)
+    handle.call(arrays, [temporary], numbers, switches)
+    np.copyto(target, temporary.reshape(shape))
     mark_written(out)
     return out
 
@@ -424,14 +424,14 @@ def _with_own_dtype(operator: Any) -> frozenset[str]:
 
 _NUMBERS = (bool, int, float, complex)
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-# The kinds of dtypes in order, and what a number is beside tensors of an earlier kind.
+# The kinds of dtypes in order, and what a number is with tensors of an earlier kind.
 _KINDS = ("b", "iu", "fV", "c")
 _OWN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}
 
 
 def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.ndarray:
     kind = next(kind for kind in _NUMBERS if isinstance(number, kind))
-    dtype = _dtype_beside(kind, tensors)
+    dtype = _dtype_with(kind, tensors)
     try:
         with np.errstate(all="ignore"):
             return np.asarray(number).astype(dtype)
@@ -439,7 +439,7 @@ def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.
         raise invalid(f"{role} is {shown(number)}, which {dtype} does not hold") from None
 
 
-def _dtype_beside(kind: type, tensors: Sequence[np.dtype]) -> np.dtype:
+def _dtype_with(kind: type, tensors: Sequence[np.dtype]) -> np.dtype:
     """Dtype of a Python number in a call with tensors."""
     own = np.dtype(_OWN[kind])
     if kind is complex and np.dtype(np.float64) in tensors:
@@ -466,7 +466,7 @@ def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any
     return list(zip(roles, out, strict=True))
 
 
-def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
+def _writable(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
     """The array that kernels write, and the array that gets the result: mostly the same."""
     if out is None:
         return None, None
@@ -480,5 +480,5 @@ def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
         return target, target
     if not target.flags.writeable:
         raise invalid(f"{name} is read-only")
-    # Kernels cannot write there: compute beside it, then copy.
+    # Kernels cannot write there: compute elsewhere, then copy.
     return readable(target, name), target

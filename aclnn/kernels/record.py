@@ -1,7 +1,7 @@
 """Records of kernels: all that the build, the engine and everything around it know of each.
 
 A `Record` stands for one kernel: its operands and parameters, the forms that its body has, what it costs, its
-error, and what it is in ONNX.  Families of records lie beside the bodies in this folder, as a tuple `RECORDS`
+error, and what it is in ONNX.  Families of records are next to the bodies in this folder, as a tuple `RECORDS`
 of each module.  The build reads them without the package, so that they import nothing but this module.
 """
 
@@ -62,7 +62,7 @@ class VectorForm:
         Bounds of the relative error of half precision before it is rounded, for the rounding test; at most 9.5e-7.
         `tools/bounds.py` computes them. That of float16, whose exponents are smaller, is the same where it is 0.
     root : str
-        Where results are so small, beside a root, that too few digits are left; of the last input.
+        Where results are so small, near a root, that too few digits are left; of the last input.
         Half precision is computed in pairs then.
     gap : str
         How far from there.
@@ -162,7 +162,7 @@ class StepForm:
     unit : tuple of int
         Numbers of the node that must be 1 or -1, as nothing else is exact.
     scarce : str
-        The step that takes over where floats have too few digits for results beside 0 of bfloat16.
+        The step that takes over where floats have too few digits for results near 0 of bfloat16.
     dtypes : tuple of str
         Of results.
     half : str

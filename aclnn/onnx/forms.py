@@ -84,9 +84,9 @@ class Step:
 Form = Callable[[Step], Any]
 
 
-def operand(given: Any, beside: int) -> Any:
-    """A constant of one element as a number, which needs no memory, beside arrays of some rank."""
-    if not isinstance(given, np.ndarray) or given.size != 1 or given.ndim > beside:
+def operand(given: Any, rank: int) -> Any:
+    """A constant of one element as a number, which needs no memory, with arrays of a rank."""
+    if not isinstance(given, np.ndarray) or given.size != 1 or given.ndim > rank:
         return given
     return given.reshape(-1)[0].item()
 

@@ -2,7 +2,7 @@
 
 A model's nodes are functional forms that are called in their order, on traced arrays. What depends on
 constants and shapes alone is computed once, by ONNX's own reference, while the model is traced. Whatever
-fails at a node is told with its operator and its name.
+fails at a node is reported with its operator and its name.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class _Program:
         return found[0] if len(found) == 1 else self._result(*found)
 
     def _told(self, node: Any, inputs: tuple[Any, ...]) -> Sequence[Any]:
-        """The results of a node; whatever fails is told with it."""
+        """The results of a node; an error names it."""
         try:
             results = self._computed(node, inputs)
             _check_results(results, node)

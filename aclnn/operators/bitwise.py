@@ -59,7 +59,7 @@ def _lower(name: str) -> Any:
 def _bitwise(
     name: str, sign: str, word: str, found: str, gives: tuple[aclDataType, ...]
 ) -> tuple[Operator, Operator]:
-    """The function of two tensors and that of a tensor and a number; `found` is of 6 and 3 beside 5."""
+    """The function of two tensors and that of a tensor and a number; `found` is of 6 and 3 with 5."""
     cann = "".join(part.capitalize() for part in name.split("_"))
     private = (no_private_format(*_BOTH, "out"),) if name == "bitwise_and" else ()
     whole = ("Out", "InplaceOut") if name == "bitwise_and" else ()

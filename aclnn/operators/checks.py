@@ -307,7 +307,7 @@ def result_castable(result: Callable[[Call], aclDataType | None], role: str = "o
 def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | None:
     """The dtype of a tensor together with a number, or None.
 
-    A floating tensor keeps its dtype, as an integer one does beside an integer; else both promote.
+    A floating tensor keeps its dtype, as an integer one does with an integer; else both promote.
     An Ascend950 knows numbers by their kind only: a floating one makes float32 of integers.
     """
     own, other = call.dtype(role), call.scalars[scalar].dtype

@@ -73,7 +73,7 @@ def _has_number(call: Call) -> bool:
 def _compared_in(call: Call) -> aclDataType | None:
     """Dtype that two tensors promote to.
 
-    On an Ascend950 one without dimensions counts as a number beside one with some: it changes the
+    On an Ascend950 one without dimensions counts as a number with one that has some: it changes the
     dtype only if its kind is higher.
     """
     if not _has_number(call):
@@ -147,7 +147,7 @@ def _comparison(
 ) -> tuple[Operator, Operator]:
     """A comparison of two tensors, and that of a tensor and a number.
 
-    `found` is what it finds of 1, 2 and 3 beside 2.
+    `found` is what it finds of 1, 2 and 3 with 2.
     """
     expression = f"input {sign} other"
     cann = name.capitalize()
@@ -391,10 +391,10 @@ def _clamped(call: Call) -> aclDataType | None:
     """Dtype that the tensor and the given bounds promote to."""
     result: aclDataType | None = call.dtype("input")
     for role in _given_bounds(call):
-        beside = promoted_with_number(call, "input", role)
-        if result is None or beside is None:
+        own = promoted_with_number(call, "input", role)
+        if result is None or own is None:
             return None
-        result = dtypes.promote(result, beside)
+        result = dtypes.promote(result, own)
     return result
 
 

@@ -160,7 +160,7 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
         return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"
     attribute = next((a for a in operator.attributes if a.role == role), None)
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
-        return None  # what is unknown is told elsewhere
+        return None  # what is unknown is reported elsewhere
     return f"{kind}, but it is an option of kind {attribute.kind}"
 
 

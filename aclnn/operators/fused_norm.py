@@ -1,4 +1,4 @@
-"""Norms of sums, and what is beside them: results in place, in another dtype, with another gamma."""
+"""Norms of sums, and their variants: results in place, in another dtype, with another gamma."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _has_elements(role: str, index: str) -> Rule:
 
 
 def _lower_selection(role: str, index: str) -> Callable[[Lowering], Mapping[str, int]]:
-    """A gather with one index for all that lies behind it: it is read with strides of 0."""
+    """A gather with one index for all elements behind it: it is read with strides of 0."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, made = lowering.results["out"]
@@ -135,7 +135,7 @@ def _selection(
     keeps: Callable[[Call], bool] = lambda call: False,
     **more: Any,
 ) -> Operator:
-    """An operator that chooses what lies along a dimension: its function and signature."""
+    """An operator that chooses elements along a dimension: its function and signature."""
     role, index = roles
     shape = _selected_shape(role, index, keeps)
     where = f"[…, {index}, …]" if "attributes" in more else f"[{index}]"

@@ -817,7 +817,7 @@ stack = Operator(
 def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
-        # As far from the corners as there are elements; what lies beyond counts as much.
+        # As far from the corners as there are elements; elements beyond count as much.
         far = max(shape[-2:])
         diagonal = max(-far, min(_number(lowering.call, "diagonal"), far))
         operands = [lowering.value("input")]

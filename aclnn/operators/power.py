@@ -33,7 +33,7 @@ _NOTES = (
 
 
 def _promoted(call: Call) -> aclDataType | None:
-    """A number beside a tensor counts as everywhere."""
+    """A number with a tensor counts as everywhere."""
     if "exponent" in call.scalars:
         return promoted_with_number(call, "input", "exponent")
     if "input" in call.scalars:

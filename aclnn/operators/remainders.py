@@ -118,7 +118,7 @@ def _family(
     **more: Any,
 ) -> tuple[Operator, Operator]:
     """The operator of two tensors, and that of a tensor and a number; `found` is what it finds of
-    7 and -7 beside 2."""
+    7 and -7 with 2."""
     own = {key: more.pop(key) for key in ("gradient", "seealso") if key in more}
     of_tensors = Operator(
         name=name,

@@ -1,6 +1,6 @@
 """HTML reports: one self-contained file per executor.
 
-A script that comes with the page adds what paper cannot do: stages to step through, details beside
+A script that comes with the page adds what paper cannot do: stages to step through, details next to
 the pointer, one value followed through all views. Without it everything is still there to read.
 """
 
@@ -269,8 +269,8 @@ def call_words(executor: Any) -> str:
     ]
     left = len(specs) - MOST_OPERANDS
     specs = [*specs[:MOST_OPERANDS], *([f"+{left} more"] if left > 0 else [])]
-    told = {"soc", "threads", "strategy", "materialize"}  # that the page has elsewhere
-    options = [f"{key}={value}" for key, value in executor.options.items() if key not in told]
+    elsewhere = {"soc", "threads", "strategy", "materialize"}  # that the page has elsewhere
+    options = [f"{key}={value}" for key, value in executor.options.items() if key not in elsewhere]
     return f"{executor.operator.name}({', '.join([*specs, *options])})"
 
 

@@ -80,9 +80,9 @@ class StepTime:
 class ExecutorTime:
     """An executor over all its runs; times in nanoseconds.
 
-    `times` are of whole runs, `between` what of them lies before, between and after the steps,
+    `times` are of whole runs, `between` their time before, between and after the steps,
     `queued` how long runs that were given to a stream waited until they began. `share` is that of
-    the steps and of what lies between them.
+    the steps and of the time between them.
     """
 
     operator: str

@@ -151,7 +151,7 @@ def _normalized_by_batch(
     return made, mean[:0], var[:0]
 
 
-# What is a view of an operand: taken where a node beside it is.
+# What is a view of an operand: taken where an adjacent node is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
     aten._unsafe_view.default: _view,

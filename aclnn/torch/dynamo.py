@@ -34,7 +34,7 @@ TAKE = ("measured", "all")
 
 
 class Observer(Protocol):
-    """Is told what becomes of graphs."""
+    """Receives what becomes of graphs."""
 
     def add_frozen(self, graph: Frozen) -> None:
         """Add a graph whose weights are frozen."""

@@ -318,7 +318,7 @@ def inlined(node: Node) -> None:
 
 
 def is_functional(graph_module: GraphModule) -> bool:
-    """Whether nodes may be reordered: none writes into a tensor, as far as that can be told, and none
+    """Whether nodes may be reordered: none writes into a tensor, as far as that is known, and none
     switches a mode in which others run."""
     for node in graph_module.graph.nodes:
         if node.op == "call_module" or _switches_mode(node.target):

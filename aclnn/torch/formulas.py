@@ -477,7 +477,7 @@ def gradient_at_maxima(grad: Any, x: Any, indices: Any) -> Any:
 
 
 def gradient_between(grad: Any, x: Any, corners: bool) -> Any:
-    """Each element's share of what lies around it."""
+    """Each element's share of the elements around it."""
     sizes = zip(grad.shape[2:], x.shape[2:], strict=True)
     rows, columns = (_shares(made, size, corners, grad) for made, size in sizes)
     return rows.mT @ grad @ columns

@@ -185,7 +185,7 @@ def _show_outside(nodes: list[Node]) -> None:
 
 def _is_whole_result(view: Node, kept: set[Node]) -> bool:
     """Whether a view shows all of what a part computes, and nobody else reads that: the result is then
-    computed as the view lies."""
+    computed with the view's strides."""
     while is_view(view):
         (source, *others) = view.all_input_nodes
         if others or source not in kept or len(source.users) > 1:
@@ -237,7 +237,7 @@ def is_view(node: Node) -> bool:
 def reason_against(node: Node, speed: Speed | None) -> str | None:
     """Why an executor does not do a node; None if it does."""
     if isinstance(value_of(node), tuple | list) and not all(map(_is_one_of_several, node.users)):
-        return "its results are not told apart"
+        return "its results cannot be distinguished"
     found = expansion_of(node)
     if found is None:
         return "what it calls is not known"

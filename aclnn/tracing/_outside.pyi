@@ -11,7 +11,7 @@ ATTRIBUTE: int
 MEMBER: int
 ITEM: int
 VALUE: int
-SAME: int
+IDENTICAL: int
 EQUAL: int
 KIND: int
 SEQUENCE: int

@@ -40,7 +40,7 @@ cdef enum:
     C_ITEM       # of a list or tuple
     C_VALUE      # of a dict
     # What it has to be.
-    C_SAME       # this object, which is not kept alive
+    C_IDENTICAL       # this object, which is not kept alive
     C_EQUAL      # a value of this type and these bits
     C_KIND       # an object of this type
     C_SEQUENCE   # of this type and length
@@ -51,7 +51,7 @@ cdef enum:
 
 FIXED, OWNER, GLOBAL, CELL = C_FIXED, C_OWNER, C_GLOBAL, C_CELL
 ATTRIBUTE, MEMBER, ITEM, VALUE = C_ATTRIBUTE, C_MEMBER, C_ITEM, C_VALUE
-SAME, EQUAL, KIND, SEQUENCE = C_SAME, C_EQUAL, C_KIND, C_SEQUENCE
+IDENTICAL, EQUAL, KIND, SEQUENCE = C_IDENTICAL, C_EQUAL, C_KIND, C_SEQUENCE
 MAPPING, ALIAS, ARRAY, ABSENT = C_MAPPING, C_ALIAS, C_ARRAY, C_ABSENT
 
 cdef object MISSING = object()
@@ -72,7 +72,7 @@ cdef class Outside:
     Parameters
     ----------
     nodes : sequence of tuple
-        Parent, way and key; role and what is expected. An expected object of role `SAME` is a weak
+        Parent, way and key; role and what is expected. An expected object of role `IDENTICAL` is a weak
         reference, or a function that gives it; an array stands for its description.
 
     Examples
@@ -238,7 +238,7 @@ cdef class Outside:
             return one is expected or (type(one) is type(expected) and equal(one, expected))
         if node.role == C_KIND:
             return type(one) is expected
-        if node.role == C_SAME:
+        if node.role == C_IDENTICAL:
             return one is expected()
         if node.role == C_ALIAS:
             return one is <object>PyList_GET_ITEM(found, expected)

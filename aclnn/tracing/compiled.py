@@ -144,14 +144,14 @@ class Traced:
         """Refuse memory that the function writes itself and reads or gives otherwise."""
         names, written = self.recording.input_names, {tie for tie in self.ties or () if tie >= 0}
         for tie, row, output in zip(self.ties or (), rows, self.recording.outputs, strict=False):
-            for place, lies in enumerate(row):
-                if tie < 0 and lies and place in written:
+            for place, overlap in enumerate(row):
+                if tie < 0 and overlap and place in written:
                     raise invalid(
                         f"{self.name}: {output.name} shares memory with {names[place]}, which the "
                         "function writes in place"
                     )
-                alias = lies == IDENTICAL and self.shared_with(place) == self.shared_with(tie)
-                if tie >= 0 and lies and place != tie and not alias:
+                alias = overlap == IDENTICAL and self.shared_with(place) == self.shared_with(tie)
+                if tie >= 0 and overlap and place != tie and not alias:
                     raise invalid(
                         f"{self.name}: {names[tie]} is written in place and shares memory with "
                         f"{names[place]}, which may be read afterwards"
@@ -204,7 +204,7 @@ class Traced:
         return names[read[0]] if read else names[0] if names else ""
 
     def takes(self, out: Any) -> bool:
-        """Whether what is given for outputs lies as planned."""
+        """Whether what is given for outputs has the planned layout."""
         return takes_outputs(
             self.executor, (out,) if self.result is ARRAY else self.flat_outputs(out)
         )
@@ -264,7 +264,7 @@ MOST_LAYOUTS = 16  # of results, for which a trace has plans
 
 
 def _as_given(output: Output, out: np.ndarray) -> TensorSpec:
-    """The description of an output that lies as an array of the same shape and dtype."""
+    """The description of an output with the layout of an array of the same shape and dtype."""
     spec = spec_of(out)
     assert output.spec is not None, "compiled functions describe all of their outputs"
     if (spec.shape, spec.dtype) != (output.spec.shape, output.spec.dtype):
@@ -281,7 +281,7 @@ def _as_given(output: Output, out: np.ndarray) -> TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A trace, with the arrays and numbers that a run takes beside its arguments' arrays."""
+    """A trace, with the arrays and numbers that a run takes besides its arguments' arrays."""
 
     traced: Traced
     held: Headers | None
@@ -334,7 +334,7 @@ class Compiled(Generic[P, R]):
         self._of_owners: dict[Any, list[Any]] = {}  # weak references to the objects in a key
         self._planning: dict[Any, _ProcessLock] = {}
         self._hits = self._misses = 0
-        self._misses_in_a_row: int | None = 0  # None once that was told
+        self._misses_in_a_row: int | None = 0  # None once that was reported
         self._fixed_integers = FixedIntegers()
         self._latest_objects: list[Itself] = []  # held weakly: another may get the same id
         self._latest: dict[str, str] = {}  # what the latest miss was given, for that
@@ -588,7 +588,7 @@ class Compiled(Generic[P, R]):
         return [one.name for one in found], len(plain), next(iter(rest), None)
 
     def _refuse_missing_object(self, args: Sequence[Any], named: Mapping[str, Any]) -> None:
-        """Say how executors of methods are made: `model.run.executor` is not told of the model."""
+        """Say how executors of methods are made: `model.run.executor` does not know the model."""
         path = getattr(self._function, "__qualname__", "")
         owner = path.rpartition(".")[0]
         if not owner or owner.endswith("<locals>"):
@@ -740,14 +740,14 @@ class Compiled(Generic[P, R]):
             stacklevel=_frames_to_caller(),
         )
 
-    def _changed(self, key: Any, now: Request, told: Mapping[str, str]) -> str:
+    def _changed(self, key: Any, now: Request, before: Mapping[str, str]) -> str:
         """Differences between two calls, for people."""
         for traced in self._found.get(key, ()):
             return f"{traced.differing(now.owners, now.values)} changed"
         found = [
-            f"{name} was {told[name]}, is {text}" if name in told else f"{name} is {text}"
+            f"{name} was {before[name]}, is {text}" if name in before else f"{name} is {text}"
             for name, text in self._latest.items()
-            if told.get(name) != text
+            if before.get(name) != text
         ]
         return ", ".join(found) or "the memory that arguments share, or a setting, changed"
 
@@ -1198,7 +1198,7 @@ def compile(
     bitwise identical to those of single calls; those of operators and of NumPy's functions have
     NumPy's dtypes, and those of sums, differences, products, quotients and comparisons its bits.
     What would differ is refused with the line, such as ``/`` of integers. bfloat16 stays bfloat16
-    beside numbers and in products.
+    with numbers and in products.
 
     Parameters
     ----------

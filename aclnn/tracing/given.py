@@ -22,7 +22,7 @@ class Argument:
     ----------
     name : str
     form : object
-        What it is beside its arrays and floats.
+        What it is besides its arrays and floats.
     arrays, numbers : tuple of str
         What executors call these.
     """

@@ -190,7 +190,7 @@ _EXCHANGE = {
 
 def power(trace: Trace, base: Any, exponent: Any, out: Any = None) -> Any:
     """Power as `**` computes it: NumPy has shorter ways for some exponents that are Python's numbers."""
-    if type(exponent) is RunNumber and exponent.told(_POWERS.__contains__):
+    if type(exponent) is RunNumber and exponent.observe(_POWERS.__contains__):
         exponent = float(exponent)
     short = type(exponent) in (int, float) and not is_number(base) and exponent in _POWERS
     if short and (base.dtype.kind not in "biu" or (type(exponent) is int and exponent == 2)):

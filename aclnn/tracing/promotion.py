@@ -22,7 +22,7 @@ class OutOfBoundsError(AclnnError, OverflowError):
 
 
 def kind_of(operand: Any) -> Any:
-    """The dtype of an operand, or Python's type of a number that takes the dtype beside it.
+    """The dtype of an operand, or Python's type of a number that takes the dtype with it.
 
     >>> kind_of(2.5), kind_of(np.float64(2.5)), kind_of(True)
     (<class 'float'>, dtype('float64'), dtype('bool'))

@@ -33,12 +33,12 @@ from aclnn.tracing._outside import (
     EQUAL,
     FIXED,
     GLOBAL,
+    IDENTICAL,
     ITEM,
     KIND,
     MAPPING,
     MEMBER,
     OWNER,
-    SAME,
     SEQUENCE,
     VALUE,
     Outside,
@@ -261,7 +261,7 @@ class Reach:
         elif fixed or access == OWNER or _is_open(one):
             self._add(parent, access, key, KIND, kind, text)
         else:
-            self._add(parent, access, key, SAME, _weakly(one), text)
+            self._add(parent, access, key, IDENTICAL, _weakly(one), text)
         self._todo.append((len(self.nodes) - 1, one, text))
         return None
 
@@ -271,7 +271,7 @@ class Reach:
 
     def _add_array(self, parent: int, access: int, key: Any, one: Any, text: str) -> None:
         if isinstance(one, np.ndarray) and not reads(one):
-            return self._add(parent, access, key, SAME, _weakly(one), text)
+            return self._add(parent, access, key, IDENTICAL, _weakly(one), text)
         self.arrays[id(one)] = len(self.nodes), one
         return self._add(parent, access, key, ARRAY, one, text)
 

@@ -94,7 +94,7 @@ class RunNumber(NumberOfRun):
         own = self.of
         return RunNumber(self._numbers, lambda values: compute(own(values)), self._places)
 
-    def told(self, asks: Callable[[float], Any]) -> Any:
+    def observe(self, asks: Callable[[float], Any]) -> Any:
         """Answer of a function about it now; plans hold as long as the answer is the same."""
         own = self.of
         return self._found(lambda values: asks(own(values)), self._places)
@@ -201,4 +201,4 @@ for _name in (
     "int", "trunc", "floor", "ceil", "round", "divmod", "rdivmod", "hash", "repr", "str", "format",
 ):  # fmt: skip
     setattr(RunNumber, f"__{_name}__", _read(f"__{_name}__"))
-setattr(RunNumber, "__bool__", lambda self: self.told(bool))  # noqa: B010
+setattr(RunNumber, "__bool__", lambda self: self.observe(bool))  # noqa: B010

@@ -431,11 +431,11 @@ class Trace:
                 tuple([options.get(a.role, a.default) for a in operator.switches]) or None,
             )
         except AclnnError as error:
-            told = dict(zip(operator.kernel_operands, given, strict=True))
-            raise refusals.reworded(name, error, told, in_place=out is not None) from None
+            by_role = dict(zip(operator.kernel_operands, given, strict=True))
+            raise refusals.reworded(name, error, by_role, in_place=out is not None) from None
 
     def _common_dtype(self, given: Sequence[Any]) -> np.dtype:
-        """The dtype that numbers take: of the last array beside them."""
+        """The dtype that numbers take: of the last array with them."""
         found = [one.dtype for one in given if hasattr(one, "dtype") and not is_number(one)]
         return found[-1]
 

@@ -1,1 +1,1 @@
-"""From a planned graph to a schedule: loop nests, tiles, steps."""
+"""From a planned graph to a schedule of steps."""

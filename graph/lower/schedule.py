@@ -12,6 +12,7 @@ from ..brief import counted, fields_given
 from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
+from ..loops.loop_nest import LoopNest, NestOperand, loop_nest
 from ..planner.liveness import scratch_name
 from ..planner.plan import WorkspacePlan, step_name
 from ..runtime.abi import (
@@ -25,7 +26,6 @@ from ..runtime.abi import (
 )
 from ..strides import is_dense, is_spread
 from ..viewed import Tabled
-from .loop_nest import LoopNest, NestOperand, loop_nest
 
 ALL_FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH
 PARALLEL_WORK = 20_000  # nanoseconds: waking a thread takes nearly as long
@@ -306,7 +306,7 @@ def compile(
         Elements from which a step uses several threads; None: where its work takes `PARALLEL_WORK`.
     stream_from : int
         Bytes for each thread from which dense outputs bypass the cache; where elements of an
-        operand do not lie beside each other, at most `STREAM_FROM`.
+        operand are not adjacent, at most `STREAM_FROM`.
     sawtooth_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
@@ -426,7 +426,7 @@ class _Compiler:
             for b in plan.buffers
             if not b.parts
         }
-        # Steps whose scratch lies elsewhere reach it by a constant from the lowest one.
+        # Steps whose scratch is elsewhere reach it by a constant from the lowest one.
         self.tiles = {
             part.name: buffer.offset - self.scratch_offset + part.offset
             for buffer in scratch

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir import Graph, Node, Value
-from ..lower.tiling import Tiling
+from ..loops.tiling import Tiling
 from ..rewriter import Rewriter
 from ..strides import same_layout
 from .notes import Note, Notes
@@ -330,7 +330,7 @@ class _Fusion:
         return True
 
     def _in_place_is_safe(self, loop: _Loop, node: Node) -> bool:
-        """Whether an output in place of an input lies as all that is read of it in the loop."""
+        """Whether an output in place of an input has the layout of all that is read of it in the loop."""
         for id in node.outputs:
             alias = self._in_place_of(id)
             if alias is not None and not self._all_alike(alias, id, loop.members, node):

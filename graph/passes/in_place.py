@@ -41,7 +41,7 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
 def inputs_in_place(graph: Graph) -> tuple[int, ...]:
     """The places of the inputs that the only output may overwrite while the graph runs as it is.
 
-    An input counts that lies as the output does, and whose elements have all been read, or are read
+    An input counts with the layout of the output, and whose elements have all been read, or are read
     by the same step, when the output's in their place are written.
     """
     (out,) = map(graph.value, graph.outputs)

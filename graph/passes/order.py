@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 
 from ..ir import Graph
-from ..lower.tiling import pad
+from ..loops.tiling import pad
 
 Group = Sequence[int]  # nodes of a step, by number
 

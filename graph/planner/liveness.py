@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
-from ..lower.loop_nest import loop_nest
-from ..lower.tiling import ALIGNMENT, DEFAULT_TILING, Tiling, pad
+from ..loops.loop_nest import loop_nest
+from ..loops.tiling import ALIGNMENT, DEFAULT_TILING, Tiling, pad
 from ..numbers import positive_number
 from ..strides import is_dense, same_layout
 from .lifetimes import Lifetime, SpareMemory, TilePart
@@ -272,7 +272,7 @@ def _threads_used(
 def _tile_parts(
     graph: Graph, step: tuple[Node, ...], tiling: Tiling, scratch_of: ScratchOf | None
 ) -> tuple[int, tuple[TilePart, ...]]:
-    """Bytes that a thread needs for the tiles of a step, and where each tile lies in them."""
+    """Bytes that a thread needs for the tiles of a step, and the offset of each tile in them."""
     inner = [id for node in step for id in node.outputs if graph.value(id).storage == "tile"]
     if not inner and scratch_of is None:
         return 0, ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..lower.tiling import pad
+from ..loops.tiling import pad
 from ._search import fit_below
 from .lifetimes import Lifetime, SpareMemory
 from .strategies import live_bytes
@@ -70,7 +70,7 @@ def _filled(
     for memory in sorted(spare, key=lambda one: -one.nbytes):
         heir = heirs.get(memory.heir)
         asking = [i for i in order if i not in found and may_lie_in(lives[i], memory, i == heir)]
-        if heir in asking:  # it lies where the output does: first, at 0
+        if heir in asking:  # it is where the output is: first, at 0
             asking.sort(key=lambda i: i != heir)
         spans = [(lives[i].lower, lives[i].upper, lives[i].nbytes) for i in asking]
         for i, offset in zip(asking, fit_below(spans, memory.nbytes), strict=True):

@@ -1,4 +1,4 @@
-"""Workspace plans: where each intermediate lies, and how good that is.
+"""Workspace plans: the offset of each intermediate, and how good that is.
 
 `plan_workspace` (of a graph) and `plan_lifetimes` (of your own list) make a `WorkspacePlan` of
 what a planner decides; it knows its lower bound, draws itself and can be compared.
@@ -16,7 +16,7 @@ from ..brief import counted
 from ..callables import called
 from ..constraints import Count, Length, OneOf, Positive
 from ..ir import Graph
-from ..lower.tiling import DEFAULT_TILING, Tiling, pad
+from ..loops.tiling import DEFAULT_TILING, Tiling, pad
 from ..names import listed
 from ..numbers import positive_number, whole_number
 from ..viewed import Tabled
@@ -566,8 +566,8 @@ def _buffers(
         here = [i for i, number in enumerate(numbers) if spots[number].output == output]
         places = [spots[numbers[i]] for i in here]
         offsets, padded = [one.offset for one in places], [one.padded for one in places]
-        beside = sharers(offsets, padded, [lifetimes[i].name for i in here])
-        for i, spot, (names, count) in zip(here, places, beside, strict=True):
+        shared = sharers(offsets, padded, [lifetimes[i].name for i in here])
+        for i, spot, (names, count) in zip(here, places, shared, strict=True):
             life = lifetimes[i]
             found[i] = Buffer(
                 life.name, spot.offset, life.nbytes, spot.padded, life.lower, life.upper - 1,

@@ -12,7 +12,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import Any
 
-from ..lower.tiling import pad
+from ..loops.tiling import pad
 from ._search import Search
 from .lifetimes import Lifetime
 
@@ -67,7 +67,7 @@ def bucket(lifetimes: Sequence[Lifetime]) -> Assignment:
     """Plan by the NPU library's policy.
 
     Intermediates are visited in the order of the steps that make them.  Each goes to the
-    highest-numbered bucket whose newest member's last step lies before the new one's first (a
+    highest-numbered bucket whose newest member's last step is before the new one's first (a
     shared step counts as touching), else to a new bucket.  A bucket is as large as its largest
     member; buckets follow each other.
 

@@ -25,7 +25,7 @@ from graph.runtime.abi cimport (
 )
 
 from ..attrs import Argument
-from ..lower.tiling import count_tiles
+from ..loops.tiling import count_tiles
 from ..verify.schedule import check_schedule
 from ._scheduler import run_address
 from .calls import calls_of, tile_of

@@ -8,7 +8,7 @@ MAX_DIMS = 8  # that a step loops over
 MAX_THREADS = 1024  # that a schedule may have tiles for
 ALIGNMENT = 64  # bytes, of memory that kernels have for themselves
 
-WORKSPACE = -1  # base of an operand: it lies in the workspace
+WORKSPACE = -1  # base of an operand: it is in the workspace
 SCRATCH = -2  # or in the tiles that each thread has there
 
 TILE_STREAM = 1  # the output will not be read soon: stores bypass the cache

@@ -23,7 +23,7 @@ class Call:
     params : tuple
         Numbers that the kernel takes.
     scratch : int
-        Where memory of its own lies in a thread's scratch, -1 without any.
+        Offset of its own memory in a thread's scratch, -1 without any.
     """
 
     nodes: tuple[str, ...]
@@ -70,7 +70,7 @@ def tile_of(step: Any, calls: Sequence[Call]) -> tuple[int, int]:
 
 
 def _in_tiles(step: Any, calls: Sequence[Call]) -> bool:
-    """Whether some operand of calls lies in tiles, or some call has memory of its own there."""
+    """Whether some operand of calls is in tiles, or some call has memory of its own there."""
     return any(
         call.scratch >= 0 or any(step.operands[place].base == SCRATCH for place in call.operands)
         for call in calls

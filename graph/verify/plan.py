@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..lower.tiling import ALIGNMENT
+from ..loops.tiling import ALIGNMENT
 
 if TYPE_CHECKING:
     from ..planner.lifetimes import SpareMemory
@@ -78,7 +78,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
 
 
 def _check_in_output(a: Buffer, memory: SpareMemory | None) -> None:
-    """It lies in the output's memory, and is over before that is written, or written over it."""
+    """It is in the output's memory, and is over before that is written, or written over it."""
     if memory is None:
         raise PlanError(f"{a.name}: {a.output} is no output whose memory is spare")
     if a.offset + a.padded > memory.nbytes:

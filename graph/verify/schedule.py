@@ -1,6 +1,6 @@
 """The verifier of schedules, which may have been read from a file and edited: whether one can run.
 
-How far arguments reach is the caller's affair; what lies in the workspace stays there.
+How far arguments reach is the caller's affair; what is in the workspace stays there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from ..lower.tiling import ALIGNMENT, count_tiles
+from ..loops.tiling import ALIGNMENT, count_tiles
 from ..runtime.abi import (
     MAX_DIMS,
     MAX_THREADS,
@@ -140,7 +140,7 @@ def _of_scratch(op: Op, step: Step, schedule: Schedule) -> Rules:
 
 
 def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:
-    """It lies in the workspace, on whatever thread."""
+    """It is in the workspace, on whatever thread."""
     sizes = operand.shape if step.is_call else step.shape
     start, last_thread = operand.offset, 0
     each = schedule.scratch_per_thread
@@ -158,7 +158,7 @@ def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -
     rule = f"it reaches from byte {begin} to {end} of a workspace of {room}"
     yield begin >= 0 and end <= room, "offset", operand.offset, rule
     if last_thread:
-        rule = f"a tile is in the {each} bytes of scratch_per_thread, beside those of other threads"
+        rule = f"a tile is in the {each} bytes of scratch_per_thread, with those of other threads"
         yield high - low + size <= each, "strides", operand.strides, rule
 
 

@@ -69,7 +69,9 @@ class Box:
     names: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()  # of the names those of nodes
     origin: tuple[str, ...] = ()
-    told: list[str] = field(default_factory=list)  # on what colours it: one line is seen at a time
+    labels: list[str] = field(
+        default_factory=list
+    )  # on what colours it: one line is seen at a time
     like: Hashable = None  # neighbours that are alike have it in common
     count: int = 1
     sources: list[tuple[Box, tuple[str, ...]]] = field(default_factory=list)  # and what they bring
@@ -82,11 +84,11 @@ class Box:
 
     @property
     def width(self) -> float:
-        return max(map(len, [*self.lines, *self.told]), default=0) * CHAR + 20 * bool(self.lines)
+        return max(map(len, [*self.lines, *self.labels]), default=0) * CHAR + 20 * bool(self.lines)
 
     @property
     def height(self) -> float:
-        return (len(self.lines) + bool(self.told)) * LINE + 12 * bool(self.lines)
+        return (len(self.lines) + bool(self.labels)) * LINE + 12 * bool(self.lines)
 
     @property
     def middle(self) -> float:
@@ -105,14 +107,14 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
     none of its later writers.
     """
     graph = small.graph
-    beside = _read_beside(small)
-    made = {v.id: _argument(small, v, "arg") for v in arguments(graph) if v.id not in beside}
+    side = _side_inputs(small)
+    made = {v.id: _argument(small, v, "arg") for v in arguments(graph) if v.id not in side}
     boxes = list(made.values())
     writers = graph.writers()
     hubs = {value.id: _argument(small, value, "out") for value in gathered(graph)}
     waiting = dict(hubs)
     for node in graph.nodes:
-        weights = [root for root in _roots(graph, node) if root in beside]
+        weights = [root for root in _roots(graph, node) if root in side]
         box = _node_box(small, node, where, weights)
         for id in node.inputs:
             root = graph.root(id)
@@ -135,8 +137,8 @@ def _roots(graph: Graph, node: Node) -> list[int]:
     return list(dict.fromkeys(graph.root(id).id for id in node.inputs))
 
 
-def _read_beside(small: Folded) -> set[int]:
-    """Arguments that nodes read beside what flows through the graph: weights, tables, constants.
+def _side_inputs(small: Folded) -> set[int]:
+    """Arguments that nodes read besides what flows through the graph: weights, tables, constants.
 
     Those are constants, what each repetition has its own of, and inputs of which every reader reads
     something that is computed too; a graph of one call has all its inputs as boxes.  In a large
@@ -188,7 +190,7 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
     call = node.attr("call", "")
     operator, named = call.partition("#")[0], written_words(graph, node)
     head = [named] if operator in ("", named) else [operator, named]
-    beside = [graph.value(id) for id in weights]
+    read_values = [graph.value(id) for id in weights]
     taken_in = steps_of(node)
     then = [f"then {', '.join(step.kernel or step.kind for step in taken_in)}"] if taken_in else []
     if call and (small.repeats or is_large(graph)):
@@ -198,8 +200,8 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
         for out in outs[:MOST_DETAILS]:
             lines += _result_lines(graph, out, where)
         lines += _more(outs, "results")
-    lines += [_weight_line(small, value) for value in beside[:MOST_DETAILS]]
-    lines += _more(beside, "weights")
+    lines += [_weight_line(small, value) for value in read_values[:MOST_DETAILS]]
+    lines += _more(read_values, "weights")
     views = [value for value in map(graph.value, node.inputs) if value.is_view]
     reads = [
         f"reads {graph.root(v.id).name} by {dims(v.strides)}{f' at {v.offset}' * bool(v.offset)}"
@@ -208,9 +210,9 @@ def _node_box(small: Folded, node: Node, where: Places, weights: Sequence[int]) 
     lines += [*reads[:MOST_DETAILS], *_more(views, "views")] if not call else []
     style = "copy" if node.is_forced_copy else "box"
     title = "\n".join([_node_title(graph, node), *(reads if call else [])])
-    title += "".join(f"\n{v.name}: {v}, {storage_words(graph, v)}" for v in beside)
+    title += "".join(f"\n{v.name}: {v}, {storage_words(graph, v)}" for v in read_values)
     title += f"\nand {some(nodes[1:], MOST_COPIES)}" if len(nodes) > 1 else ""
-    read = [name for value in beside for name in small.names(value.name)]
+    read = [name for value in read_values for name in small.names(value.name)]
     return Box(
         [*map(clipped, lines)],
         style,

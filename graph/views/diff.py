@@ -228,8 +228,8 @@ class PlanDiff(str):
 
     def __repr__(self) -> str:
         found = [f"{len(getattr(self, kind))} {kind.replace('_', ' ')}" for kind in CHANGES]
-        told = ", ".join(one for one in found if not one.startswith("0 ")) or "same buffers"
-        return f"<PlanDiff: {self.before.size} to {counted(self.after.size, 'byte')}, {told}>"
+        counts = ", ".join(one for one in found if not one.startswith("0 ")) or "same buffers"
+        return f"<PlanDiff: {self.before.size} to {counted(self.after.size, 'byte')}, {counts}>"
 
     def __str__(self) -> str:
         return self.to_text()

@@ -71,7 +71,7 @@ def _box(
         "n": list(box.names),
         "g": numbers[box.path[-1]] if box.path else -1,
         "k": steps.get(box.nodes[0], -1) if box.nodes else -1,
-        "h": [[heat.of(box.nodes), heat.told(box.nodes)] for heat in heats] if box.nodes else [],
+        "h": [[heat.of(box.nodes), heat.label(box.nodes)] for heat in heats] if box.nodes else [],
     }
 
 
@@ -85,7 +85,7 @@ def _group(
         "k": group.kind,
         "p": -1 if around is None else around,
         "c": next((one for one in ("opaque", "row", "point") if one in categories), "move"),
-        "h": [[heat.of(nodes), heat.told(nodes)] for heat in heats],
+        "h": [[heat.of(nodes), heat.label(nodes)] for heat in heats],
     }
 
 

@@ -51,7 +51,7 @@ def graph_to_svg(
     coloured = [box for box in boxes if box.nodes] if heats else []
     scale = Scale(heats, [box.nodes for box in coloured])
     for box in coloured:
-        box.told = scale.told(box.nodes)
+        box.labels = scale.labels(box.nodes)
     top = MARGIN + (LEGEND_HEIGHT + 8 if heats else 0)
     layout = Layout(boxes)
     layout.place(MARGIN, top)
@@ -91,11 +91,11 @@ def _draw(box: Box, scale: Scale) -> str:
         style = "t b" if number == 0 else "s"
         parts.append(words_at(box.middle, box.y + 18 + number * LINE, line, style, "middle"))
     foot = box.y + 18 + len(box.lines) * LINE
-    for line in box.told:
+    for line in box.labels:
         only = f"s only-{line.partition(' ')[0]}"
         parts.append(words_at(box.middle, foot, line, only, "middle"))
-    heat = scale.style(box.nodes) if box.told else ""
-    return hover("\n".join([box.title, *box.told]), "".join(parts), *box.names, style=heat)
+    heat = scale.style(box.nodes) if box.labels else ""
+    return hover("\n".join([box.title, *box.labels]), "".join(parts), *box.names, style=heat)
 
 
 def _frame(group: Group) -> str:

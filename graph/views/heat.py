@@ -32,7 +32,7 @@ class Heat:
 
     Examples
     --------
-    >>> Heat("bytes", {"a": 1024, "b": 1024}, human_bytes).told(["a", "b"])
+    >>> Heat("bytes", {"a": 1024, "b": 1024}, human_bytes).label(["a", "b"])
     '2 KiB, 100%'
     """
 
@@ -52,7 +52,7 @@ class Heat:
         """The amount of all names together."""
         return sum(self.amounts.get(name, 0) for name in names)
 
-    def told(self, names: Iterable[str]) -> str:
+    def label(self, names: Iterable[str]) -> str:
         """The amount of names in words, with their part of the total."""
         amount = self.of(names)
         return f"{self.words(amount)}, {amount / (self.total or 1):.0%}"
@@ -106,9 +106,9 @@ class Scale:
         ]
         return " ".join(["hot", *found]) if found else ""
 
-    def told(self, names: Sequence[str]) -> list[str]:
+    def labels(self, names: Sequence[str]) -> list[str]:
         """A line on each quantity."""
-        return [f"{heat.name} {heat.told(names)}" for heat in self.heats]
+        return [f"{heat.name} {heat.label(names)}" for heat in self.heats]
 
     @property
     def root(self) -> str:

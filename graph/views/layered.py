@@ -451,7 +451,7 @@ def _rows_of(
 
 
 def _cut(rank: Sequence[Item]) -> Iterator[list[Entry]]:
-    """The items of a rank in rows that are not too wide: of several also with edges beside them."""
+    """The items of a rank in rows that are not too wide: of several also with edges next to them."""
     row: list[Entry] = []
     width = 0.0
     most = WIDEST if sum(_width(item) + GAP_X for item in rank) <= WIDEST else BESIDE_EDGES
@@ -476,7 +476,7 @@ def _room(one: Entry, other: Entry) -> float:
 
 
 def _spread(row: list[Entry], wanted: dict[Entry, float], keep: bool) -> None:
-    """Place the entries of a row as near to where they are wanted as they fit beside each other.
+    """Place the entries of a row as near to where they are wanted as they fit next to each other.
 
     Their order is that of the wanted places, unless it is kept.
     """

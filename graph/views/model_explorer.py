@@ -1,7 +1,7 @@
 """Graphs and quantities of their nodes as Model Explorer reads them: JSON of its own.
 
 Groups are namespaces: repeated sequences, lines of functions, calls of operators, tile loops.
-Everything is there once more in the attributes of nodes, as the program shows them beside the graph.
+Everything is there once more in the attributes of nodes, as the program shows them next to the graph.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _node(
         "attributes": attr_words(node),
         "source": " > ".join(node.origin),
     }
-    facts |= {heat.name: heat.told([node.name]) for heat in heats if node.name in heat.amounts}
+    facts |= {heat.name: heat.label([node.name]) for heat in heats if node.name in heat.amounts}
     edges = []
     for place, id in enumerate(node.inputs):
         root = graph.root(id)

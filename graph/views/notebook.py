@@ -31,7 +31,7 @@ def _schemes(*pages: tuple[str, str]) -> str:
     )
 
 
-# JupyterLab, Visual Studio Code, Colab, and themes of Sphinx: what they say beside CSS.
+# JupyterLab, Visual Studio Code, Colab, and themes of Sphinx: what they say besides CSS.
 SCHEMES = _schemes(
     ('[data-jp-theme-light="true"] .vscode-light [theme="light"] [data-theme="light"]', "light"),
     ('[data-jp-theme-light="false"] .vscode-dark [theme="dark"] [data-theme="dark"]', "dark"),

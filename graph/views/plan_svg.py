@@ -238,7 +238,7 @@ class _Chart:
             title,
             *([f"again as {some([one.name for one in copies], MOST_COPIES)}"] if copies else []),
         ]
-        lines += self.scale.told([buffer.name])
+        lines += self.scale.labels([buffer.name])
         names = [
             name for one in (buffer, *copies) for name in (one.name, *(p.name for p in one.parts))
         ]

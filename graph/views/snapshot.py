@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BASE = 0x7F00_0000_0000  # where the arena is shown to lie; addresses of 0 look like no address
 
 
-APART = 1 << 40  # from the arena to the first output, and from each to the next
+SPACING = 1 << 40  # from the arena to the first output, and from each to the next
 
 
 def plan_to_snapshot(plan: WorkspacePlan) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _spans(plan: WorkspacePlan) -> dict[str, tuple[int, int]]:
     found = {"": (BASE, plan.size)} if plan.size else {}
     for place, memory in enumerate(plan.spare, 1):
         if memory.output in used:
-            found[memory.output] = (BASE + place * APART, memory.nbytes)
+            found[memory.output] = (BASE + place * SPACING, memory.nbytes)
     return found
 
 

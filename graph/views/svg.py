@@ -110,7 +110,7 @@ def without_rules(picture: str) -> str:
 def document(
     width: float, height: float, title: str, body: Sequence[str], style: str = "", rules: str = ""
 ) -> str:
-    """A picture; `style` is its class, `rules` what its style sheet has beside that of all."""
+    """A picture; `style` is its class, `rules` what its style sheet has besides that of all."""
     of = f' class="{PICTURE} {style}"' if style else f' class="{PICTURE}"'
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return "\n".join(

@@ -103,8 +103,10 @@ def written_words(graph: Graph, node: Node) -> str:
 
 def attr_words(node: Node) -> str:
     """Attributes in one line, but for those that `kind_words` tells, the loop, the origin and the call."""
-    told = {"loop", "domain", "origin", "call"} | ({"axis"} if node.domain == "row" else set())
-    return ", ".join(f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in told)
+    elsewhere = {"loop", "domain", "origin", "call"} | ({"axis"} if node.domain == "row" else set())
+    return ", ".join(
+        f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in elsewhere
+    )
 
 
 def origin_words(node: Node) -> str:
@@ -133,7 +135,7 @@ def argument_words(value: object) -> str:
 class Places:
     """Places of values: offsets in the workspace, for tiles those of every thread.
 
-    Of what lies in the memory of an output, `outputs` has its name.
+    Of what is in the memory of an output, `outputs` has its name.
     """
 
     offsets: dict[str, int]
@@ -187,8 +189,8 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = F
     graph, where = small.graph, places(plan)
     headers = ["step", "node", "kind", "dtype", "shape", "strides"]
     headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
-    told = any(node.origin for node in graph.nodes)
-    headers += ["origin"] * told
+    has_origins = any(node.origin for node in graph.nodes)
+    headers += ["origin"] * has_origins
     rows: list[list[object]] = []
 
     def add(
@@ -199,7 +201,7 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = F
         row += [str(value.nbytes), str(read), str(written)]
         if plan:
             row.append(where.of(graph, value))
-        rows.append([*row, storage_words(graph, value), *([origin] if told else [])])
+        rows.append([*row, storage_words(graph, value), *([origin] if has_origins else [])])
 
     for value in arguments(graph):
         also = len(small.names(value.name)) - 1
@@ -222,7 +224,7 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = F
         if len(step) > most:
             rows.append([label, f"+{len(step) - most} more", *[""] * (len(headers) - 2)])
     # Eight columns: with a plan and lines of a program, bytes have to go.
-    wide = "strides,read,written" + (",bytes" if told and plan else "")
+    wide = "strides,read,written" + (",bytes" if has_origins and plan else "")
     sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node,origin", wide=wide)]
     sheet += map(small.words, range(len(small.repeats)))
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]

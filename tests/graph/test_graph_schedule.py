@@ -29,8 +29,8 @@ from aclnn.graph import (
     plan_workspace,
     run_passes,
 )
-from aclnn.graph.lower.loop_nest import collapse
-from aclnn.graph.lower.tiling import pad
+from aclnn.graph.loops.loop_nest import collapse
+from aclnn.graph.loops.tiling import pad
 from aclnn.graph.runtime import _scheduler, abi
 from aclnn.graph.runtime.abi import MAX_THREADS
 from graph_tools import (

@@ -14,15 +14,15 @@ SOURCES = [
 QUESTIONS = re.compile(r'"""\s*((?:What|How|Where|Of|Who|Those)\b.*)')
 # How often words of our own may stand in sources at most: numbers go down, never up.
 PRIVATE = {
-    "told": 141,
-    "lies": 97,
-    "beside": 145,
-    "settle": 9,
+    "told": 78,
+    "lies": 55,
+    "beside": 68,
+    "settle": 2,
     "doubt": 25,
     "team": 1,
-    "SAME": 17,
-    "CROSSING": 8,
-    "APART": 11,
+    "SAME": 0,
+    "CROSSING": 0,
+    "APART": 0,
 }
 
 

@@ -422,7 +422,7 @@ def test_profiles_lie_over_graphs():
     assert sorted(heat.amounts) == ["gelu", "matmul", "mul", "softmax"]
     assert heat.total == pytest.approx(sum(step.median for step in one.steps))
     for name in heat.amounts:
-        assert f">time {heat.told([name])}<" in picture
+        assert f">time {heat.label([name])}<" in picture
     hottest = max(heat.amounts, key=heat.amounts.get)
     assert re.search(f'<g data-names="{hottest} ?[^"]*" class="hot time4">', picture)
     for view in ("to_svg", "lines"):

@@ -20,7 +20,7 @@ from aclnn.graph import (
     WorkspacePlan,
     graph_lifetimes,
 )
-from aclnn.graph.lower.tiling import pad
+from aclnn.graph.loops.tiling import pad
 from aclnn.graph.planner.plan import step_name
 from hypothesis import strategies as st
 

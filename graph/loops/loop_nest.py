@@ -48,7 +48,7 @@ class LoopNest:
 def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     """The loops of a step.
 
-    What lies in memory decides about dimensions and tiles; tiles of the loop itself are dense and
+    Operands in memory decide about dimensions and tiles; tiles of the loop itself are dense and
     follow.
 
     >>> from aclnn.graph import DType, GraphBuilder, run_passes
@@ -174,10 +174,10 @@ def _whole_rows(
         for _, strides in outer
     ]
     row = max(range(len(outer)), key=lambda i: (votes[i], i))
-    beside = votes[row] and any(
+    adjacent = votes[row] and any(
         abs(step) > item for step, item in zip(inner[1], items, strict=True)
     )
-    rows = max(tiling.transpose if beside else 1, area // cols)
+    rows = max(tiling.transpose if adjacent else 1, area // cols)
     dims = [*outer[:row], *outer[row + 1 :], outer[row], inner]
     return dims, _even_share(outer[row][0], rows), cols
 
@@ -200,7 +200,7 @@ def collapse(
     dims : list of (size, strides of every operand)
         Outermost first; at least one.
     starts : list of int
-        For every operand where the first element visited lies, from its element [0, ..., 0].
+        For every operand the first element visited, counted from its element [0, ..., 0].
 
     Examples
     --------
