@@ -295,6 +295,57 @@ def _transposed_convolution(step: Step) -> Any:
     )
 
 
+# --- Pooling ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of a pooling operator: their sizes, steps and margins."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    ceil: bool
+
+    @classmethod
+    def of(cls, step: Step) -> Windows:
+        x, sizes = step.inputs[0], tuple(step.required("kernel_shape"))
+        if x.ndim != 4:
+            raise step.refused(f"inputs of {x.ndim} dimensions are not supported, only images")
+        if any(one != 1 for one in step.attribute("dilations", ())):
+            raise step.refused("dilations are not supported")
+        before, after = _margins(step, x.shape[2:], sizes)
+        strides, ceil = step.attribute("strides", (1, 1)), step.attribute("ceil_mode", 0)
+        return cls(sizes, tuple(strides), tuple(before), tuple(after), bool(ceil))
+
+
+def _max_pool(step: Step) -> Any:
+    if step.n_outputs > 1:
+        raise step.refused("indices are not supported")
+    windows = Windows.of(step)
+    margins = (*windows.before, *windows.after)
+    return ours.max_pool2d(
+        step.inputs[0], windows.sizes, windows.strides, margins, ceil_mode=int(windows.ceil)
+    )
+
+
+def _average_pool(step: Step) -> Any:
+    windows = Windows.of(step)
+    if windows.before != windows.after:
+        raise step.refused("margins that differ before and after are not supported")
+    counted = bool(step.attribute("count_include_pad", 0))
+    options = (windows.strides, windows.before, windows.ceil, counted)
+    return ours.avg_pool2d(step.inputs[0], windows.sizes, *options)
+
+
+def _of_channels(reduction: str) -> Form:
+    """A reduction of all that a channel has."""
+    return lambda step: getattr(ours, reduction)(
+        step.inputs[0], list(range(2, step.inputs[0].ndim)), True
+    )
+
+
 # --- Rows -------------------------------------------------------------------------------------------
 
 
@@ -543,6 +594,8 @@ FORMS: dict[str, Form] = {
     "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
     "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
     "Conv": _convolution, "ConvTranspose": _transposed_convolution,
+    "MaxPool": _max_pool, "AveragePool": _average_pool,
+    "GlobalMaxPool": _of_channels("amax"), "GlobalAveragePool": _of_channels("mean"),
     "Softmax": _along_rows("softmax"), "LogSoftmax": _along_rows("log_softmax"),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,

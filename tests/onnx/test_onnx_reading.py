@@ -23,6 +23,7 @@ IMAGE = RNG.standard_normal((2, 4, 3, 5)).astype(np.float32)
 CHANNEL = RNG.standard_normal((4, 4)).astype(np.float32)
 MATRIX = RNG.standard_normal((6, 5)).astype(np.float32)
 IDS = RNG.integers(-3, 3, (2, 5))
+IMAGES = np.random.default_rng(1).standard_normal((2, 3, 6, 7)).astype(np.float32)
 FLAGS = X > 0
 NAN = np.where(X > 1, np.nan, X).astype(np.float32)
 TYPES = {"float32": "float", "int64": "int64", "bool": "bool", "float16": "float16"}
@@ -119,6 +120,12 @@ CALLS = [
     ("y = Conv <auto_pad = \"SAME_LOWER\"> (a, b)", X, TAPS[:, :, :2]),
     ("y = Conv <group = 2, pads = [1, 0, 1, 0]> (a, b)", X[None].swapaxes(1, 2), TAPS.reshape(10, 2, 3, 1)[:4]),
     ("y = ConvTranspose <strides = [2], pads = [1, 1], output_padding = [1]> (a, b, c)", X, TAPS.swapaxes(0, 1), ROW[:5]),
+    ("y = MaxPool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]> (a)", IMAGES),
+    ("y = MaxPool <kernel_shape = [2, 2], strides = [3, 2], ceil_mode = 1> (a)", IMAGES),
+    ("y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], auto_pad = \"SAME_UPPER\"> (a)", IMAGES),
+    ("y = AveragePool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 0]> (a)", IMAGES),
+    ("y = AveragePool <kernel_shape = [2, 3], pads = [1, 1, 1, 1], count_include_pad = 1> (a)", IMAGES),
+    ("y = GlobalMaxPool (a)", IMAGES), ("y = GlobalAveragePool (a)", IMAGES), ("y = GlobalAveragePool (a)", X),
 ]  # fmt: skip
 # Newer than what is read everywhere else.
 LATER = [
@@ -216,6 +223,7 @@ def test_attributes_of_older_versions_are_read(body, opset):
         ('y = Pad <mode = "edge"> (a, a)', r"Pad \(y\): mode edge is not supported"),
         ("t = Relu (a) y = Reshape (a, t)", r"Reshape \(y\): input 1 is computed"),
         ("y, m = Dropout (a)", "the mask is not supported"),
+        ("y = MaxPool <kernel_shape = [2]> (a)", r"MaxPool \(y\): inputs of 3 dimensions"),
         ("y = CumSum <reverse = 1> (a, a)", "exclusive and reverse are not supported"),
     ],
 )  # fmt: skip
@@ -343,6 +351,8 @@ def changed(message, rng):
             changed(value[place], rng)
         elif isinstance(value[place], int):
             value[place] = int(rng.choice([-9, -1, 0, 7]))
+        elif isinstance(value[place], float):
+            value[place] = float(rng.choice([-9, 0, 0.5, 7]))
         else:
             value[place] = rng.choice(["", "a", "t", "y"]) if isinstance(value[place], str) else b""
 
