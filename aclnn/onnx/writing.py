@@ -8,7 +8,7 @@ metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -237,6 +237,8 @@ class _Writer:
                 self.add_own(node)
         elif record is not None and _first_operator(record) == "TopK":
             self.add_sort(node)
+        elif record is not None and record.name in _OF_IMAGES and self.add_of_image(node, record):
+            pass
         else:
             self.add_compute(node)
 
@@ -277,6 +279,26 @@ class _Writer:
         for id in node.outputs:
             value = self.graph.value(id)
             self.written(value, self.target(value))
+
+    def add_of_image(self, node: Node, record: Record) -> bool:
+        """A convolution or a pool, in the dtype that it computes in; False where the standard has none."""
+        dtype = self.computed_in(node)
+        found = _OF_IMAGES[record.name](self.graph, node) if dtype else None
+        if found is None:
+            return False
+        operator, shapes, attributes = found
+        result = self.graph.value(node.output)
+        operands = []
+        for id, shape in zip(node.inputs, shapes, strict=False):
+            tensor = self.operand(id, "", dtype)
+            if shape is not None:
+                tensor = self.emit("Reshape", [tensor, self.constant(shape, "int64")])
+            operands.append(tensor)
+        direct = self.steps_of(node, result, dtype) == [dtype]
+        name = self.target(result) if direct else self.names.fresh(f"{result.name}_raw")
+        self.emit(operator, operands, [name], **attributes)
+        self.written(result, name if direct else self.rounded(node, result, name, dtype))
+        return True
 
     def add_compute(self, node: Node) -> None:
         dtype = self.computed_in(node)
@@ -431,6 +453,59 @@ class _Writer:
         self.emit(kernel, [self.read(id) for id in node.inputs], names, views.DOMAIN)
         for value, name in zip(results, names, strict=True):
             self.written(value, name)
+
+
+# An operator of the standard, the shapes that it takes operands in, and its attributes.
+OfImage = tuple[str, tuple[tuple[int, ...] | None, ...], dict[str, Any]]
+
+
+def _convolution(graph: Graph, node: Node) -> OfImage:
+    image, weight = map(graph.value, node.inputs[:2])
+    sizes, made = image.shape[2:], graph.value(node.output).shape[2:]
+    taps, steps, before = node.attr("taps"), node.attr("stride"), node.attr("padding")
+    gaps, groups = node.attr("dilation"), node.attr("groups")
+    reach = [gap * (tap - 1) + 1 for gap, tap in zip(gaps, taps, strict=True)]
+    attributes = {
+        "kernel_shape": taps, "strides": steps, "dilations": gaps, "group": groups,
+    }  # fmt: skip
+    rows = zip(sizes, made, steps, before, reach, strict=True)
+    if node.attr("transposed"):
+        over = [(size - 1) * step + far - first - out for size, out, step, first, far in rows]
+        attributes["output_padding"] = [max(0, -one) for one in over]
+        attributes["pads"] = [*before, *[max(0, one) for one in over]]
+        return "ConvTranspose", (None, (*weight.shape[:2], *taps), None), attributes
+    after = [(out - 1) * step + far - size - first for size, out, step, first, far in rows]
+    attributes["pads"] = [*before, *[max(0, one) for one in after]]
+    channels = image.shape[1] // groups
+    return "Conv", (None, (weight.shape[0], channels, *taps), None), attributes
+
+
+def _pool(graph: Graph, node: Node) -> OfImage | None:
+    """None where windows reach beyond the margins, which are then counted otherwise, or others divide."""
+    if len(node.outputs) > 1 or node.attr("divisor"):
+        return None
+    own, made = graph.value(node.inputs[0]).shape[-2:], graph.value(node.output).shape[-2:]
+    sizes, steps = node.attr("size"), node.attr("step")
+    before, after = node.attr("before"), node.attr("after")
+    margins = zip(own, before, after, sizes, steps, made, strict=True)
+    for length, first, last, size, step, count in margins:
+        if (length + first + last - size) // step + 1 != count or max(first, last) >= size:
+            return None
+    attributes = {"kernel_shape": sizes, "strides": steps, "pads": [*before, *after]}
+    if node.attr("kernel") == "window_maxima":
+        return "MaxPool", (None,), attributes
+    return (
+        "AveragePool",
+        (None,),
+        attributes | {"count_include_pad": int(bool(node.attr("counts_margin")))},
+    )
+
+
+_OF_IMAGES: dict[str, Callable[[Graph, Node], OfImage | None]] = {
+    "convolution": _convolution,
+    "window_maxima": _pool,
+    "window_means": _pool,
+}
 
 
 def _first_operator(record: Record) -> str:

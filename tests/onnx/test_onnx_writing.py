@@ -23,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 SHOWN_ONLY = (
     *("top_k_top_p", "scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache"),
     "index_copy",
-    *("avg_pool2d", "max_pool2d", "max_pool2d_with_indices", "adaptive_avg_pool2d"),
+    *("max_pool2d_with_indices", "adaptive_avg_pool2d"),
     *("upsample_nearest2d", "upsample_bilinear2d"),
     *("scatter", "scatter_add", "index_add", "index_fill", "scatter_nd_update_", "gather_nd"),
     *("one_hot", "repeat_interleave_tensor", "triangular_solve", "arange", "linspace"),
@@ -32,7 +32,6 @@ SHOWN_ONLY = (
     *("dynamic_quant", "dynamic_quant_asymmetric", "ascend_quant", "quantize", "trans_quant_param"),
     *("quant_matmul", "weight_quant_batchmatmul", "grouped_matmul", "add_rms_norm_quant"),
     *("add_rms_norm_dynamic_quant", "dequant_swiglu_quant"),
-    *("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
 )
 OPERATORS = [
     name for name in samples.FUNCTIONAL if name == REGISTRY[name].name and name not in SHOWN_ONLY
@@ -347,7 +346,8 @@ def test_parts_side_by_side_are_a_concat():
 def test_every_kernel_has_a_formula():
     graphs = [sample(name)[0].graph_as_built for name in OPERATORS]
     nodes = [node for graph in graphs for node in graph.nodes if node.kind == "Compute"]
-    assert {node.attr("kernel") for node in nodes} - {*formulas(), "fill"} == set()
+    written_out = {"fill", "convolution", "window_maxima", "window_means"}
+    assert {node.attr("kernel") for node in nodes} - {*formulas()} == written_out
 
 
 def test_weights_that_a_function_reaches_are_initializers():
@@ -364,3 +364,64 @@ def test_weights_that_a_function_reaches_are_initializers():
     assert {"weight", "bias"} <= {one.name for one in model.graph.initializer}
     onnx.checker.check_model(model)
     np.testing.assert_allclose(aclnn.from_onnx(model)(x), dense(x), rtol=1e-6)
+
+
+# --- Images ------------------------------------------------------------------------------------------
+
+IMAGE = np.random.default_rng(3).standard_normal((2, 4, 9, 7)).astype(np.float32)
+KERNEL = np.random.default_rng(4).standard_normal((6, 4, 3, 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("name", "operator", "options"),
+    [
+        ("conv2d", "Conv", {"padding": (1, 0)}),
+        ("conv2d", "Conv", {"stride": (2, 3), "dilation": (2, 1), "padding": (2, 1)}),
+        ("conv2d", "Conv", {"groups": 2, "stride": (2, 2), "weight": KERNEL[:, :2]}),
+        ("conv1d", "Conv", {"input": IMAGE[0], "weight": KERNEL[:, :, 0, :1].repeat(3, 2)[:, :4]}),
+        ("conv_transpose2d", "ConvTranspose", {"weight": KERNEL[:4], "stride": (2, 1)}),
+        (
+            "conv_transpose2d",
+            "ConvTranspose",
+            {"weight": KERNEL[:4], "stride": (2, 2), "padding": (1, 1), "output_padding": (1, 0)},
+        ),
+        ("max_pool2d", "MaxPool", {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 0)}),
+        ("avg_pool2d", "AveragePool", {"kernel_size": (3, 2), "padding": (1, 1)}),
+        (
+            "avg_pool2d",
+            "AveragePool",
+            {
+                "kernel_size": (3, 3),
+                "stride": (2, 1),
+                "padding": (1, 1),
+                "count_include_pad": False,
+            },
+        ),
+        ("avg_pool2d", "own", {"kernel_size": (2, 2), "ceil_mode": True}),
+    ],
+)
+def test_images(name, operator, options, dtype):
+    options = {"input": IMAGE, "weight": KERNEL} | options
+    if "pool" in name:
+        del options["weight"]
+    options = {
+        key: one.astype(dtype) if isinstance(one, np.ndarray) else one
+        for key, one in options.items()
+    }
+    if name == "conv1d":
+        options["input"] = options["input"].reshape(1, 4, -1)
+    executor = aclnn.executor(name, **options)
+    model = loaded(executor)
+    if operator == "own":
+        assert kind_of(model) == "own"
+        return
+    assert operator in {node.op_type for node in model.graph.node}
+    named = {key: one for key, one in options.items() if isinstance(one, np.ndarray)}
+    half = dtype == np.float16
+    agree(
+        run(model, named),
+        results(executor),
+        rtol=2e-3 if half else 2e-5,
+        atol=2e-3 if half else 2e-5,
+    )
