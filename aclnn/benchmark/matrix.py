@@ -23,11 +23,12 @@ import numpy as np
 import aclnn
 from aclnn import isa
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.benchmark import attention, cells, limits, ours, rows
+from aclnn.benchmark import attention, cells, limits, ours, products, rows
 from aclnn.benchmark.attention import AttentionCell
 from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
-from aclnn.benchmark.peers import PEERS, Call, Peer
+from aclnn.benchmark.peers import PEERS, TITLES, Call, Peer
+from aclnn.benchmark.products import ProductCell
 from aclnn.benchmark.progress import tracked
 from aclnn.benchmark.rows import RowCell
 from aclnn.compiler import settings
@@ -69,6 +70,8 @@ class Settings:
         As for `aclnn.benchmark.rows.select`, whose cells are measured if axes are given.
     keys : sequence of int, optional
         As for `aclnn.benchmark.attention.select`, whose cells are measured if there are some.
+    shapes : sequence of (int, int, int), optional
+        As for `aclnn.benchmark.products.select`, whose cells are measured if there are some.
     """
 
     operators: Sequence[str] = cells.OPERATORS
@@ -82,8 +85,11 @@ class Settings:
     axes: Sequence[str] | None = None
     lengths: Sequence[int] = rows.LENGTHS
     keys: Sequence[int] | None = None
+    shapes: Sequence[Sequence[int]] | None = None
 
-    def cells(self) -> Sequence[Cell | RowCell | AttentionCell]:
+    def cells(self) -> Sequence[Cell | RowCell | AttentionCell | ProductCell]:
+        if self.shapes is not None:
+            return products.select(shapes=self.shapes, dtypes=self.dtypes)
         if self.keys is not None:
             return attention.select(keys=self.keys, dtypes=self.dtypes)
         if self.axes is not None:
@@ -149,7 +155,7 @@ def measured_here(settings: Settings, threads: int) -> Report:
         found: list[Row] = []
         row: Row | None
         for cell in tracked(settings.cells(), label, lambda cell: cell.title):
-            if isinstance(cell, RowCell | AttentionCell):
+            if isinstance(cell, RowCell | AttentionCell | ProductCell):
                 row, remarks = measure_rows(cell, peers, threads, settings)
             else:
                 row, remarks = _measured(cell, peers, threads, settings)
@@ -264,30 +270,42 @@ def measure_cell(
 
 
 def measure_rows(
-    cell: RowCell | AttentionCell, peers: Iterable[Peer], threads: int, settings: Settings
+    cell: RowCell | AttentionCell | ProductCell,
+    peers: Sequence[Peer],
+    threads: int,
+    settings: Settings,
 ) -> tuple[Row, list[str]]:
-    """Measure a cell of a row-wise operator or of attention, which only PyTorch has besides."""
-    source: Any = attention if isinstance(cell, AttentionCell) else rows
+    """Measure a cell of a row-wise operator, of attention, which only PyTorch has besides, or a product."""
+    source: Any = _SOURCES[type(cell)]
     made = source.build(cell)
     call = source.ours(cell, made)
     timers: dict[str, Timer] = {"aclnn": looped(call)}
     notes = []
-    for peer in peers:
-        if peer.key != "torch":
+    by_key = {peer.key: peer for peer in peers}
+    contenders = {"torch": source.theirs(cell, made)} if "torch" in by_key else {}
+    if isinstance(cell, ProductCell):
+        contenders |= products.others(cell, made, tuple(by_key))
+    expected = rows.first_result(call())
+    for key, theirs in contenders.items():
+        if _agreeing(rows.first_result(theirs()), expected, _closeness(cell)) < AGREEING:
+            notes.append(f"{TITLES[key]}, {cell.title}: left out, WRONG: its results are not ours")
             continue
-        theirs = source.theirs(cell, made)
-        if (
-            _agreeing(rows.first_result(theirs()), rows.first_result(call()), CLOSE[cell.dtype])
-            < AGREEING
-        ):
-            notes.append(f"{peer.title}, {cell.title}: left out, WRONG: its results are not ours")
-            continue
-        timers[peer.key] = _threaded(peer, threads, theirs)
+        peer = by_key.get("torch" if key == "onednn" else key)
+        timers[key] = looped(theirs) if peer is None else _threaded(peer, threads, theirs)
     keys = [key for key in timers if key != "aclnn"]
     timers |= limits.timers(cell.nbytes, threads)
     pause = PAUSE if threads > 1 else 0.0
     samples = alternate(timers, settings.rounds, settings.budget, pause)
     return _row(cell.place, cell.nbytes, threads, samples, keys), notes
+
+
+_SOURCES = {RowCell: rows, AttentionCell: attention, ProductCell: products}
+
+
+def _closeness(cell: RowCell | AttentionCell | ProductCell) -> float:
+    """How closely results have to agree; those of products grow with the root of k."""
+    close = CLOSE[cell.dtype]
+    return close * cell.shape[1] ** 0.5 if isinstance(cell, ProductCell) else close
 
 
 def _threaded(peer: Peer, threads: int, call: Call) -> Timer:

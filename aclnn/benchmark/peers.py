@@ -644,4 +644,8 @@ PEERS: tuple[Peer, ...] = (
     Numexpr(),
     Numba(),
 )
-TITLES = {peer.key: peer.title for peer in PEERS}
+# Those of `aclnn.benchmark.products` that are no peers of their own come last.
+TITLES = {peer.key: peer.title for peer in PEERS} | {
+    "onednn": "oneDNN",
+    "packed": "The packed form",
+}

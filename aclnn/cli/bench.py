@@ -15,7 +15,7 @@ from typing import Any
 
 from aclnn import isa
 from aclnn.acl import files
-from aclnn.benchmark import attention, cells, matrix, plot, rows, table, targets
+from aclnn.benchmark import attention, cells, matrix, plot, products, rows, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
@@ -52,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--attention", action="store_true",
         help="attention in place of the matrix: 1 to 1,024 queries over 128 to 4,096 keys",
+    )  # fmt: skip
+    add(
+        "--products", action="store_true",
+        help="matrix products in place of the matrix: 1 to 512 rows, B by rows and by columns",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=threads, default=[1], metavar="N", help="(default 1)")
@@ -112,6 +116,7 @@ def _settings(options: argparse.Namespace) -> matrix.Settings:
     by_rows = options.rows is not None
     lengths = options.lengths or (rows.QUICK_LENGTHS if options.quick else rows.LENGTHS)
     keys = attention.QUICK_KEYS if options.quick else attention.KEYS
+    shapes = products.QUICK_SHAPES if options.quick else products.SHAPES
     groups = cells.groups()
     named = [one for name in options.operators for one in groups.get(name, (name,))]
     return matrix.Settings(
@@ -119,6 +124,7 @@ def _settings(options: argparse.Namespace) -> matrix.Settings:
         axes=options.axes if by_rows else None,
         lengths=lengths,
         keys=keys if options.attention else None,
+        shapes=shapes if options.products else None,
         dtypes=options.dtypes,
         regimes=cells.QUICK if options.quick and unlimited else options.regimes,
         sizes=options.sizes,

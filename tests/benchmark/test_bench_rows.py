@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aclnn import cli
-from aclnn.benchmark import attention, cells, rows
+from aclnn.benchmark import attention, cells, products, rows
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -79,3 +79,30 @@ def test_the_command(tmp_path, capsys):
         assert row["bytes"] == 2 * 2 * rows.ELEMENTS
         assert set(row["ratios"]) == ({"torch"} if HAS_TORCH else set())
     assert ("softmax, first axis" in capsys.readouterr().out) == HAS_TORCH
+
+
+def test_cells_of_products_compute_what_numpy_does():
+    for cell in products.select(shapes=[(3, 40, 50)], dtypes=["float32", "bfloat16"]):
+        made = products.build(cell)
+        want = made["a"].astype(np.float64) @ made["b"].astype(np.float64)
+        for call in (products.ours(cell, made), products.packed(cell, made)):
+            made["out"].fill(np.nan)
+            found = rows.first_result(call()).reshape(want.shape)
+            np.testing.assert_allclose(found, want, rtol=2e-2, atol=2e-2)
+
+
+def test_the_command_for_products(tmp_path, capsys):
+    path = tmp_path / "products.json"
+    options = ["--quick", "--rounds", "1", "--dtypes", "float32", "--json", str(path)]
+    assert cli.main(["bench", "--products", *options]) == 0
+    found = json.loads(path.read_text())["rows"]
+    assert [(row["operator"], row["regime"]) for row in found] == [
+        (f"product, B by {layout}", regime)
+        for layout in ("rows", "columns")
+        for regime in ("1 x 256 x 256", "16 x 256 x 256")
+    ]
+    others = {"torch", "onednn"} if HAS_TORCH else set()
+    for row in found:
+        assert set(row["ratios"]) >= {"packed"} | others
+        assert row["times"]["aclnn"]["median_us"] > 0
+    assert "The packed form's time over ours" in capsys.readouterr().out
