@@ -24,7 +24,7 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.number cimport real
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.tile cimport tile_kernel
-from aclnn.kernels.products.blocks cimport multiply_parts, scratch_of
+from aclnn.kernels.products.blocks cimport multiply_parts, pack_ahead, scratch_of
 from aclnn.kernels.products.microkernel cimport (
     IN_PANEL,
     OF_BF16,
@@ -46,13 +46,17 @@ from aclnn.kernels.products.product cimport (
     array_view,
     call_context,
     call_kernel,
+    can_pack,
     describe,
+    entry,
+    is_first,
     kernel_number,
     most_chunks,
     part_t,
     prepare_kernel,
     product_state,
     product_t,
+    set_packed,
 )
 cdef enum:
     MOST_OPERANDS = 12
@@ -214,6 +218,7 @@ cdef class ProductKernelRef:
     cdef steps_state stepped  # begins with what the kernel is called with
     cdef readonly tuple steps
     cdef product_t product
+    cdef readonly ProductKernelRef source  # the kernel that takes the operand as it is
 
     @property
     def state(self):
@@ -262,6 +267,61 @@ cdef class ProductKernelRef:
     @property
     def flops(self):
         return 2 * self.product.batch * self.product.m * self.product.k * self.product.n
+
+    @property
+    def packs(self):
+        """The operand that may be packed ahead, the bytes that it takes then, and its form, else None."""
+        cdef product_t product = self.product
+        cdef int axis
+        if self.source is not None or not can_pack(&product, &self.stepped.product):
+            return None
+        form = [self.stepped.product.itemsize, product.k, product.n,
+                product.matrices[B].row_stride, product.matrices[B].col_stride]
+        for axis in range(product.ndim):
+            if product.steps[B][axis] != 0:
+                form += [product.shape[axis], product.steps[B][axis]]
+        size = set_packed(&product, &self.stepped.product)
+        return 0 if product.turned else 1, size, (product.packed, *form)
+
+    def packed(self):
+        """The kernel of the same products with what `pack` makes of an operand.
+
+        Returns
+        -------
+        ProductKernelRef
+        """
+        cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
+        ref.source, ref.name, ref.itemsizes = self, f"{self.name} packed", self.itemsizes
+        ref.fn, ref.prepare, ref.params_size = self.fn, self.prepare, self.params_size
+        ref.cost, ref.steps = self.cost, self.steps
+        ref.stepped, ref.product = self.stepped, self.product
+        ref.stepped.product.packed = True
+        set_packed(&ref.product, &ref.stepped.product)
+        return ref
+
+    def pack(self, uintptr_t source, uintptr_t target):
+        """Pack an operand for a kernel that `packed` has made.
+
+        Parameters
+        ----------
+        source : int
+            Address of the operand, of the planned shape and strides.
+        target : int
+            Address of as many bytes as `packs` of the kernel before says, a multiple of 64.
+        """
+        cdef product_t told = self.source.product, made = self.product
+        cdef ptrdiff_t index
+        told.matrices[B].data, made.matrices[B].data = <char *>source, <char *>target
+        with nogil:
+            for index in range(told.batch):
+                if not is_first(&told, index):
+                    continue
+                if self.stepped.product.itemsize == sizeof(double):
+                    pack_ahead(&told, entry(&told, B, index).data, entry(&made, B, index).data,
+                               made.packed, <double>0)
+                else:
+                    pack_ahead(&told, entry(&told, B, index).data, entry(&made, B, index).data,
+                               made.packed, <float>0)
 
     def __repr__(self):
         return f"<ProductKernelRef {self.name}>"

@@ -19,7 +19,13 @@ from .loops.tiling import Tiling
 from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
-from .planner.lifetimes import Lifetime, SpareMemory, lifetimes_from_csv, lifetimes_to_csv
+from .planner.lifetimes import (
+    Lifetime,
+    PackedMemory,
+    SpareMemory,
+    lifetimes_from_csv,
+    lifetimes_to_csv,
+)
 from .planner.liveness import graph_lifetimes
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
@@ -44,6 +50,7 @@ __all__ = [
     "Lifetime",
     "Node",
     "Note",
+    "PackedMemory",
     "PassResult",
     "PlanError",
     "Schedule",

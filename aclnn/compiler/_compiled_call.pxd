@@ -25,6 +25,7 @@ cdef class CompiledCall:
     cdef readonly object operator, call
     cdef readonly object graph_as_built, passes, graph, workspace, schedule
     cdef readonly object packed
+    cdef readonly tuple packs       # `PackedOperand`s whose addresses follow the operands'
     cdef readonly Py_ssize_t workspace_size
     cdef readonly int64_t elements  # of the largest operand or loop; 0 where nothing runs
     cdef public int own_threads     # that runs may use; 0: as the process is set to

@@ -29,6 +29,7 @@ from threading import get_ident
 
 from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler.packing import packed_operands
 from aclnn.graph.passes.in_place import inputs_in_place
 from aclnn.graph.runtime import _scheduler
 
@@ -93,6 +94,8 @@ cdef class CompiledCall:
         Where the intermediates lie, and the steps that phase two runs.
     workspace_size : int
         Bytes that phase two needs.
+    packs : tuple of PackedOperand
+        What gives the packed forms that runs take behind their operands.
     """
 
     def __cinit__(self, operator not None, call not None, graph_as_built, passes not None,
@@ -113,8 +116,9 @@ cdef class CompiledCall:
         self.n_outputs = len(tensors) - n_inputs
         self._describe(tensors, overlaps)
         self._mark_in_place(arguments)
-        if len(arguments) < len(tensors):
-            self._leave_out(arguments)
+        self.packs = packed_operands(() if schedule is None else schedule.packs, arguments)
+        if len(arguments) < len(tensors) or self.packs:
+            self._leave_out([*arguments, *range(len(tensors), len(tensors) + len(self.packs))])
 
     @property
     def materialized(self):

@@ -7,7 +7,8 @@ calls, compiled functions and captures keep their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aclnn import graph
@@ -19,6 +20,8 @@ from aclnn.compiler.recording import Overlaps, Recording
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph.planner import strategies
 
+MOST_OPERANDS = 256  # of a run, packed forms included
+
 
 def compile_recording(
     recording: Recording,
@@ -26,6 +29,7 @@ def compile_recording(
     settings: Mapping[str, Any] | None = None,
     summary: str = "",
     outputs_apart: bool = False,
+    fixed: Collection[str] = (),
 ) -> CompiledCall:
     """Simplify, plan, schedule and compile what was recorded.
 
@@ -41,6 +45,8 @@ def compile_recording(
         What reports say of the plan.
     outputs_apart : bool
         Promises that outputs of runs do not overlap each other.
+    fixed : collection of str
+        Names of inputs that do not change between runs: kernels may take packed forms of them.
 
     Returns
     -------
@@ -60,6 +66,8 @@ def compile_recording(
         spare,
         kernels,
         outputs_apart,
+        fixed,
+        MOST_OPERANDS - len(recording.tensors),
     )
     operator, call = recording.call_described(summary)
     return CompiledCall(
@@ -85,11 +93,14 @@ def scheduled(
     spare: Sequence[str] = (),
     own: Mapping[str, Any] | None = None,
     outputs_apart: bool = False,
+    fixed: Collection[str] = (),
+    most_packed: int = 0,
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
     """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
 
     `own` has the kernels of nodes that are not of this package, by their attribute `own`.
-    `outputs_apart` says that no output overlaps another.
+    `outputs_apart` says that no output overlaps another. Inputs that are `fixed` are packed where kernels
+    take them so, at most so many.
     """
     if nothing:
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
@@ -108,9 +119,18 @@ def scheduled(
         )
     )
     stream_from = cpu_caches.stream_from(threads)
-    return plan, graph.compile(
-        passed, plan, lambda node: kernels[node.name], stream_from=stream_from
+    schedule = graph.compile(
+        passed,
+        plan,
+        lambda node: kernels[node.name],
+        stream_from=stream_from,
+        fixed=fixed,
+        most_packed=most_packed,
     )
+    if schedule.packs:
+        packed = tuple([pack.memory for pack in schedule.packs])
+        plan = for_executor(replace(plan, packed=packed))
+    return plan, schedule
 
 
 def own_kernels(passed: graph.Graph, schedule: graph.Schedule) -> dict[str, Any]:

@@ -78,8 +78,11 @@ cdef class aclOpExecutor:
     cdef int show_next(self) except -1
     cdef CompiledCall plan_for(self, char **addresses)
     cdef CompiledCall plan_anew(self, char **addresses)
-    cdef int run_in(self, char **addresses, object workspace, bytes numbers=*) except -1
-    cdef int execute(self, char **addresses, char *workspace, bytes numbers=*) except -1
+    cdef int run_in(self, char **addresses, object workspace, bytes numbers=*,
+                    list held=*) except -1
+    cdef int execute(self, char **addresses, char *workspace, bytes numbers=*,
+                     list held=*) except -1
+    cdef int pack_bound(self) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:

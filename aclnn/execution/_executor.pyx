@@ -425,7 +425,7 @@ cdef class aclOpExecutor:
         held = self.bind(named, addresses) if named else self.addresses_now(addresses)
         results = self.place_outputs(held, outs, addresses, self.arrays.kind)
         self.refuse_unbound(addresses)
-        self.run_in(addresses, workspace, numbers)
+        self.run_in(addresses, workspace, numbers, held)
         return self.handed_back(results, out)
 
     cdef object run_with(self, Headers inputs, object out, object kind, Headers held,
@@ -455,7 +455,9 @@ cdef class aclOpExecutor:
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
         results = self.place_outputs(bound, outs, addresses, kind)
-        self.execute(addresses, NULL, numbers)
+        if self.planned.packs:
+            bound = [*inputs, *(held or ()), *bound[len(inputs) + len(held or ()):]]
+        self.execute(addresses, NULL, numbers, bound)
         return self.handed_back(results, out)
 
     @boundary
@@ -812,6 +814,9 @@ cdef class aclOpExecutor:
         for slot in range(len(self.names)):
             addresses[slot] = self.request.operands[slot].data
         self.bound, self.given = bound, outputs
+        for one in self.planned.packs:
+            if one.source in slots:
+                one.forget(<size_t>addresses[<int>one.source])
         return bound
 
     cdef int follow_inputs(self, dict slots, list bound, list outputs) except -1:
@@ -847,10 +852,10 @@ cdef class aclOpExecutor:
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
         cdef char *addresses[MANY]
-        _held = self.take_addresses(addresses)  # keeps it alive as long as the run goes on
+        held = self.take_addresses(addresses)  # keeps it alive as long as the run goes on
         result = <object>PyList_GET_ITEM(self.given, 0)
         self.refuse_unbound(addresses)
-        self.execute(addresses, NULL)
+        self.execute(addresses, NULL, None, held)
         if type(result) is not ndarray and result is not None and not isinstance(result, ndarray):
             mark_written(result)
         return result
@@ -1044,25 +1049,27 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0
 
-    cdef int run_in(self, char **addresses, object workspace, bytes numbers=None) except -1:
+    cdef int run_in(self, char **addresses, object workspace, bytes numbers=None,
+                    list held=None) except -1:
         """Run with a workspace of the caller's, if there is one."""
         cdef WorkspaceHold hold
         if workspace is None or self.planned.workspace_size == 0:
-            self.execute(addresses, NULL, numbers)
+            self.execute(addresses, NULL, numbers, held)
             return 0
         if isinstance(workspace, WorkspacePool):
             with workspace.lend(self.planned.workspace_size) as lent:
-                return self.run_in(addresses, lent, numbers)
+                return self.run_in(addresses, lent, numbers, held)
         hold = WorkspaceHold(workspace, self.planned.workspace_size)
         try:
             refuse_shared(self.planned, self.names, addresses, hold.address)
-            self.execute(addresses, hold.address, numbers)
+            self.execute(addresses, hold.address, numbers, held)
         finally:
             hold.release()
         return 0
 
-    cdef int execute(self, char **addresses, char *workspace, bytes numbers=None) except -1:
-        """Run on these addresses, with numbers of the run's own if there are any.
+    cdef int execute(self, char **addresses, char *workspace, bytes numbers=None,
+                     list held=None) except -1:
+        """Run on these addresses, of arrays that are held, with the run's own numbers if there are any.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
@@ -1073,6 +1080,9 @@ cdef class aclOpExecutor:
         cdef int index
         if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
             plan = self.plan_anew(addresses)
+        _packed = None  # keeps packed forms alive
+        if plan.packs:
+            _packed = place_packed(plan, addresses, self.bound if held is None else held)
         self.rebound = False
         if self.latest is not plan:
             self.latest = plan
@@ -1104,6 +1114,16 @@ cdef class aclOpExecutor:
             self.spare = spare
         return 0
 
+    cdef int pack_bound(self) except -1:
+        """Pack what is bound, and read in that form."""
+        cdef int source
+        for one in self.planned.packs:
+            source = one.source
+            if self.bound[source] is not None and self.request.operands[source].data != NULL:
+                one.form_of(<size_t>self.request.operands[source].data,
+                            owner_of(self.bound[source]))
+        return 0
+
     cdef CompiledCall plan_for(self, char **addresses):
         """The plan for these addresses, another one if inputs overlap the output in another way."""
         if overlaps_as_planned(self.planned, addresses):
@@ -1121,6 +1141,23 @@ cdef class aclOpExecutor:
             return self.arrays.replan(overlaps_of(twin.request))
         return find_plan(self.handle, twin.request, self.planned.call.names, self.scalar_texts,
                          self.switches)
+
+
+cdef list place_packed(CompiledCall plan, char **addresses, list held):
+    """Put the addresses of packed forms behind those of operands; gives what keeps them alive."""
+    cdef int place, count = plan.n_inputs + plan.n_outputs
+    found = []
+    for place in range(len(plan.packs)):
+        one = plan.packs[place]
+        form = one.form_of(<size_t>addresses[<int>one.source], owner_of(held[one.source]))
+        addresses[count + place] = <char *><size_t>form[0]
+        found.append(form)
+    return found
+
+
+cdef object owner_of(object given):
+    """What keeps the memory of an array, whatever becomes of the object."""
+    return given if type(given) is ndarray else interchange.as_ndarray(given, "operand")
 
 
 def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None,
@@ -1175,6 +1212,7 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
             executor.fitting(index, array, &found)
             executor.request.operands[index] = found
     executor.repeatable = True
+    executor.pack_bound()
     return executor
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl._frames import boundary
-from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
@@ -45,6 +45,7 @@ def from_onnx(
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
+    packed: bool = False,
 ) -> OnnxModel:
     """Read a model in ONNX as a function that is planned as a whole.
 
@@ -54,8 +55,8 @@ def from_onnx(
     dims : mapping of str to int, optional
         Sizes of dimensions that the model gives names to instead. Others are taken from the arrays
         of each call.
-    threads, strategy, materialize
-        As of `aclnn.compile`.
+    threads, strategy, materialize, packed
+        As of `aclnn.compile`; the model's weights are what may be packed once.
 
     Returns
     -------
@@ -84,7 +85,12 @@ def from_onnx(
         raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
     if dims is not None and not isinstance(dims, Mapping):
         raise invalid(f"dims is {shown(dims)}, must be a mapping of names to sizes")
-    options = {"threads": threads, "strategy": strategy, "materialize": materialize}
+    options = {
+        "threads": threads,
+        "strategy": strategy,
+        "materialize": materialize,
+        "packed": as_truth("packed", packed),
+    }
     return OnnxModel(_Program(_inlined(proto), dict(dims or {})), options)
 
 

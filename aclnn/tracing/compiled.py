@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import FunctionType, MethodType
@@ -25,7 +25,7 @@ import numpy as np
 
 from aclnn.acl import dtypes
 from aclnn.acl._frames import boundary, calls_back
-from aclnn.acl.arguments import as_int, as_truth, shown
+from aclnn.acl.arguments import as_int, as_truth, did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall
 from aclnn.compiler._settings import current_settings
@@ -113,6 +113,7 @@ class Traced:
         self.outside: Outside | None = None
         self.texts: list[str] = []  # what the nodes of the outside are called
         self.run_forms: list[RunForms] = []
+        self.fixed: frozenset[str] = frozenset()  # inputs that do not change, by name
         self.read: dict[int, bytes] = {}  # floats that are part of the description, by place
         self.conditions: list[Condition] = []
         self.result: Any = None
@@ -135,7 +136,10 @@ class Traced:
         with self._lock.here():
             found = self._plans.get(key)
             if found is None:
-                found = compile_recording(self.recording, overlaps, self.settings, self.summary)
+                fixed = self.fixed if key is None else ()
+                found = compile_recording(
+                    self.recording, overlaps, self.settings, self.summary, fixed=fixed
+                )
                 found.own_threads = self.threads
                 self._plans[key] = found
             return found
@@ -529,7 +533,7 @@ class Compiled(Generic[P, R]):
         self._misses_in_a_row = None
 
     def clear_cache(self) -> None:
-        """Forget all plans."""
+        """Forget all plans, and packed operands with them."""
         with self._lock.here():
             self._found.clear()
             self._plain.clear()
@@ -815,6 +819,7 @@ class Compiled(Generic[P, R]):
         trace.end()
         if traced.outside is not None:
             traced.held = []
+        traced.fixed = self._fixed_inputs(traced, len(inputs))
         traced.executor = self._unbound(traced)
         return traced, held
 
@@ -933,6 +938,32 @@ class Compiled(Generic[P, R]):
             ties.append(place)
         traced.ties = tuple(ties) if any(tie >= 0 for tie in ties) else None
 
+    def _fixed_inputs(self, traced: Traced, count: int) -> frozenset[str]:
+        """Names of the inputs that the option `packed` promises not to change; `count` are arguments."""
+        wanted, recording = self._options["packed"], traced.recording
+        if wanted is False:
+            return frozenset()
+        written = {output.replaces for output in recording.outputs} - {None}
+        pairs = list(zip(recording.input_names, recording.inputs, strict=True))
+        if wanted is True:
+            return frozenset([name for name, value in pairs[count:] if value not in written])
+        found: set[str] = set()
+        for name in wanted:
+            parts = [one.arrays for one in traced.arguments if one.name == name]
+            named = [*parts[0]] if parts else []
+            named += [one for one in recording.input_names[count:] if one == name]
+            if not named and name not in self._signature[0]:
+                known = dict.fromkeys([*self._signature[0], *recording.input_names])
+                raise invalid(
+                    f"{self._name}: packed names {shown(name)}, which is no argument and no array that "
+                    f"the function reaches: these are {', '.join(known)}{did_you_mean(name, known)}"
+                )
+            found.update(named)
+        for name, value in pairs:
+            if name in found and value in written:
+                raise invalid(f"{self._name}: packed names {name}, which is written in place")
+        return frozenset(found)
+
     def _unbound(self, traced: Traced) -> aclOpExecutor:
         """An executor that is bound to nothing that the caller may change."""
         count = len(traced.recording.inputs) - len(traced.held)
@@ -1040,6 +1071,17 @@ def _frames_to_caller() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, count = frame.f_back, count + 1
     return count
+
+
+def _packed_option(packed: Any) -> bool | tuple[str, ...]:
+    """The option `packed`: True or False, or names."""
+    if isinstance(packed, (bool, np.bool_)):
+        return bool(packed)
+    names = (packed,) if isinstance(packed, str) else packed
+    found = tuple(names) if isinstance(names, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in found):
+        raise invalid(f"packed is {shown(packed)}, must be True, False or names of arguments")
+    return found
 
 
 def _differ(one: np.ndarray, other: np.ndarray) -> bool:
@@ -1173,6 +1215,7 @@ def compile(
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
+    packed: bool | str | Iterable[str] = False,
 ) -> Compiled[P, R]: ...
 @overload
 def compile(
@@ -1180,6 +1223,7 @@ def compile(
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
+    packed: bool | str | Iterable[str] = False,
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 @boundary
 def compile(
@@ -1188,6 +1232,7 @@ def compile(
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
+    packed: bool | str | Iterable[str] = False,
 ) -> Any:
     """Compile a function of arrays into one plan.
 
@@ -1210,6 +1255,12 @@ def compile(
         The planning strategy.
     materialize : bool
         Whether to store every intermediate whole, for inspection.
+    packed : bool, str or iterable of str
+        Arrays whose elements do not change: names of arguments, or of what the function reaches, as
+        ``executor(...).inputs`` shows them; True for all that it reaches beside its arguments. Where
+        one of them is the right operand of a matrix product, it is packed once for each array, in
+        memory of its own, which `plan` shows, as long as the plan is kept. Results have the same
+        bits.
 
     Returns
     -------
@@ -1240,6 +1291,12 @@ def compile(
     name or has no more than 4 KiB. An array from outside that no name leads to is refused, and so is
     one that has other elements each time.
 
+    Packed arrays are looked up by the memory that a call gives, of which a plan keeps up to 16 for
+    each operand; an executor packs again what it is given or bound to. After a change in place,
+    ``clear_cache()`` of the function, or ``rebind`` of an executor, forgets what was packed. Products
+    that are better computed as their transpose, operands of other kernels, and plans for outputs
+    that overlap inputs read arrays as they are.
+
     A method is compiled once for all objects: ``Model.run.executor(model, x)`` takes the object first.
 
     Examples
@@ -1262,9 +1319,12 @@ def compile(
         raise invalid(f"threads is {shown(threads)}, must be an int from 1 to {MAX_THREADS}")
     strategy_number(strategy)
     whole = as_truth("materialize", materialize)
+    names = _packed_option(packed)
     if function is None:
-        return functools.partial(compile, threads=count, strategy=strategy, materialize=whole)
+        return functools.partial(
+            compile, threads=count, strategy=strategy, materialize=whole, packed=names
+        )
     if not callable(function):
         raise wrong_kind(f"{shown(function)} cannot be compiled: it is no function")
-    options = {"threads": count, "strategy": strategy, "materialize": whole}
+    options = {"threads": count, "strategy": strategy, "materialize": whole, "packed": names}
     return Compiled(function, options)

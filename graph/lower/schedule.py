@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from ..attrs import Argument
@@ -13,6 +13,7 @@ from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
 from ..loops.loop_nest import LoopNest, NestOperand, loop_nest
+from ..planner.lifetimes import PackedMemory
 from ..planner.liveness import scratch_name
 from ..planner.plan import WorkspacePlan, step_name
 from ..runtime.abi import (
@@ -197,6 +198,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Pack:
+    """An input's packed form, which runs take as an argument: `kernel` makes it.
+
+    `source` is the place of the input among the arguments, `offset` bytes from its first element to the
+    operand's.
+    """
+
+    memory: PackedMemory
+    source: int
+    offset: int
+    kernel: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule(Tabled):
     """Steps of the second phase, in order.
 
@@ -205,7 +220,8 @@ class Schedule(Tabled):
     steps : tuple of Step
         In the order in which they run.
     arguments : tuple of str
-        Names of the addresses that a run takes: the graph's inputs, its outputs, then its constants.
+        Names of the addresses that a run takes: the graph's inputs, its outputs, its constants, then the
+        packed forms of inputs.
     workspace_size : int
         Bytes of workspace.
     scratch_offset : int
@@ -216,6 +232,8 @@ class Schedule(Tabled):
         Number of threads with tiles.
     kernels : tuple
         The kernel of every op, in order, kept alive.
+    packs : tuple of Pack
+        How the packed forms are made.
 
     Examples
     --------
@@ -239,6 +257,7 @@ class Schedule(Tabled):
     scratch_per_thread: Count
     max_threads: Positive
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
+    packs: tuple[Pack, ...] = field(repr=False, compare=False, default=())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied without kernels, which are of this process; so it cannot run."""
@@ -286,6 +305,8 @@ def compile(
     parallel_from: int | None = None,
     stream_from: int = STREAM_FROM,
     sawtooth_from: int = SAWTOOTH_FROM,
+    fixed: Collection[str] = (),
+    most_packed: int | None = None,
 ) -> Schedule:
     """Turn a graph and its plan into a schedule.
 
@@ -301,7 +322,10 @@ def compile(
         an element of every operand has; `cost`, the nanoseconds that an element takes (of an
         opaque kernel, the whole call); `prepare` and `params_size`, see kernel_abi.h; `chunks`,
         a function that gives for a number of threads how often an opaque kernel is called;
-        `extent` and `flops`, see `Op`. The schedule keeps it alive.
+        `extent` and `flops`, see `Op`. The schedule keeps it alive. An opaque kernel may have
+        `packs`: the place of an operand that it also takes in a form of its own, the bytes of that,
+        and what tells forms of one dtype apart; then `packed()` gives the kernel that takes it, whose
+        `pack(source, target)` makes it.
     parallel_from : int, optional
         Elements from which a step uses several threads; None: where its work takes `PARALLEL_WORK`.
     stream_from : int
@@ -309,6 +333,10 @@ def compile(
         operand are not adjacent, at most `STREAM_FROM`.
     sawtooth_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
+    fixed : collection of str
+        Names of inputs that do not change between runs: kernels get packed forms of these.
+    most_packed : int, optional
+        How many packed forms there may be.
 
     Returns
     -------
@@ -333,6 +361,7 @@ def compile(
     (('x', 'out'), (1, 32))
     """
     compiler = _Compiler(graph, plan, parallel_from, stream_from, sawtooth_from)
+    compiler.fixed, compiler.most_packed = frozenset(fixed), most_packed
     return compiler.schedule(kernel_of)
 
 
@@ -411,6 +440,10 @@ class _Compiler:
         self.parallel_from = parallel_from
         self.stream_from = stream_from
         self.sawtooth_from = sawtooth_from
+        self.fixed: frozenset[str] = frozenset()
+        self.most_packed: int | None = None
+        self.packs: dict[Any, Pack] = {}  # by what they are made of, and how
+        self.packed_of: dict[str, tuple[int, int]] = {}  # of nodes: the operand, and which it is
         constants = [value.id for value in graph.values if value.storage == "constant"]
         self.arguments = (
             *graph.inputs,
@@ -441,19 +474,60 @@ class _Compiler:
         for nodes in self.graph.steps():
             found = [kernel_of(node) for node in nodes]
             if nodes[0].domain == "opaque":
+                found = [self.with_packed(nodes[0], found[0])]
                 steps.append(self.call(nodes[0], found[0]))
             else:
                 steps.append(self.step(nodes, found))
             kernels += found
         return Schedule(
             steps=tuple(steps),
-            arguments=tuple([self.graph.value(id).name for id in self.arguments]),
+            arguments=(
+                *[self.graph.value(id).name for id in self.arguments],
+                *[pack.memory.name for pack in self.packs.values()],
+            ),
             workspace_size=self.plan.size,
             scratch_offset=self.scratch_offset,
             scratch_per_thread=self.plan.scratch_per_thread,
             max_threads=self.plan.threads,
             kernels=tuple(kernels),
+            packs=tuple(self.packs.values()),
         )
+
+    def with_packed(self, node: Node, kernel: Any) -> Any:
+        """The kernel of an opaque node, by way of the packed form of an operand where there is one."""
+        wanted = getattr(kernel, "packs", None) if self.fixed else None
+        if wanted is None:
+            return kernel
+        place, nbytes, form = wanted
+        value = self.graph.value(node.operands[place])
+        root = self.graph.root(value.id)
+        if root.name not in self.fixed or root.storage != "input" or self.is_overwritten(root):
+            return kernel
+        key = root.id, value.offset, value.dtype, form
+        found = self.packs.get(key)
+        if found is None:
+            if self.most_packed is not None and len(self.packs) >= self.most_packed:
+                return kernel
+            memory = PackedMemory(self.packed_name(root.name), root.name, nbytes)
+            source, offset = self.address(value)
+            found = Pack(memory, source, offset, kernel.packed())
+        memory = replace(found.memory, readers=(*found.memory.readers, node.name))
+        self.packs[key] = replace(found, memory=memory)
+        self.packed_of[node.name] = place, [*self.packs].index(key)
+        return kernel.packed()
+
+    def is_overwritten(self, root: Value) -> bool:
+        """Whether an output takes the place of an input."""
+        return any(self.graph.value(id).alias_of == root.id for id in self.graph.outputs)
+
+    def packed_name(self, name: str) -> str:
+        """A name that no argument has, nor another packed form."""
+        taken = {pack.memory.name for pack in self.packs.values()}
+        taken |= {self.graph.value(id).name for id in self.arguments}
+        made, number = f"{name} packed", 2
+        while made in taken:
+            made, number = f"{name} packed {number}", number + 1
+        return made
 
     def step(self, nodes: tuple[Node, ...], kernels: list[Any]) -> Step:
         name = step_name(nodes)
@@ -484,22 +558,20 @@ class _Compiler:
     def call(self, node: Node, kernel: Any) -> Step:
         """The step of an opaque kernel, which gets its operands as they are."""
         operands = []
-        for value in map(self.graph.value, node.operands):
+        packed_at, number = self.packed_of.get(node.name, (-1, -1))
+        for place, value in enumerate(map(self.graph.value, node.operands)):
             if value.size == 0 and value.id in node.outputs:
                 raise GraphError(node.name, "empty values are not scheduled")
             base, offset = self.address(value)
             item = value.dtype.itemsize
             strides = tuple([stride * item for stride in value.strides])
+            name, nbytes = value.name, value.distinct_bytes
+            if place == packed_at:
+                base, offset = len(self.arguments) + number, 0
+                memory = [*self.packs.values()][number].memory
+                name, nbytes = memory.name, memory.nbytes
             operands.append(
-                Operand(
-                    value.name,
-                    base,
-                    offset,
-                    strides,
-                    value.dtype.name,
-                    value.distinct_bytes,
-                    value.shape,
-                )
+                Operand(name, base, offset, strides, value.dtype.name, nbytes, value.shape)
             )
         count = call_chunks(kernel, self.plan.threads)
         return Step(

@@ -139,6 +139,33 @@ class SpareMemory:
     heir: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PackedMemory:
+    """Memory of its own for an input that kernels read in another form, made once for many runs.
+
+    Attributes
+    ----------
+    name : str
+        Its name among the arguments of the schedule.
+    operand : str
+        The input.
+    nbytes : int
+        Its bytes.
+    readers : tuple of str
+        The nodes that read it in place of the input.
+
+    Examples
+    --------
+    >>> PackedMemory("w packed", operand="w", nbytes=4096, readers=("matmul",)).operand
+    'w'
+    """
+
+    name: str
+    operand: str
+    nbytes: Count
+    readers: tuple[str, ...] = ()
+
+
 def merged(lifetimes: Sequence[Lifetime]) -> tuple[tuple[Lifetime, ...], list[int]]:
     """Lifetimes in which those that share their bytes are one, and the place of each one's there.
 

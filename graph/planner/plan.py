@@ -21,7 +21,7 @@ from ..names import listed
 from ..numbers import positive_number, whole_number
 from ..viewed import Tabled
 from ._search import Search, sharers
-from .lifetimes import Lifetime, SpareMemory, TilePart, merged
+from .lifetimes import Lifetime, PackedMemory, SpareMemory, TilePart, merged
 from .liveness import ScratchOf, ThreadsOf, graph_lifetimes, spare_memory
 from .outputs import Held, bound_beside, in_outputs
 from .strategies import Assignment, Planner, live_bytes, planner_of
@@ -155,6 +155,8 @@ class WorkspacePlan(Tabled):
         Bytes of tiles that each thread has.
     spare : tuple of SpareMemory
         Outputs whose memory intermediates may use before it is written.
+    packed : tuple of PackedMemory
+        Inputs that are packed once for many runs, in memory of their own beside the workspace.
 
     Examples
     --------
@@ -181,6 +183,7 @@ class WorkspacePlan(Tabled):
     tiling: Tiling = DEFAULT_TILING
     scratch_per_thread: Count = 0
     spare: tuple[SpareMemory, ...] = ()
+    packed: tuple[PackedMemory, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WorkspacePlan):
@@ -263,6 +266,11 @@ class WorkspacePlan(Tabled):
     def model_bytes(self) -> int:
         """Padded bytes of the model's buffers live at the step where they are most, without scratch."""
         return max(self._live(with_scratch=False).values(), default=0)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of inputs that are packed once, which are no part of the workspace."""
+        return sum(memory.nbytes for memory in self.packed)
 
     @property
     def scratch_bytes(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Scale, heats_of, sizes
 from .svg import CHAR, LINE, MARGIN, document, hover, rect, words_at
-from .text import human_bytes, plan_summary, some
+from .text import human_bytes, packed_words, plan_summary, some
 from .time_axis import Again, TimeAxis
 
 if TYPE_CHECKING:
@@ -35,8 +35,13 @@ MOST_COPIES = 3  # buffers that one stands for that are named
 def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -> str:
     heats = heats_of(heat, lambda: sizes(plan))
     if not any(buffer.nbytes for buffer in plan.buffers):
-        words = words_at(MARGIN, MARGIN + 12, "workspace 0 bytes: nothing needs space", "t b")
-        return document(420, 64, "workspace plan", [words])
+        lines = ["workspace 0 bytes: nothing needs space", *packed_words(plan)]
+        width = max(420, *(MARGIN + len(line) * CHAR + MARGIN for line in lines))
+        body = [
+            words_at(MARGIN, MARGIN + 12 + 18 * place, line, "t b" if place == 0 else "t")
+            for place, line in enumerate(lines)
+        ]
+        return document(width, 46 + 18 * len(lines), "workspace plan", body)
     axis = TimeAxis(plan, whole)
     count = axis.columns
     column = min(max(56.0, min(160.0, 880 / count)), (WIDEST - LEFT - RIGHT) / count)

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..attrs import Argument
+from ..brief import counted
 from ..result_steps import steps_of
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .repeats import folded, is_large
@@ -256,8 +257,17 @@ def plan_to_rich(plan: WorkspacePlan, wide: bool = False) -> Any:
 def plan_sheet(plan: WorkspacePlan) -> Sheet:
     """A row for each of the model's buffers, then of the steps' scratch, and what the numbers say."""
     if not plan.buffers:
-        return ("workspace 0 bytes: nothing needs space",)
-    return (*_buffer_tables(plan), *_scratch_tables(plan), *plan_summary(plan).split("\n"))
+        return (
+            *_packed_tables(plan),
+            "workspace 0 bytes: nothing needs space",
+            *packed_words(plan),
+        )
+    return (
+        *_buffer_tables(plan),
+        *_scratch_tables(plan),
+        *_packed_tables(plan),
+        *plan_summary(plan).split("\n"),
+    )
 
 
 def _buffer_tables(plan: WorkspacePlan) -> list[Part]:
@@ -304,6 +314,29 @@ def _scratch_tables(plan: WorkspacePlan) -> list[Part]:
     headers = ["scratch of steps", "contents", "per thread", "offset", "bytes"]
     title = f"scratch, for at most {plan.threads} thread{'s' * (plan.threads != 1)}"
     return [title, make(headers, table, "per thread,offset,bytes", "scratch of steps")]
+
+
+def _packed_tables(plan: WorkspacePlan) -> list[Part]:
+    """Inputs that are packed once for many runs."""
+    if not plan.packed:
+        return []
+    rows = [
+        [memory.name, memory.operand, some(memory.readers), memory.nbytes] for memory in plan.packed
+    ]
+    return [
+        make(["packed once", "input", "read by", "bytes"], rows, "bytes", "packed once,read by")
+    ]
+
+
+def packed_words(plan: WorkspacePlan) -> list[str]:
+    """A line for inputs that are packed once, if there are any."""
+    if not plan.packed:
+        return []
+    inputs = counted(len(plan.packed), "input")
+    return [
+        f"beside the workspace {plan.packed_bytes} bytes ({human_bytes(plan.packed_bytes)}) "
+        f"of {inputs}, packed once"
+    ]
 
 
 def _steps_words(plan: WorkspacePlan, found: Sequence[Buffer]) -> str:
@@ -359,6 +392,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
             f"to lower the peak, shrink: {shrink}",
             *spare_words(plan),
+            *packed_words(plan),
         ]
     )
 

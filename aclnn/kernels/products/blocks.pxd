@@ -38,9 +38,13 @@ from aclnn.kernels.products.microkernel cimport (
     FEW_COLS,
     FEW_COLS_ACROSS,
     FEW_ROWS,
+    IN_PAIRS,
+    copy_pairs,
+    copy_panel,
     f32_add_sums,
     f32_few_across,
     f32_few_down,
+    f32_few_panels,
     f32_load_tile,
     f32_pack_across,
     f32_pack_down,
@@ -53,6 +57,8 @@ from aclnn.kernels.products.microkernel cimport (
     pack_pairs_down,
     pairs_exact,
     pairs_tile,
+    panel_bytes,
+    widen_pairs,
 )
 from aclnn.kernels.products.product cimport (
     A,
@@ -68,6 +74,7 @@ from aclnn.kernels.products.product cimport (
     grid_of,
     grid_t,
     matrix_t,
+    packed_bytes,
     part_t,
     parts_of,
     product_state,
@@ -103,13 +110,14 @@ cdef struct block_t:
     char *left                     # a, as floats or doubles
     uint32_t *left_pairs           # or as pairs of bfloat16
     char *right                    # a panel of b
+    const char *panel              # the one to multiply by: that, or one that was packed ahead
     char *sums                     # groups of columns of tiles
     ptrdiff_t group                # bytes of a row of such
     ptrdiff_t sums_step            # from one to the next
     bint waits                     # there is room for all groups, as sums are not complete yet
     const image_t *image           # what b is a view of; NULL: a matrix
     char *staged                   # elements of a panel of that
-    ptrdiff_t first                # column of the image's
+    ptrdiff_t first                # column of the image's, or of what was packed ahead
     matrix_t extras[MOST_EXTRAS]
     const char *params
     bint has_left, has_pairs       # what a is packed as
@@ -196,6 +204,7 @@ cdef inline void multiply_parts(const product_t *p, const product_state *state, 
         row, col = inside // grid.across * grid.rows, inside % grid.across * grid.cols
         part.a = narrow(entry(p, A, index // each), row, grid.rows, 0, p.k)
         part.b = narrow(entry(p, B, index // each), 0, p.k, col, grid.cols)
+        part.first = col
         part.out = narrow(entry(p, OUT, index // each), row, grid.rows, col, grid.cols)
         if beta != 0:
             part.c = narrow(entry(p, C, index // each), row, grid.rows, col, grid.cols)
@@ -276,6 +285,8 @@ cdef inline bint are_few(const block_t *block) noexcept nogil:
     cdef int size = block.product.sizes[B]
     if block.image != NULL:
         return block.rows <= FEW_ROWS and block.image.size == sizeof(float)
+    if block.product.packed:
+        return block.rows <= FEW_ROWS
     if block.rows > FEW_ROWS or block.product.kinds[B] == IN_PANEL:
         return False
     return b.col_stride == size or b.cols == 1 or b.row_stride == size
@@ -289,7 +300,8 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
     cdef char *total
     cdef const char *source
     cdef ptrdiff_t col = 0, begin, depth, wide, step, stride
-    cdef bint across = b.row_stride == p.sizes[B] and (b.col_stride != p.sizes[B] or p.k > 1)
+    cdef bint across = not p.packed and b.row_stride == p.sizes[B] and (
+        b.col_stride != p.sizes[B] or p.k > 1)
     while col < block.cols:
         wide = min(<ptrdiff_t>(FEW_COLS_ACROSS if across else FEW_COLS), block.cols - col)
         step = round_up(wide, F32_WIDE) + (F32_SPARE if block.image != NULL else 0)
@@ -303,7 +315,11 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
             depth = min(<ptrdiff_t>PIECE, p.k - begin)
             pack_left(block, begin, depth, alpha)
             source = b.data + begin * b.row_stride + col * b.col_stride
-            if block.image != NULL:
+            if p.packed:
+                f32_few_panels(p.packed, <int>block.rows, depth, <const float *>block.left,
+                               packed_panel(block, col, begin, F32_WIDE),
+                               panel_bytes(F32_WIDE, p.k, p.sizes[B]), wide, sums, step)
+            elif block.image != NULL:
                 image_few(block.image, <int>block.rows, begin, depth, <const float *>block.left,
                           block.first + col, wide, sums, step)
             elif across:
@@ -403,6 +419,50 @@ cdef inline void pack_left(block_t *block, ptrdiff_t begin, ptrdiff_t depth,
     block.has_left = True
 
 
+# --- Panels that were packed ahead --------------------------------------------------------------
+
+cdef inline char *packed_panel(const block_t *block, ptrdiff_t col, ptrdiff_t begin,
+                               ptrdiff_t wide) noexcept nogil:
+    """A piece of the panel of b that begins with a column of the block."""
+    cdef const product_t *p = block.product
+    return block.b.data + (block.first + col) // wide * panel_bytes(wide, p.k, p.sizes[B]) + (
+        begin * wide * p.sizes[B])
+
+
+cdef inline int *packed_exponents(const product_t *p, char *packed, ptrdiff_t first,
+                                  ptrdiff_t begin) noexcept nogil:
+    """Where the least exponent of a piece of a panel of pairs lies."""
+    cdef ptrdiff_t panels = (p.n + F32_WIDE - 1) // F32_WIDE, pieces = (p.k + PIECE - 1) // PIECE
+    return <int *>(packed + panels * panel_bytes(F32_WIDE, p.k, p.sizes[B])) + (
+        first // F32_WIDE * pieces + begin // PIECE)
+
+
+cdef inline void pack_ahead(const product_t *p, const char *source, char *target, int kind,
+                            real like) noexcept nogil:
+    """Pack one matrix of b for all products with it."""
+    cdef const matrix_t *b = &p.matrices[B]
+    cdef ptrdiff_t wide = wide_of(like), col = 0, begin, depth, count, width
+    cdef const char *at
+    cdef char *panel = target
+    while col < p.n:
+        count = min(wide, p.n - col)
+        width = round_up(count, lanes_of(like))
+        begin = 0
+        while begin < p.k:
+            depth = min(<ptrdiff_t>PIECE, p.k - begin)
+            at = source + begin * b.row_stride + col * b.col_stride
+            if kind == IN_PAIRS:
+                packed_exponents(p, target, col, begin)[0] = copy_pairs(
+                    at, b.col_stride, b.row_stride, depth, count,
+                    <uint32_t *>(panel + begin * wide * p.sizes[B]), width)
+            else:
+                copy_panel(at, b.col_stride, b.row_stride, depth, count, p.sizes[B],
+                           panel + begin * wide * p.sizes[B], width)
+            begin += depth
+        panel += panel_bytes(wide, p.k, p.sizes[B])
+        col += wide
+
+
 # --- Tiles --------------------------------------------------------------------------------------
 
 cdef struct tiles_t:
@@ -459,10 +519,21 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
     cdef real *sums
     cdef ptrdiff_t stride = b.row_stride, size = p.sizes[B]
     cdef bint floats = block.image != NULL and size == sizeof(real)
+    block.panel = block.right
+    if p.packed:
+        source, stride = packed_panel(block, col, begin, wide_of(alpha)), tiles.width * size
     if block.image != NULL and not floats:
         stride, source = wide_of(alpha) * size, block.staged
         image_panel(block.image, begin, depth, block.first + col, tiles.cols, block.staged, stride)
-    if block.has_pairs and pack_pairs(source, b.col_stride, stride, depth, tiles.cols,
+    if p.packed == IN_PAIRS:
+        if block.has_pairs:
+            least = packed_exponents(p, b.data, block.first + col, begin)[0]
+            pairs = pairs_exact(block.least_left, least)
+        if pairs:
+            block.panel = source
+        else:
+            widen_pairs(<const uint32_t *>source, depth, tiles.width, <float *>block.right)
+    elif block.has_pairs and pack_pairs(source, b.col_stride, stride, depth, tiles.cols,
                                       <uint32_t *>block.right, tiles.width, &least):
         pairs = pairs_exact(block.least_left, least)
     if not pairs:
@@ -470,7 +541,13 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
             pack_left(block, begin, depth, alpha)
         on_the_way = (real is float and p.kinds[B] != IN_PANEL and tiles.cols == tiles.width
                       and b.col_stride == p.sizes[B])
-        if floats:
+        if p.packed and size == sizeof(real):
+            block.panel = source
+        elif p.packed == IN_PAIRS:
+            pass
+        elif p.packed:
+            on_the_way = True
+        elif floats:
             on_the_way = False
             image_panel(block.image, begin, depth, block.first + col, tiles.cols, block.right,
                         tiles.width * <ptrdiff_t>sizeof(real))
@@ -496,17 +573,17 @@ cdef inline void multiply_tile(const block_t *block, ptrdiff_t row, int rows, in
                                bint add) noexcept nogil:
     cdef const char *left = block.left + row * depth * <ptrdiff_t>sizeof(real)
     if real is double:
-        f64_tile(rows, vectors, depth, <const double *>left, <const double *>block.right, sums,
+        f64_tile(rows, vectors, depth, <const double *>left, <const double *>block.panel, sums,
                  step, add)
     elif pairs:
         depth = (depth + 1) // 2
         pairs_tile(rows, vectors, depth, block.left_pairs + row * depth,
-                   <const uint32_t *>block.right, sums, step, add)
+                   <const uint32_t *>block.panel, sums, step, add)
     elif source != NULL:
         f32_tiles[rows - 1][vectors - 1][block.product.kinds[B]](
             depth, <const float *>left, source, stride, <float *>block.right, sums, step, add)
     else:
-        f32_tile(rows, vectors, depth, <const float *>left, <const float *>block.right, sums, step,
+        f32_tile(rows, vectors, depth, <const float *>left, <const float *>block.panel, sums, step,
                  add)
 
 

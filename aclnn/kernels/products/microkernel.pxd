@@ -50,6 +50,18 @@ cdef extern from "products/few.h" nogil:
     void f32_add_sums(const float *sums, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
                       char *total, ptrdiff_t stride, int add) noexcept
 
+cdef extern from "products/panels.h" nogil:
+    enum:
+        IN_PAIRS
+    ptrdiff_t panel_bytes(ptrdiff_t wide, ptrdiff_t rows, int size) noexcept
+    void copy_panel(const char *source, ptrdiff_t step, ptrdiff_t k_step, ptrdiff_t depth,
+                    ptrdiff_t count, int size, char *to, ptrdiff_t width) noexcept
+    int copy_pairs(const char *source, ptrdiff_t step, ptrdiff_t k_step, ptrdiff_t depth,
+                   ptrdiff_t count, uint32_t *to, ptrdiff_t width) noexcept
+    void widen_pairs(const uint32_t *source, ptrdiff_t depth, ptrdiff_t width, float *to) noexcept
+    void f32_few_panels(int kind, int rows, ptrdiff_t depth, const float *a, const char *b,
+                        ptrdiff_t panel, ptrdiff_t cols, float *sums, ptrdiff_t step) noexcept
+
 cdef extern from "products/finish.h" nogil:
     void f32_store_tile(int kind, const float *tile, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
                         char *out, ptrdiff_t stride) noexcept

@@ -8,8 +8,12 @@ from aclnn.kernels.products.microkernel cimport (
     F32_WIDE,
     F64_LANES,
     F64_WIDE,
+    IN_PAIRS,
+    IN_PANEL,
     MOST_TILE_ROWS,
     OF_F32,
+    PIECE,
+    panel_bytes,
 )
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.tile cimport tile_kernel, tile_view
@@ -82,6 +86,7 @@ cdef struct product_state:
     bint finishes
     finish_t finish
     bint scaled              # takes alpha and beta
+    bint packed              # b was packed ahead (`panels.h`)
     bint halves              # a and b are bfloat16
     bint pairs               # which the CPU has dot products for
     int itemsize             # of the type that is computed in
@@ -110,6 +115,7 @@ cdef struct product_t:
     int sizes[OPERANDS]
     int extras
     bint has_c
+    int packed                     # what panels of b hold that was packed ahead; 0: it was not
     bint turned                    # b'@a' is computed
     bint direct                    # sums are those of the output, where they lie
 
@@ -143,9 +149,47 @@ cdef inline int describe(const array_view *views, const product_state *state,
     p.turned = turns(p, state.itemsize)
     if p.turned:
         transpose(p)
+    p.packed = 0
+    if state.packed:
+        set_packed(p, state)
     p.direct = (not p.has_c and not state.scaled and p.kinds[OUT] == OF_F32
                 and has_dense_rows(&p.matrices[OUT]))
     return 0
+
+
+cdef inline bint can_pack(const product_t *p, const product_state *state) noexcept nogil:
+    """Whether b may be packed ahead: its elements are such as panels have, or are widened to."""
+    return p.kinds[B] != IN_PANEL and p.k > 0 and p.n > 0 and p.batch > 0
+
+
+cdef inline ptrdiff_t set_packed(product_t *p, const product_state *state) noexcept nogil:
+    """Let b be what `pack_ahead` makes of it: its matrices lie one after the other; their bytes."""
+    cdef ptrdiff_t size = packed_bytes(p, state.itemsize), axis
+    p.packed = IN_PAIRS if state.pairs else p.kinds[B]
+    p.matrices[B].row_stride = p.matrices[B].col_stride = 0
+    for axis in range(p.ndim):
+        if p.steps[B][axis] != 0:
+            p.steps[B][axis] = size
+            size *= p.shape[axis]
+    return size
+
+
+cdef inline bint is_first(const product_t *p, ptrdiff_t index) noexcept nogil:
+    """Whether none of the batch before has the same matrix of b, as far as strides of 0 tell."""
+    cdef int axis
+    for axis in range(p.ndim):
+        if p.steps[B][axis] == 0 and index % p.shape[axis]:
+            return False
+        index //= p.shape[axis]
+    return True
+
+
+cdef inline ptrdiff_t packed_bytes(const product_t *p, int itemsize) noexcept nogil:
+    """Bytes of one matrix that is packed: of its panels, and of an exponent for each piece of each."""
+    cdef ptrdiff_t wide = F32_WIDE if itemsize == 4 else F64_WIDE
+    cdef ptrdiff_t panels = (p.n + wide - 1) // wide, pieces = (p.k + PIECE - 1) // PIECE
+    return panels * panel_bytes(wide, p.k, p.sizes[B]) + round_up(
+        panels * pieces * <ptrdiff_t>sizeof(int), 64)
 
 
 cdef inline bint is_there(const product_t *p, int which) noexcept nogil:
