@@ -270,7 +270,7 @@ cdef class ProductKernelRef:
 
     @property
     def packs(self):
-        """The operand that may be packed ahead, the bytes that it takes then, and its form, else None."""
+        """The operand that may be packed ahead, its bytes then, and what tells forms apart."""
         cdef product_t product = self.product
         cdef int axis
         if self.source is not None or not can_pack(&product, &self.stepped.product):
@@ -309,18 +309,18 @@ cdef class ProductKernelRef:
         target : int
             Address of as many bytes as `packs` of the kernel before says, a multiple of 64.
         """
-        cdef product_t told = self.source.product, made = self.product
+        cdef product_t given = self.source.product, made = self.product
         cdef ptrdiff_t index
-        told.matrices[B].data, made.matrices[B].data = <char *>source, <char *>target
+        given.matrices[B].data, made.matrices[B].data = <char *>source, <char *>target
         with nogil:
-            for index in range(told.batch):
-                if not is_first(&told, index):
+            for index in range(given.batch):
+                if not is_first(&given, index):
                     continue
                 if self.stepped.product.itemsize == sizeof(double):
-                    pack_ahead(&told, entry(&told, B, index).data, entry(&made, B, index).data,
+                    pack_ahead(&given, entry(&given, B, index).data, entry(&made, B, index).data,
                                made.packed, <double>0)
                 else:
-                    pack_ahead(&told, entry(&told, B, index).data, entry(&made, B, index).data,
+                    pack_ahead(&given, entry(&given, B, index).data, entry(&made, B, index).data,
                                made.packed, <float>0)
 
     def __repr__(self):

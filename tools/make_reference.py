@@ -124,7 +124,8 @@ GRAPH: dict[str, tuple[str, ...]] = {
     "Passes": ("run_passes", "PassResult", "Note"),
     "Workspace plans": (
         "plan_workspace", "plan_lifetimes", "WorkspacePlan", "Buffer", "Tiling", "Assignment",
-        "BudgetError", "PlanError", "SpareMemory", "validate", "Lifetime", "graph_lifetimes",
+        "BudgetError", "PlanError", "SpareMemory", "PackedMemory", "validate", "Lifetime",
+        "graph_lifetimes",
         "lifetimes_from_csv", "lifetimes_to_csv", "lifetimes_from_snapshot", "read_lifetimes",
     ),
     "Schedules": ("compile", "Schedule"),

@@ -303,7 +303,7 @@ _SOURCES = {RowCell: rows, AttentionCell: attention, ProductCell: products}
 
 
 def _closeness(cell: RowCell | AttentionCell | ProductCell) -> float:
-    """How closely results have to agree; those of products grow with the root of k."""
+    """Tolerance of results; that of products grows with the root of k."""
     close = CLOSE[cell.dtype]
     return close * cell.shape[1] ** 0.5 if isinstance(cell, ProductCell) else close
 

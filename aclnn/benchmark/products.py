@@ -1,4 +1,4 @@
-"""Matrix products: few and many rows, a right operand by rows or by columns, beside libraries.
+"""Matrix products: few and many rows, a right operand by rows or by columns, and other libraries.
 
 What is compared with is PyTorch's `mm`, which calls MKL or oneDNN as it is built and for its dtype, BLAS
 (SciPy's OpenBLAS, float32), and oneDNN's float32 product by way of PyTorch's `linear`.  One contender is our
@@ -125,7 +125,7 @@ def theirs(cell: ProductCell, made: Made) -> Call:
 
 
 def others(cell: ProductCell, made: Made, keys: Sequence[str]) -> Mapping[str, Call]:
-    """Calls of the contenders beside PyTorch's `mm`, as far as their libraries are among the peers."""
+    """Calls of the contenders other than PyTorch's `mm`, as far as their libraries are among the peers."""
     found = {"packed": packed(cell, made)}
     if cell.dtype != "float32":
         return found

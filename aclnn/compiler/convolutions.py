@@ -6,6 +6,9 @@ from typing import Any
 
 from aclnn import graph, isa
 
+# In ONNX: an operator, the shapes that it takes operands in (None: their own), and attributes.
+OnnxNode = tuple[str, tuple[tuple[int, ...] | None, ...], dict[str, Any]]
+
 
 def kernel_of(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
@@ -22,3 +25,25 @@ def kernel_of(
         node.attr("groups"),
         node.attr("transposed"),
     )
+
+
+def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode:
+    """A convolution in ONNX: the operator, the shapes that it takes operands in, and attributes."""
+    image, weight = map(owner.value, node.inputs[:2])
+    sizes, made = image.shape[2:], owner.value(node.output).shape[2:]
+    taps, steps, before = (node.attr(one) for one in ("taps", "stride", "padding"))
+    gaps, groups = node.attr("dilation"), node.attr("groups")
+    reach = [gap * (tap - 1) + 1 for gap, tap in zip(gaps, taps, strict=True)]
+    attributes = {
+        "kernel_shape": taps, "strides": steps, "dilations": gaps, "group": groups,
+    }  # fmt: skip
+    rows = zip(sizes, made, steps, before, reach, strict=True)
+    if node.attr("transposed"):
+        over = [(size - 1) * step + far - first - out for size, out, step, first, far in rows]
+        attributes["output_padding"] = [max(0, -one) for one in over]
+        attributes["pads"] = [*before, *[max(0, one) for one in over]]
+        return "ConvTranspose", (None, (*weight.shape[:2], *taps), None), attributes
+    after = [(out - 1) * step + far - size - first for size, out, step, first, far in rows]
+    attributes["pads"] = [*before, *[max(0, one) for one in after]]
+    channels = image.shape[1] // groups
+    return "Conv", (None, (weight.shape[0], channels, *taps), None), attributes

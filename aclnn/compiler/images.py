@@ -9,6 +9,9 @@ from aclnn import graph, isa
 
 Dtypes = tuple[str, ...]
 
+# In ONNX: an operator, the shapes that it takes operands in (None: their own), and attributes.
+OnnxNode = tuple[str, tuple[tuple[int, ...] | None, ...], dict[str, Any]]
+
 
 def kernel_of(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
     """The kernel of a node, for the sizes and dtypes of its operands."""
@@ -31,3 +34,28 @@ _OPTIONS = (
     *("size", "step", "before", "after", "counts_margin", "divisor"),
     *("scale", "corners", "exact"),
 )
+
+
+def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode | None:
+    """A pool in ONNX: the operator, shapes of operands, and attributes.
+
+    None where windows reach beyond the margins, which are then counted otherwise, or others divide.
+    """
+    if len(node.outputs) > 1 or node.attr("divisor") or node.attr("size") is None:
+        return None
+    own, made = owner.value(node.inputs[0]).shape[-2:], owner.value(node.output).shape[-2:]
+    sizes, steps = node.attr("size"), node.attr("step")
+    before, after = node.attr("before"), node.attr("after")
+    margins = zip(own, before, after, sizes, steps, made, strict=True)
+    for length, first, last, size, step, count in margins:
+        if (length + first + last - size) // step + 1 != count or max(first, last) >= size:
+            return None
+    attributes = {"kernel_shape": sizes, "strides": steps, "pads": [*before, *after]}
+    counted = node.attr("counts_margin")
+    if counted is None:
+        return "MaxPool", (None,), attributes
+    return (
+        "AveragePool",
+        (None,),
+        attributes | {"count_include_pad": int(bool(counted))},
+    )

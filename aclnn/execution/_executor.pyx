@@ -1069,7 +1069,7 @@ cdef class aclOpExecutor:
 
     cdef int execute(self, char **addresses, char *workspace, bytes numbers=None,
                      list held=None) except -1:
-        """Run on these addresses, of arrays that are held, with the run's own numbers if there are any.
+        """Run on these addresses, of arrays that are held, with numbers of the run's own if given.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
@@ -1156,7 +1156,7 @@ cdef list place_packed(CompiledCall plan, char **addresses, list held):
 
 
 cdef object owner_of(object given):
-    """What keeps the memory of an array, whatever becomes of the object."""
+    """An array that keeps the memory of an operand, whatever becomes of the object."""
     return given if type(given) is ndarray else interchange.as_ndarray(given, "operand")
 
 

@@ -8,6 +8,7 @@ metadata.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -237,7 +238,7 @@ class _Writer:
                 self.add_own(node)
         elif record is not None and _first_operator(record) == "TopK":
             self.add_sort(node)
-        elif record is not None and record.name in _OF_IMAGES and self.add_of_image(node, record):
+        elif record is not None and self.add_of_image(node, record):
             pass
         else:
             self.add_compute(node)
@@ -282,8 +283,9 @@ class _Writer:
 
     def add_of_image(self, node: Node, record: Record) -> bool:
         """A convolution or a pool, in the dtype that it computes in; False where the standard has none."""
-        dtype = self.computed_in(node)
-        found = _OF_IMAGES[record.name](self.graph, node) if dtype else None
+        make = _of_image(node, record)
+        dtype = self.computed_in(node) if make is not None else ""
+        found = make(self.graph, node) if make is not None and dtype else None
         if found is None:
             return False
         operator, shapes, attributes = found
@@ -455,57 +457,11 @@ class _Writer:
             self.written(value, name)
 
 
-# An operator of the standard, the shapes that it takes operands in, and its attributes.
-OfImage = tuple[str, tuple[tuple[int, ...] | None, ...], dict[str, Any]]
-
-
-def _convolution(graph: Graph, node: Node) -> OfImage:
-    image, weight = map(graph.value, node.inputs[:2])
-    sizes, made = image.shape[2:], graph.value(node.output).shape[2:]
-    taps, steps, before = node.attr("taps"), node.attr("stride"), node.attr("padding")
-    gaps, groups = node.attr("dilation"), node.attr("groups")
-    reach = [gap * (tap - 1) + 1 for gap, tap in zip(gaps, taps, strict=True)]
-    attributes = {
-        "kernel_shape": taps, "strides": steps, "dilations": gaps, "group": groups,
-    }  # fmt: skip
-    rows = zip(sizes, made, steps, before, reach, strict=True)
-    if node.attr("transposed"):
-        over = [(size - 1) * step + far - first - out for size, out, step, first, far in rows]
-        attributes["output_padding"] = [max(0, -one) for one in over]
-        attributes["pads"] = [*before, *[max(0, one) for one in over]]
-        return "ConvTranspose", (None, (*weight.shape[:2], *taps), None), attributes
-    after = [(out - 1) * step + far - size - first for size, out, step, first, far in rows]
-    attributes["pads"] = [*before, *[max(0, one) for one in after]]
-    channels = image.shape[1] // groups
-    return "Conv", (None, (weight.shape[0], channels, *taps), None), attributes
-
-
-def _pool(graph: Graph, node: Node) -> OfImage | None:
-    """None where windows reach beyond the margins, which are then counted otherwise, or others divide."""
-    if len(node.outputs) > 1 or node.attr("divisor"):
+def _of_image(node: Node, record: Record) -> Callable[[Graph, Node], Any] | None:
+    """Function that makes an operator of the standard of a node, if its kernel's maker has one."""
+    if record.domain != "opaque" or not record.maker:
         return None
-    own, made = graph.value(node.inputs[0]).shape[-2:], graph.value(node.output).shape[-2:]
-    sizes, steps = node.attr("size"), node.attr("step")
-    before, after = node.attr("before"), node.attr("after")
-    margins = zip(own, before, after, sizes, steps, made, strict=True)
-    for length, first, last, size, step, count in margins:
-        if (length + first + last - size) // step + 1 != count or max(first, last) >= size:
-            return None
-    attributes = {"kernel_shape": sizes, "strides": steps, "pads": [*before, *after]}
-    if node.attr("kernel") == "window_maxima":
-        return "MaxPool", (None,), attributes
-    return (
-        "AveragePool",
-        (None,),
-        attributes | {"count_include_pad": int(bool(node.attr("counts_margin")))},
-    )
-
-
-_OF_IMAGES: dict[str, Callable[[Graph, Node], OfImage | None]] = {
-    "convolution": _convolution,
-    "window_maxima": _pool,
-    "window_means": _pool,
-}
+    return getattr(importlib.import_module(record.maker), "onnx_of", None)
 
 
 def _first_operator(record: Record) -> str:

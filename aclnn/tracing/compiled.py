@@ -1257,7 +1257,7 @@ def compile(
         Whether to store every intermediate whole, for inspection.
     packed : bool, str or iterable of str
         Arrays whose elements do not change: names of arguments, or of what the function reaches, as
-        ``executor(...).inputs`` shows them; True for all that it reaches beside its arguments. Where
+        ``executor(...).inputs`` shows them; True for all but its arguments. Where
         one of them is the right operand of a matrix product, it is packed once for each array, in
         memory of its own, which `plan` shows, as long as the plan is kept. Results have the same
         bits.

@@ -156,7 +156,7 @@ class WorkspacePlan(Tabled):
     spare : tuple of SpareMemory
         Outputs whose memory intermediates may use before it is written.
     packed : tuple of PackedMemory
-        Inputs that are packed once for many runs, in memory of their own beside the workspace.
+        Inputs that are packed once for many runs, in memory of their own outside the workspace.
 
     Examples
     --------

@@ -334,7 +334,7 @@ def packed_words(plan: WorkspacePlan) -> list[str]:
         return []
     inputs = counted(len(plan.packed), "input")
     return [
-        f"beside the workspace {plan.packed_bytes} bytes ({human_bytes(plan.packed_bytes)}) "
+        f"outside the workspace {plan.packed_bytes} bytes ({human_bytes(plan.packed_bytes)}) "
         f"of {inputs}, packed once"
     ]
 

@@ -63,7 +63,7 @@ def test_the_plan_shows_packed_memory_as_its_own():
     assert ex.plan.packed_bytes == sum(one.nbytes for one in ex.plan.packed)
     assert ex.plan.packed_bytes >= 4 * (300 * 70 + 70 * 40)
     assert ex.plan.size == plain_layer.executor(*operands()).plan.size
-    words = f"beside the workspace {ex.plan.packed_bytes} bytes"
+    words = f"outside the workspace {ex.plan.packed_bytes} bytes"
     assert words in str(ex.plan)
     assert "w packed" in str(ex.plan)
     assert words in ex.plan.to_svg()

@@ -431,7 +431,7 @@ cdef inline char *packed_panel(const block_t *block, ptrdiff_t col, ptrdiff_t be
 
 cdef inline int *packed_exponents(const product_t *p, char *packed, ptrdiff_t first,
                                   ptrdiff_t begin) noexcept nogil:
-    """Where the least exponent of a piece of a panel of pairs lies."""
+    """Address of the least exponent of a piece of a panel of pairs."""
     cdef ptrdiff_t panels = (p.n + F32_WIDE - 1) // F32_WIDE, pieces = (p.k + PIECE - 1) // PIECE
     return <int *>(packed + panels * panel_bytes(F32_WIDE, p.k, p.sizes[B])) + (
         first // F32_WIDE * pieces + begin // PIECE)
@@ -534,7 +534,7 @@ cdef inline void multiply_column(const product_state *state, block_t *block, ptr
         else:
             widen_pairs(<const uint32_t *>source, depth, tiles.width, <float *>block.right)
     elif block.has_pairs and pack_pairs(source, b.col_stride, stride, depth, tiles.cols,
-                                      <uint32_t *>block.right, tiles.width, &least):
+                                        <uint32_t *>block.right, tiles.width, &least):
         pairs = pairs_exact(block.least_left, least)
     if not pairs:
         if not block.has_left:

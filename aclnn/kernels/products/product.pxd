@@ -163,7 +163,7 @@ cdef inline bint can_pack(const product_t *p, const product_state *state) noexce
 
 
 cdef inline ptrdiff_t set_packed(product_t *p, const product_state *state) noexcept nogil:
-    """Let b be what `pack_ahead` makes of it: its matrices lie one after the other; their bytes."""
+    """Let b be what `pack_ahead` makes of it: matrices one after the other; their bytes."""
     cdef ptrdiff_t size = packed_bytes(p, state.itemsize), axis
     p.packed = IN_PAIRS if state.pairs else p.kinds[B]
     p.matrices[B].row_stride = p.matrices[B].col_stride = 0
@@ -185,7 +185,7 @@ cdef inline bint is_first(const product_t *p, ptrdiff_t index) noexcept nogil:
 
 
 cdef inline ptrdiff_t packed_bytes(const product_t *p, int itemsize) noexcept nogil:
-    """Bytes of one matrix that is packed: of its panels, and of an exponent for each piece of each."""
+    """Bytes of a packed matrix: of its panels, and of an exponent for each piece of each."""
     cdef ptrdiff_t wide = F32_WIDE if itemsize == 4 else F64_WIDE
     cdef ptrdiff_t panels = (p.n + wide - 1) // wide, pieces = (p.k + PIECE - 1) // PIECE
     return panels * panel_bytes(wide, p.k, p.sizes[B]) + round_up(
