@@ -456,7 +456,8 @@ cdef class aclOpExecutor:
             addresses[self.request.n_inputs + index] = NULL
         results = self.place_outputs(bound, outs, addresses, kind)
         if self.planned.packs:
-            bound = [*inputs, *(held or ()), *bound[len(inputs) + len(held or ()):]]
+            others = () if held is None else held.arrays
+            bound = [*inputs.arrays, *others, *bound[len(inputs.arrays) + len(others):]]
         self.execute(addresses, NULL, numbers, bound)
         return self.handed_back(results, out)
 
