@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import unit
+from references import EPS, exact_row
 
 from aclnn import isa
 
@@ -30,7 +31,6 @@ DTYPES = {
 }
 HALVES = ("float16", "bfloat16")
 GRADIENTS = [name for name in KERNELS.KERNELS if "backward" in name]
-EPS = 1e-5
 mp = mpmath.mp
 
 
@@ -118,108 +118,7 @@ def operands(name, x, rng, dtype, present=None):
     return found
 
 
-# --- References: rows of mpmath's numbers -------------------------------------------------------
-
-
-class Exact(NamedTuple):
-    """An exact value, and the absolute values of the terms whose sum it is."""
-
-    value: mpmath.mpf
-    size: mpmath.mpf
-
-
-def terms(*values):
-    return Exact(mpmath.fsum(values), mpmath.fsum(values, absolute=True))
-
-
-def times(factor, exact):
-    return Exact(factor * exact.value, abs(factor) * exact.size)
-
-
-def reference_softmax(x):
-    powers = [mpmath.exp(v) for v in x]
-    total = mpmath.fsum(powers)
-    return [terms(p / total) for p in powers]
-
-
-def reference_log_softmax(x):
-    """Of the largest element: -log1p(sum of the others' exponentials)."""
-    place = max(range(len(x)), key=lambda i: x[i])
-    rest = mpmath.fsum(mpmath.exp(v - x[place]) for i, v in enumerate(x) if i != place)
-    return [terms(v - x[place] - mpmath.log1p(rest)) for v in x]
-
-
-def reference_softmax_backward(g, y):
-    products = [a * b for a, b in zip(g, y, strict=True)]
-    return [times(b, terms(a, *(-p for p in products))) for a, b in zip(g, y, strict=True)]
-
-
-def reference_log_softmax_backward(g, y):
-    total = mpmath.fsum(g)
-    return [terms(a, -mpmath.exp(b) * total) for a, b in zip(g, y, strict=True)]
-
-
-def reference_layer_norm(x, weight=None, bias=None):
-    mean = mpmath.fsum(x) / len(x)
-    rstd = 1 / mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in x) / len(x) + mpmath.mpf(EPS))
-    weight, bias = weight or [1] * len(x), bias or [0] * len(x)
-    y = [terms((v - mean) * rstd * w, b) for v, w, b in zip(x, weight, bias, strict=True)]
-    return {"y": y, "mean": [terms(mean)], "rstd": [terms(rstd)]}
-
-
-def reference_rms_norm(x, gamma=None):
-    rstd = 1 / mpmath.sqrt(mpmath.fsum(v * v for v in x) / len(x) + mpmath.mpf(EPS))
-    y = [terms(v * rstd * w) for v, w in zip(x, gamma or [1] * len(x), strict=True)]
-    return {"y": y, "rstd": [terms(rstd)]}
-
-
-def reference_norm_backward(g, x, mean, rstd, weight, centre):
-    h = [(v - mean) * rstd for v in x]
-    q = [a * w for a, w in zip(g, weight or [1] * len(g), strict=True)]
-    first = terms(*q) if centre else terms(0)
-    second = terms(*(a * b for a, b in zip(q, h, strict=True)))
-    return [
-        Exact(
-            rstd * (a - (first.value + b * second.value) / len(q)),
-            rstd * (abs(a) + (first.size + abs(b) * second.size) / len(q)),
-        )
-        for a, b in zip(q, h, strict=True)
-    ]
-
-
-def reference_params(g, x=None, mean=None, rstd=None):
-    found = {"dbias": [terms(*g)]}
-    if x is not None:
-        mean = mean or [0] * len(g)
-        weight = [a * (v - m) * r for a, v, m, r in zip(g, x, mean, rstd, strict=True)]
-        found["dweight"] = found["dgamma"] = [terms(*weight)]
-    return found
-
-
-def reference(name, row):
-    """What a kernel makes of a row: its operands by name, lists of those with one for each column."""
-    g, x = row.get("grad"), row.get("x")
-    if name.endswith("softmax"):
-        return {"y": reference_softmax(x) if name == "softmax" else reference_log_softmax(x)}
-    if name == "softmax_backward":
-        return {"dx": reference_softmax_backward(g, row["output"])}
-    if name == "log_softmax_backward":
-        return {"dx": reference_log_softmax_backward(g, row["output"])}
-    if name == "layer_norm":
-        return reference_layer_norm(x, row.get("weight"), row.get("bias"))
-    if name == "moments":
-        return reference_layer_norm(x)
-    if name == "rms_norm":
-        return reference_rms_norm(x, row.get("gamma"))
-    if name == "layer_norm_backward_input":
-        weight = row.get("weight")
-        return {"dx": reference_norm_backward(g, x, row["mean"], row["rstd"], weight, True)}
-    if name == "rms_norm_backward_input":
-        return {"dx": reference_norm_backward(g, x, 0, row["rstd"], row.get("gamma"), False)}
-    if name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
-        return reference_params(g, x, row.get("mean"), row.get("rstd"))
-    sums = {"sum": mpmath.fsum(x), "mean": mpmath.fsum(x) / len(x), "amax": max(x)}
-    return {"reduced": [terms(sums[name])]}
+# --- References of rows ---------------------------------------------------------------------------
 
 
 def exact_operand(operand, array, row):
@@ -234,7 +133,7 @@ def expected(name, inputs, present=None):
     rows = []
     for i in range(len(inputs[0])):
         pairs = zip(given_roles, inputs, strict=True)
-        rows.append(reference(name, {o.name: exact_operand(o, array, i) for o, array in pairs}))
+        rows.append(exact_row(name, {o.name: exact_operand(o, array, i) for o, array in pairs}))
     return [[row[o.name] for row in rows] for o in made_roles]
 
 

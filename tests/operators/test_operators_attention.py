@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import ml_dtypes
 import numpy as np
 import pytest
-from attention_reference import gradients, reference
+from references import attention, attention_gradients
 from row_calls import bits, layouts
 from wide import DIGITS
 
@@ -65,7 +65,7 @@ def test_attention_is_that_of_the_reference(shape, dtype, rng):
     ):
         grouped = n != m
         out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, enable_gqa=grouped, **given)
-        want, wanted_lse, bound = reference(q, k, v, **options)
+        want, wanted_lse, bound = attention(q, k, v, **options)
         assert_near(out, want, bound)
         assert lse.dtype == np.float32
         np.testing.assert_allclose(lse, wanted_lse, 1e-6, 2 * bound + 1e-5)
@@ -177,13 +177,13 @@ def test_every_instruction_set_agrees(name, dtype, rng, monkeypatch):
         mask = rng.random((19, 1090)) < 0.8
         mask[3] = False
         out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, mask)
-        want, _, bound = reference(q, k, v, visible=mask)
+        want, _, bound = attention(q, k, v, visible=mask)
         assert_near(out, want, bound)
         one = aclnn.scaled_dot_product_attention(q[:, :, 7:8], k, v, mask[7:8])
         assert bits(one) == bits(out[:, :, 7:8])
         grad = random(rng, out.shape, dtype)
         found = aclnn.scaled_dot_product_attention_backward(grad, q, k, v, out, lse, mask)
-        for one, right in zip(found, gradients(grad, q, k, v, visible=mask), strict=True):
+        for one, right in zip(found, attention_gradients(grad, q, k, v, visible=mask), strict=True):
             tolerance = 2e-5 if dtype is np.float32 else 0.03
             np.testing.assert_allclose(one.astype(float), right, tolerance, tolerance)
     finally:
@@ -209,7 +209,7 @@ def test_gradients_are_those_of_the_reference(shape, rng, threads_as_before):
         out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, **given)
         call = aclnn.scaled_dot_product_attention_backward
         found = call(grad, q, k, v, out, lse, **given)
-        for one, right in zip(found, gradients(grad, q, k, v, **options), strict=True):
+        for one, right in zip(found, attention_gradients(grad, q, k, v, **options), strict=True):
             np.testing.assert_allclose(one, right, 1e-5, 2e-5 * max(1, np.abs(right).max()))
         aclnn.set_num_threads(2)
         assert [bits(x) for x in call(grad, q, k, v, out, lse, **given)] == [bits(x) for x in found]

@@ -5,7 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from attention_reference import gradients, reference
+from references import attention, attention_gradients
 from row_calls import bits
 
 import aclnn
@@ -71,7 +71,7 @@ PAIRS = (
 
 @named("layout", PAIRS)
 def test_layouts(layout, given):
-    want, lse, _ = reference(*given, scale=0.5)
+    want, lse, _ = attention(*given, scale=0.5)
     first, _, second = layout.partition("_")
     options = {"layout": layout, "scale": 0.5, "softmax_lse_flag": True}
     found, logarithm = call(*map(TO[first], given), **options)
@@ -103,7 +103,7 @@ def test_batches_one_after_the_other(layout, rng):
         if a == b:
             continue
         seen = np.arange(d - c) <= np.arange(b - a)[:, None] + (d - c) - (b - a)
-        want, wanted_lse, _ = reference(*one, scale=1.0, visible=seen)
+        want, wanted_lse, _ = attention(*one, scale=1.0, visible=seen)
         near(found[a:b].swapaxes(0, 1)[None], want)
         near(lse[a:b, :, 0].T[None], wanted_lse, 1e-5)
 
@@ -120,7 +120,7 @@ MODES = {
 @named("mode", MODES)
 def test_modes_with_compressed_masks(mode, given):
     options = {"sparse_mode": mode, "pre_tokens": 3, "next_tokens": 1, "atten_mask": COMPRESSED}
-    near(call(*given, **options)[0], reference(*given, scale=1.0, visible=MODES[mode])[0])
+    near(call(*given, **options)[0], attention(*given, scale=1.0, visible=MODES[mode])[0])
 
 
 @named("dtype", [np.bool_, np.int8, np.uint8])
@@ -128,43 +128,43 @@ def test_full_masks(dtype, given, rng):
     hidden = rng.random((B, 1, S + 3, K + 9)) < 0.5
     own = hidden[:, :, :S, :K]
     found = call(*given, sparse_mode=1, atten_mask=hidden.astype(dtype))[0]
-    near(found, reference(*given, scale=1.0, visible=~own)[0])
+    near(found, attention(*given, scale=1.0, visible=~own)[0])
     window = {"pre_tokens": 60, "next_tokens": -2}
     found = call(*given, atten_mask=hidden.astype(dtype), **window)[0]
     seen = ~own & (J >= ROW - 60) & (J <= ROW - 2)
-    near(found, reference(*given, scale=1.0, visible=seen)[0])
+    near(found, attention(*given, scale=1.0, visible=seen)[0])
     for one in (hidden[:, 0], hidden[0, 0], hidden[:1]):
         found = call(*given, sparse_mode=1, atten_mask=one.astype(dtype))[0]
         every = np.broadcast_to(one[:, None] if one.ndim == 3 else one, hidden.shape)
-        near(found, reference(*given, scale=1.0, visible=~every[:, :, :S, :K])[0])
+        near(found, attention(*given, scale=1.0, visible=~every[:, :, :S, :K])[0])
 
 
 def test_trees(given, rng):
     hidden = rng.random((B, S, S)) < 0.5
     seen = ~np.concatenate([np.zeros((B, S, K - S), bool), hidden], -1)[:, None]
     found = call(*given, sparse_mode=9, atten_mask=hidden)[0]
-    near(found, reference(*given, scale=1.0, visible=seen)[0])
+    near(found, attention(*given, scale=1.0, visible=seen)[0])
 
 
 def test_shifts_sinks_and_ropes(given, rng):
     shift, sink = random(rng, 1, N, S + 1, K + 2), random(rng, N)
     near(
-        call(*given, pse_shift=shift)[0], reference(*given, scale=1.0, shift=shift[:, :, :S, :K])[0]
+        call(*given, pse_shift=shift)[0], attention(*given, scale=1.0, shift=shift[:, :, :S, :K])[0]
     )
     found, lse = call(*given, learnable_sink=sink, softmax_lse_flag=True)
-    want, wanted_lse, _ = reference(*given, scale=1.0, sink=sink)
+    want, wanted_lse, _ = attention(*given, scale=1.0, sink=sink)
     near(found, want)
     near(lse[..., 0], wanted_lse, 1e-5)
     ropes = random(rng, B, N, S, 8), random(rng, B, M, K, 8)
     found = call(*given, query_rope=ropes[0], key_rope=ropes[1], scale=0.25)[0]
     q, k = (np.concatenate(pair, -1) for pair in zip(given, ropes, strict=False))
-    near(found, reference(q, k, given[2], scale=0.25)[0])
+    near(found, attention(q, k, given[2], scale=0.25)[0])
 
 
 def test_of_one_query_modes_do_not_count(given, rng):
     q = random(rng, B, N, 1, D)
     hidden = rng.random((B, K)) < 0.5
-    want = reference(q, *given[1:], scale=1.0, visible=~hidden[:, None, None])[0]
+    want = attention(q, *given[1:], scale=1.0, visible=~hidden[:, None, None])[0]
     near(call(q, *given[1:], sparse_mode=3, atten_mask=hidden, actual_seq_lengths=[0, 0])[0], want)
     found = aclnn.incre_flash_attention(
         q, *given[1:], num_heads=N, num_key_value_heads=M, input_layout="BNSD", atten_mask=hidden
@@ -185,7 +185,7 @@ def test_lengths(lengths, given):
     queries, keys = [(one * 2)[:2] for one in lengths]
     options = dict(zip(("actual_seq_lengths", "actual_seq_lengths_kv"), lengths, strict=True))
     found, lse = call(*given, softmax_lse_flag=True, **options)
-    want, wanted_lse, _ = reference(*given, scale=1.0, visible=shown(queries, keys))
+    want, wanted_lse, _ = attention(*given, scale=1.0, visible=shown(queries, keys))
     near(found, want)
     np.testing.assert_allclose(lse[..., 0], wanted_lse, 1e-5, 1e-5)
 
@@ -216,7 +216,7 @@ def paged(rng, cache, lengths, size=16):
 def test_pages(lengths, given, rng):
     q, k, v = given
     (keys, table), (values, _) = paged(rng, k, lengths), paged(rng, v, lengths)
-    want = reference(*given, scale=1.0, visible=shown([S, S], lengths))[0]
+    want = attention(*given, scale=1.0, visible=shown([S, S], lengths))[0]
     options = {"block_table": table, "block_size": 16, "actual_seq_lengths_kv": lengths}
     whole = call(q, k, v, actual_seq_lengths_kv=lengths)[0]
     found = call(q, keys, values, **options)[0]
@@ -229,7 +229,7 @@ def test_pages(lengths, given, rng):
     cols = np.array(lengths)[:, None, None, None]
     near(
         found,
-        reference(*given, scale=1.0, visible=shown([S, S], lengths) & (ROW + cols - S >= J))[0],
+        attention(*given, scale=1.0, visible=shown([S, S], lengths) & (ROW + cols - S >= J))[0],
     )
 
 
@@ -264,7 +264,7 @@ def test_training(layout, mode, rng):
     prefix = np.array([3, 90])[:, None, None, None]
     seen = {0: None, 2: J <= ROW, 5: (prefix > J) | (J <= ROW + K - S)}[mode]
     options = {"scale": 0.3, "shift": shift, "shift_first": True, "visible": seen}
-    want, lse, _ = reference(q, k, v, **options)
+    want, lse, _ = attention(q, k, v, **options)
     mask = {2: COMPRESSED, 5: np.zeros((B, 1, S, K), bool)}.get(mode)
     more = {"pse": shift, "scale": 0.3, "sparse_mode": mode, "prefix": (3, 90), "atten_mask": mask}
     out, most, total = aclnn.fusion_attention(to(q), to(k), to(v), N, layout, **more)
@@ -274,7 +274,7 @@ def test_training(layout, mode, rng):
     found = aclnn.fusion_attention_grad(
         to(q), to(k), to(v), to(grad), N, layout, most, total, out, **more
     )
-    for one, right in zip(found, gradients(grad, q, k, v, **options), strict=True):
+    for one, right in zip(found, attention_gradients(grad, q, k, v, **options), strict=True):
         near(one, to(right), 2e-5)
 
 

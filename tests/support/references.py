@@ -3,11 +3,15 @@
 `EXTENDED` has pointwise ones by name and options: a call, its reference, evaluated in extended precision and on
 mpmath's numbers, and how many arrays both take.  `ROWS` has row-wise ones: functions of dtype, shape and axis
 that give by result what is found, what it should be, and the largest term that may cancel.  `ADDENDS` and
-`PRODUCTS` have products of matrices.  `tools/accuracy.py` measures all of them.
+`PRODUCTS` have products of matrices.  `tools/accuracy.py` measures all of them.  `exact_row` gives what row-wise
+kernels make of rows of mpmath's numbers; `attention` and `attention_gradients` are in float64, with a bound of
+the error of float32 sums.
 """
 
 import math
+from typing import NamedTuple
 
+import mpmath
 import numpy as np
 import oracle
 import wide
@@ -50,6 +54,7 @@ def gelu(m, x):
 
 CLIPPED = {"alpha": 1.5, "limit": 2.5, "bias": 0.75}
 FACTOR = 0.3
+EPS = 1e-5  # of rows of mpmath's numbers
 ROUNDED = float(np.float32(FACTOR))  # scalars take part as float32
 # By operator and options: how it is called, its reference, and how many arrays both take.
 EXTENDED = {
@@ -333,3 +338,169 @@ PRODUCTS = {
     "bmm": lambda a, b: aclnn.bmm(a[None], b[None])[0],
     "mv": lambda a, b: np.stack([aclnn.mv(a, column) for column in b.T], 1),
 }
+
+
+# --- Rows of mpmath's numbers ---------------------------------------------------------------------
+
+
+class Exact(NamedTuple):
+    """An exact value, and the absolute values of the terms whose sum it is."""
+
+    value: mpmath.mpf
+    size: mpmath.mpf
+
+
+def terms(*values):
+    return Exact(mpmath.fsum(values), mpmath.fsum(values, absolute=True))
+
+
+def times(factor, exact):
+    return Exact(factor * exact.value, abs(factor) * exact.size)
+
+
+def reference_softmax(x):
+    powers = [mpmath.exp(v) for v in x]
+    total = mpmath.fsum(powers)
+    return [terms(p / total) for p in powers]
+
+
+def reference_log_softmax(x):
+    """Of the largest element: -log1p(sum of the others' exponentials)."""
+    place = max(range(len(x)), key=lambda i: x[i])
+    rest = mpmath.fsum(mpmath.exp(v - x[place]) for i, v in enumerate(x) if i != place)
+    return [terms(v - x[place] - mpmath.log1p(rest)) for v in x]
+
+
+def reference_softmax_backward(g, y):
+    products = [a * b for a, b in zip(g, y, strict=True)]
+    return [times(b, terms(a, *(-p for p in products))) for a, b in zip(g, y, strict=True)]
+
+
+def reference_log_softmax_backward(g, y):
+    total = mpmath.fsum(g)
+    return [terms(a, -mpmath.exp(b) * total) for a, b in zip(g, y, strict=True)]
+
+
+def reference_layer_norm(x, weight=None, bias=None):
+    mean = mpmath.fsum(x) / len(x)
+    rstd = 1 / mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in x) / len(x) + mpmath.mpf(EPS))
+    weight, bias = weight or [1] * len(x), bias or [0] * len(x)
+    y = [terms((v - mean) * rstd * w, b) for v, w, b in zip(x, weight, bias, strict=True)]
+    return {"y": y, "mean": [terms(mean)], "rstd": [terms(rstd)]}
+
+
+def reference_rms_norm(x, gamma=None):
+    rstd = 1 / mpmath.sqrt(mpmath.fsum(v * v for v in x) / len(x) + mpmath.mpf(EPS))
+    y = [terms(v * rstd * w) for v, w in zip(x, gamma or [1] * len(x), strict=True)]
+    return {"y": y, "rstd": [terms(rstd)]}
+
+
+def reference_norm_backward(g, x, mean, rstd, weight, centre):
+    h = [(v - mean) * rstd for v in x]
+    q = [a * w for a, w in zip(g, weight or [1] * len(g), strict=True)]
+    first = terms(*q) if centre else terms(0)
+    second = terms(*(a * b for a, b in zip(q, h, strict=True)))
+    return [
+        Exact(
+            rstd * (a - (first.value + b * second.value) / len(q)),
+            rstd * (abs(a) + (first.size + abs(b) * second.size) / len(q)),
+        )
+        for a, b in zip(q, h, strict=True)
+    ]
+
+
+def reference_params(g, x=None, mean=None, rstd=None):
+    found = {"dbias": [terms(*g)]}
+    if x is not None:
+        mean = mean or [0] * len(g)
+        weight = [a * (v - m) * r for a, v, m, r in zip(g, x, mean, rstd, strict=True)]
+        found["dweight"] = found["dgamma"] = [terms(*weight)]
+    return found
+
+
+def exact_row(name, row):
+    """What a kernel makes of a row: its operands by name, lists of those with one for each column."""
+    g, x = row.get("grad"), row.get("x")
+    if name.endswith("softmax"):
+        return {"y": reference_softmax(x) if name == "softmax" else reference_log_softmax(x)}
+    if name == "softmax_backward":
+        return {"dx": reference_softmax_backward(g, row["output"])}
+    if name == "log_softmax_backward":
+        return {"dx": reference_log_softmax_backward(g, row["output"])}
+    if name == "layer_norm":
+        return reference_layer_norm(x, row.get("weight"), row.get("bias"))
+    if name == "moments":
+        return reference_layer_norm(x)
+    if name == "rms_norm":
+        return reference_rms_norm(x, row.get("gamma"))
+    if name == "layer_norm_backward_input":
+        weight = row.get("weight")
+        return {"dx": reference_norm_backward(g, x, row["mean"], row["rstd"], weight, True)}
+    if name == "rms_norm_backward_input":
+        return {"dx": reference_norm_backward(g, x, 0, row["rstd"], row.get("gamma"), False)}
+    if name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
+        return reference_params(g, x, row.get("mean"), row.get("rstd"))
+    sums = {"sum": mpmath.fsum(x), "mean": mpmath.fsum(x) / len(x), "amax": max(x)}
+    return {"reduced": [terms(sums[name])]}
+
+
+# --- Attention ------------------------------------------------------------------------------------
+
+
+def scores_of(q, k, *, scale=None, shift=None, visible=None, shift_first=False):
+    """Of [B, N, S, D] and [B, M, K, D], in float64; hidden ones are -inf."""
+    q, k = q.astype(np.float64), np.repeat(k.astype(np.float64), q.shape[1] // k.shape[1], 1)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    shift = 0.0 if shift is None else shift.astype(np.float64)
+    products = q @ k.swapaxes(-1, -2)
+    found = scale * (products + shift) if shift_first else scale * products + shift
+    return found if visible is None else np.where(visible, found, -np.inf)
+
+
+def attention(q, k, v, *, sink=None, **options):
+    """Results, logarithms of sums, and a bound of the error of float32 sums."""
+    s = scores_of(q, k, **options)
+    v = np.repeat(v.astype(np.float64), q.shape[1] // v.shape[1], 1)
+    some = np.isfinite(s).any(-1, keepdims=True)
+    most = np.where(some, s.max(-1, keepdims=True, initial=-np.inf), 0)
+    weights = np.exp(s - most)
+    total = weights.sum(-1, keepdims=True)
+    if sink is not None:
+        total = total + np.exp(sink.astype(np.float64)[None, :, None, None] - most)
+    out = np.where(some, weights @ v / np.where(some, total, 1), 0)
+    lse = np.where(some, most + np.log(np.where(some, total, 1)), np.inf)[..., 0]
+    return out, lse, bound_of(q, k, v, options.get("scale"), options.get("shift"))
+
+
+def bound_of(q, k, v, scale=None, shift=None):
+    """As docs/numbers.md has it."""
+    depth, keys = q.shape[-1], k.shape[-2]
+    scale = 1 / math.sqrt(depth) if scale is None else scale
+    k = np.repeat(k.astype(np.float64), q.shape[1] // k.shape[1], 1)
+    shift = None if shift is None else shift.astype(np.float64)
+    largest = scale * (np.abs(q.astype(np.float64)) @ np.abs(k).swapaxes(-1, -2))
+    most = np.max(largest, initial=0) + (
+        0 if shift is None else np.nanmax(np.abs(shift[shift > -1e30]), initial=0)
+    )
+    return (
+        (2 * (depth + 6) * most + 2 * (134 + keys / 64)) * 2.0**-24 * np.max(np.abs(v), initial=0)
+    )
+
+
+def attention_gradients(grad, q, k, v, **options):
+    """In float64, from the definition of the softmax's derivative."""
+    s = scores_of(q, k, **options)
+    group = q.shape[1] // k.shape[1]
+    scale = options.get("scale") or 1 / math.sqrt(q.shape[-1])
+    grad, q = grad.astype(np.float64), q.astype(np.float64)
+    k, v = (np.repeat(x.astype(np.float64), group, 1) for x in (k, v))
+    some = np.isfinite(s).any(-1, keepdims=True)
+    p = np.exp(s - np.where(some, s.max(-1, keepdims=True), 0))
+    p = np.where(some, p / np.where(some, p.sum(-1, keepdims=True), 1), 0)
+    grad_p = grad @ v.swapaxes(-1, -2)
+    slopes = p * (grad_p - (p * grad_p).sum(-1, keepdims=True))
+    found = [scale * slopes @ k, scale * slopes.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ grad]
+    for place in (1, 2):
+        one = found[place]
+        found[place] = one.reshape(one.shape[0], -1, group, *one.shape[2:]).sum(2)
+    return found
