@@ -656,6 +656,21 @@ def test_shapes_from_several_threads():
             torch.testing.assert_close(made, (gelu(x) * 2).sum(-1))
 
 
+def test_numbers_and_shapes_that_vary():
+    def function(x, number):
+        return gelu(x) * number, x.shape[0] * 2
+
+    compiled = torch.compile(function, backend="aclnn")
+    with torch.no_grad():
+        for rows, number in ((1, 2), (1000, 3), (1000, 2.5), (2, 0.5), (7, 1.5), (1000, 4)):
+            (ours, count), (wanted, _) = (
+                compiled(tensor(rows, 8), number),
+                function(tensor(rows, 8), number),
+            )
+            torch.testing.assert_close(ours, wanted)
+            assert count == rows * 2
+
+
 def test_numbers_that_vary():
     compiled = torch.compile(lambda x, n: gelu(x) * n + x.shape[0], backend="aclnn")
     for n in (2, 3, 5, 0.5, 0.25, 7.0):
