@@ -2,7 +2,7 @@
 
     python tools/measure_models.py blocks [--threads N]     # four blocks of a transformer, from ONNX
     python tools/measure_models.py decode [--threads N]     # a token of a Llama-like layer with its cache
-    python tools/measure_models.py architectures [NAME …] [--part 1/4] [--trained]
+    python tools/measure_models.py architectures [NAME …] [--part 1/4] [--trained] [--sizes 64] [--shapes 2x64]
 
 Ratios are the other's time over ours, medians of rounds in which all take turns. Every library may use
 the same number of threads. Results are compared before they are timed. Blocks and decoding have a process for each
@@ -24,6 +24,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=0.01, help="seconds of a round of each")
     parser.add_argument("--sizes", nargs="*", help="blocks: as 1x16; architectures: widths")
+    parser.add_argument("--shapes", nargs="*", help="architectures: batches and lengths, as 2x64")
     parser.add_argument("--without", nargs="*", default=[], help="contenders that are left out")
     parser.add_argument("--part", default="1/1", help="one of several runs over architectures")
     parser.add_argument("--trained", action="store_true", help="a step of training as well")
@@ -315,6 +316,8 @@ def measure_architectures(given: argparse.Namespace) -> None:
         for width in map(int, given.sizes or models.WIDTHS):
             model = models.architecture(name, width)
             for batch, length in models.SHAPES:
+                if given.shapes and f"{batch}x{length}" not in given.shapes:
+                    continue
                 inputs = models.inputs_of(name, batch, length)
                 for trained in (False, True)[: 1 + given.trained]:
                     row = {"width": width, "shape": f"{batch}x{length}", "trained": trained}
