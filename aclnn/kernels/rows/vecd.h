@@ -257,20 +257,32 @@ VECD_INLINE __m128 four_odd_floats(__m256d a) {
     step = _mm_andnot_si128(odd, _mm_and_si128(step, inexact));
     return _mm_castsi128_ps(_mm_add_epi32(bits, step));
 }
-VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
-    __m256 odd = _mm256_set_m128(four_odd_floats(a.high), four_odd_floats(a.low));
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(odd, 0));
-}
 VECD_INLINE __m128i four_bfloats(__m128 odd) {
     __m128i b = _mm_castps_si128(odd);
     __m128i last = _mm_and_si128(_mm_srli_epi32(b, 16), _mm_set1_epi32(1));
     return _mm_srli_epi32(_mm_add_epi32(b, _mm_add_epi32(last, _mm_set1_epi32(0x7fff))), 16);
 }
-VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
-    __m128i low = four_bfloats(four_odd_floats(a.low));
-    __m128i high = four_bfloats(four_odd_floats(a.high));
+VECD_INLINE __m256d four_canonical(__m256d a) {
+    return _mm256_blendv_pd(a, _mm256_set1_pd(NAN), _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+}
+/* By way of floats that are rounded to odd: always right. */
+static __attribute__((noinline)) void v_store_hard_half(half_t *p, vecd a) {
+    __m128 low = four_odd_floats(four_canonical(a.low)), high = four_odd_floats(four_canonical(a.high));
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(_mm256_set_m128(high, low), 0));
+}
+static __attribute__((noinline)) void v_store_hard_bfloat16(bfloat16_t *p, vecd a) {
+    __m128i low = four_bfloats(four_odd_floats(four_canonical(a.low)));
+    __m128i high = four_bfloats(four_odd_floats(four_canonical(a.high)));
     _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(low, high));
 }
+/* Whether a float, rounded from a double, is a NaN or ends in `middle`, as those between two halves do: then
+ * rounding once more may be wrong. Subnormal halves have middles that end in zeros. */
+VECD_INLINE int is_hard(__m256 near, int end, int middle) {
+    __m256i ends = _mm256_and_si256(_mm256_castps_si256(near), _mm256_set1_epi32(end));
+    __m256 hard = _mm256_castsi256_ps(_mm256_cmpeq_epi32(ends, _mm256_set1_epi32(middle)));
+    return _mm256_movemask_ps(_mm256_or_ps(hard, _mm256_cmp_ps(near, near, _CMP_UNORD_Q)));
+}
+#define VECD_HARD_STORES
 
 #else
 
@@ -525,6 +537,19 @@ VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); 
 VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
 #ifndef VECD_STORES
 VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
+#endif
+#ifdef VECD_HARD_STORES
+VECD_INLINE void v_store_half(half_t *p, vecd a) {
+    vecs near = s_of_doubles(a);
+    if (__builtin_expect(is_hard(near, 0xfff, 0), 0)) v_store_hard_half(p, a);
+    else s_store_as_half(p, near);
+}
+VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) {
+    vecs near = s_of_doubles(a);
+    if (__builtin_expect(is_hard(near, 0xffff, 0x8000), 0)) v_store_hard_bfloat16(p, a);
+    else s_store_as_bfloat16(p, near);
+}
+#elif !defined(VECD_STORES)
 VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
 #endif
