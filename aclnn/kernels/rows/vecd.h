@@ -233,10 +233,6 @@ VECD_INLINE vecd v_of_floats(__m256 x) {
     };
     return r;
 }
-VECD_INLINE void v_store_as_f32(float *p, vecd a) {
-    _mm_storeu_ps(p, _mm256_cvtpd_ps(a.low));
-    _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.high));
-}
 /* The low half of each of four masks. */
 VECD_INLINE __m128i four_masks(__m256d mask) {
     __m256 wide = _mm256_castpd_ps(mask);
@@ -535,10 +531,8 @@ VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { return v_of_floats(s_loa
 /* One NaN for all: bits must not depend on where an element lies. */
 VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); }
 VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
-#ifndef VECD_STORES
-VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
-#endif
 #ifdef VECD_HARD_STORES
+VECD_INLINE void v_store_f32(float *p, vecd a) { s_store_f32(p, s_of_doubles(a)); }
 VECD_INLINE void v_store_half(half_t *p, vecd a) {
     vecs near = s_of_doubles(a);
     if (__builtin_expect(is_hard(near, 0xfff, 0), 0)) v_store_hard_half(p, a);
@@ -550,6 +544,7 @@ VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) {
     else s_store_as_bfloat16(p, near);
 }
 #elif !defined(VECD_STORES)
+VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
 VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
 #endif
