@@ -35,7 +35,7 @@ from aclnn.kernels.rows.vecd cimport (
 from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, kernel_number, of_row
 from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
 
-# Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard
+# Of a group's values: a number near the mean, how far the mean is above it, 1 / standard
 # deviation, and which rows are in doubt.
 cdef enum:
     NEAR
