@@ -46,6 +46,17 @@ def ramp_kernel(
     last: float | None,
     elements: int,
 ) -> KernelReference: ...
+def truth_kernel(
+    name: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    elements: int,
+    room: int = 0,
+    by_rows: bool = True,
+    exact: bool = False,
+    clears: bool = False,
+) -> KernelReference: ...
 def solve_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],

@@ -9,6 +9,8 @@ take_at         table, index for each          values
 one_hot_lines   index, on, off                 lines    the axis
 spread_counts   counts                         indices
 ramp                                           numbers  the first, the step, the last
+true_places     elements                       indices  their order, whether their number is known
+masked_elements elements, mask                 elements
 solve_triangle  right-hand side, matrix        unknown  which triangle, whether the diagonal is 1
 ==============  =============================  =======  ===========================================
 
@@ -23,6 +25,7 @@ from libc.string cimport memset
 from aclnn._kernel_reference cimport array_view, call_context, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
+    bits_t,
     bool_t,
     copy_elements,
     half_t,
@@ -35,6 +38,10 @@ from aclnn.kernels.element cimport (
     unaligned_int16,
     unaligned_int32,
     unaligned_int64,
+    unaligned_pair,
+    unaligned_uint16,
+    unaligned_uint32,
+    unaligned_uint64,
 )
 from aclnn.kernels.lines cimport line_of, lines_in
 
@@ -44,6 +51,7 @@ cdef enum:
     MOST_DIMS = 8
     OUT_OF_RANGE = 131
     WRONG_COUNT = 132
+    NO_ROOM = 133
 
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
@@ -578,6 +586,175 @@ cdef int ramp(const array_view *views, const void *given, const void *params,
     return 0
 
 
+# --- Elements that are true -----------------------------------------------------------------------
+
+cdef struct truth_state:
+    int size                # bytes of an element
+    uint64_t bits           # of an element that count: not the sign of a number
+    bint by_rows            # whether the indices of an element are adjacent
+    bint exact              # whether there have to be as many as the result has room for
+    bint clears             # whether room that is left is filled with zeros
+    int moved               # bytes of elements that are chosen
+
+
+cdef inline ptrdiff_t count_in(const bits_t *like, const char *at, ptrdiff_t step, ptrdiff_t n,
+                               uint64_t bits) noexcept nogil:
+    cdef ptrdiff_t i, count = 0
+    if bits_t is unaligned_pair:
+        return 0
+    elif step == sizeof(bits_t):
+        for i in range(n):
+            count += ((<const bits_t *>at)[i] & <bits_t>bits) != 0
+        return count
+    else:
+        for i in range(n):
+            count += ((<const bits_t *>(at + i * step))[0] & <bits_t>bits) != 0
+        return count
+
+
+cdef inline ptrdiff_t find_in(const bits_t *like, const char *at, ptrdiff_t step, ptrdiff_t n,
+                              uint64_t bits, char *to, ptrdiff_t by, ptrdiff_t room) noexcept nogil:
+    """Write the places of true elements, no more than there is room for; gives how many."""
+    cdef ptrdiff_t i, count = 0
+    if bits_t is unaligned_pair:
+        return 0
+    else:
+        for i in range(n):
+            if count == room:
+                break
+            (<unaligned_int64 *>(to + count * by))[0] = i
+            count += ((<const bits_t *>(at + i * step))[0] & <bits_t>bits) != 0
+        return count
+
+
+cdef inline ptrdiff_t count_line(const truth_state *state, const char *at, ptrdiff_t step,
+                                 ptrdiff_t n) noexcept nogil:
+    if state.size == 1:
+        return count_in(<const uint8_t *>NULL, at, step, n, state.bits)
+    if state.size == 2:
+        return count_in(<const unaligned_uint16 *>NULL, at, step, n, state.bits)
+    if state.size == 4:
+        return count_in(<const unaligned_uint32 *>NULL, at, step, n, state.bits)
+    return count_in(<const unaligned_uint64 *>NULL, at, step, n, state.bits)
+
+
+cdef inline ptrdiff_t find_line(const truth_state *state, const char *at, ptrdiff_t step,
+                                ptrdiff_t n, char *to, ptrdiff_t by, ptrdiff_t room) noexcept nogil:
+    if state.size == 1:
+        return find_in(<const uint8_t *>NULL, at, step, n, state.bits, to, by, room)
+    if state.size == 2:
+        return find_in(<const unaligned_uint16 *>NULL, at, step, n, state.bits, to, by, room)
+    if state.size == 4:
+        return find_in(<const unaligned_uint32 *>NULL, at, step, n, state.bits, to, by, room)
+    return find_in(<const unaligned_uint64 *>NULL, at, step, n, state.bits, to, by, room)
+
+
+cdef inline ptrdiff_t count_true(const truth_state *state, const array_view *x) noexcept nogil:
+    cdef int last = max(0, x.ndim - 1)
+    cdef ptrdiff_t lines = lines_in(x.shape, last, -1), line, count = 0
+    for line in range(lines):
+        count += count_line(state, line_of(x, x.shape, last, -1, line),
+                            x.strides[last] if x.ndim else 0, x.shape[last] if x.ndim else 1)
+    return count
+
+
+cdef inline void clear_from(const array_view *out, ptrdiff_t count, int size) noexcept nogil:
+    cdef ptrdiff_t k
+    for k in range(count, out.shape[0]):
+        memset(out.data + k * out.strides[0], 0, size)
+
+
+cdef int true_places(const array_view *views, const void *given, const void *params,
+                     void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                     call_context *context) noexcept nogil:
+    """The indices of each true element, in row-major order, without gaps from the begin on."""
+    cdef const truth_state *state = <const truth_state *>given
+    cdef const array_view *x = &views[0]
+    cdef const array_view *out = &views[1]
+    cdef const array_view *shape = &views[2]
+    cdef int rank = x.ndim, last = max(0, x.ndim - 1), axis
+    cdef ptrdiff_t count = count_true(state, x), lines = lines_in(x.shape, last, -1), line
+    cdef ptrdiff_t by = out.strides[0], row, column, k = 0, found, i, rest
+    cdef char *to
+    context.detail = count
+    if count * rank > out.shape[0] or (state.exact and count * rank != out.shape[0]):
+        return WRONG_COUNT if state.exact else NO_ROOM
+    if not state.exact:
+        (<unaligned_int64 *>shape.data)[0] = count if state.by_rows else rank
+        (<unaligned_int64 *>(shape.data + shape.strides[0]))[0] = rank if state.by_rows else count
+    row = by * rank if state.by_rows else by
+    column = by if state.by_rows else by * count
+    for line in range(lines if rank else 0):
+        if k == count:
+            break
+        to = out.data + k * row
+        found = find_line(state, line_of(x, x.shape, last, -1, line), x.strides[last],
+                          x.shape[last], to + last * column, row, count - k)
+        rest = line
+        for axis in range(last - 1, -1, -1):
+            for i in range(found):
+                (<unaligned_int64 *>(to + i * row + axis * column))[0] = rest % x.shape[axis]
+            rest //= x.shape[axis]
+        k += found
+    if state.clears:
+        clear_from(out, count * rank, 8)
+    return 0
+
+
+cdef inline ptrdiff_t move_true(const bits_t *like, const char *mask, ptrdiff_t mask_by,
+                                const char *at, ptrdiff_t step, ptrdiff_t n, char *to,
+                                ptrdiff_t by, ptrdiff_t room) noexcept nogil:
+    cdef ptrdiff_t i, count = 0
+    for i in range(n):
+        if count == room:
+            break
+        (<bits_t *>(to + count * by))[0] = (<const bits_t *>(at + i * step))[0]
+        count += mask[i * mask_by] != 0
+    return count
+
+
+cdef inline ptrdiff_t move_line(int size, const char *mask, ptrdiff_t mask_by, const char *at,
+                                ptrdiff_t step, ptrdiff_t n, char *to, ptrdiff_t by,
+                                ptrdiff_t room) noexcept nogil:
+    if size == 1:
+        return move_true(<const uint8_t *>NULL, mask, mask_by, at, step, n, to, by, room)
+    if size == 2:
+        return move_true(<const unaligned_uint16 *>NULL, mask, mask_by, at, step, n, to, by, room)
+    if size == 4:
+        return move_true(<const unaligned_uint32 *>NULL, mask, mask_by, at, step, n, to, by, room)
+    if size == 8:
+        return move_true(<const unaligned_uint64 *>NULL, mask, mask_by, at, step, n, to, by, room)
+    return move_true(<const unaligned_pair *>NULL, mask, mask_by, at, step, n, to, by, room)
+
+
+cdef int masked_elements(const array_view *views, const void *given, const void *params,
+                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                         call_context *context) noexcept nogil:
+    """Elements where the mask, of the same shape, is true, in row-major order."""
+    cdef const truth_state *state = <const truth_state *>given
+    cdef const array_view *x = &views[0]
+    cdef const array_view *mask = &views[1]
+    cdef const array_view *out = &views[2]
+    cdef int last = max(0, x.ndim - 1)
+    cdef ptrdiff_t count = count_true(state, mask), line, k = 0
+    cdef ptrdiff_t lines = lines_in(x.shape, last, -1)
+    context.detail = count
+    if count > out.shape[0]:
+        return NO_ROOM
+    (<unaligned_int64 *>views[3].data)[0] = count
+    for line in range(lines):
+        if k == count:
+            break
+        k += move_line(
+            state.moved, line_of(mask, mask.shape, last, -1, line),
+            mask.strides[last] if mask.ndim else 0, line_of(x, x.shape, last, -1, line),
+            x.strides[last] if x.ndim else 0, x.shape[last] if x.ndim else 1,
+            out.data + k * out.strides[0], out.strides[0], count - k)
+    if state.clears:
+        clear_from(out, count, state.moved)
+    return 0
+
+
 # --- Triangles ------------------------------------------------------------------------------------
 
 cdef enum:
@@ -784,6 +961,39 @@ def ramp_kernel(tuple inputs not None, tuple outputs not None, *, start not None
     state.store = ramp_storer(outputs[0], state.is_whole)
     return refer_to("ramp", inputs, outputs, ramp, &state, sizeof(state),
                     1.0 * elements, max(1, elements // 4096), 0, {})
+
+
+def truth_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
+                 Py_ssize_t elements, Py_ssize_t room=0, bint by_rows=True, bint exact=False,
+                 bint clears=False):
+    """The kernel that finds true elements, or takes those where a mask is true.
+
+    Parameters
+    ----------
+    name : {'true_places', 'masked_elements'}
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    elements, room : int
+        Of the input, and of the result.
+    by_rows : bool
+        Whether the indices of an element are adjacent, or all of a dimension.
+    exact : bool
+        Whether there have to be as many as there is room for; there is no second result then.
+    clears : bool
+        Whether room that is left is filled with zeros.
+    """
+    cdef truth_state state
+    cdef bint takes = name == "masked_elements"
+    tested = inputs[len(inputs) - 1]
+    state.size, state.moved = ITEM_SIZES[tested], ITEM_SIZES[outputs[0]]
+    state.bits = (<uint64_t>1 << (8 * state.size - 1)) - 1 if "float" in tested else <uint64_t>-1
+    state.by_rows, state.exact, state.clears = by_rows, exact, clears
+    failures = {
+        WRONG_COUNT: f"{{detail}} elements are true, the result has the size {room}",
+        NO_ROOM: f"{{detail}} elements are true, for which the result of {room} has no room",
+    }
+    return refer_to(name, inputs, outputs, masked_elements if takes else true_places, &state,
+                    sizeof(state), 1.0 * elements, 1, 0, failures)
 
 
 def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, bint unit,

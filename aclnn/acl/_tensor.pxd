@@ -14,6 +14,7 @@ cdef class aclTensor:
 
     cdef int attach(self, object data, str name=*) except -1
     cdef void let_go(self)
+    cdef int reshape(self, const int64_t *shape, int ndim) except -1
 
 cdef class aclScalar:
     cdef readonly int dtype

@@ -151,6 +151,25 @@ cdef class aclTensor:
         self.writable, self.device = writable, device
         return 0
 
+    cdef int reshape(self, const int64_t *shape, int ndim) except -1:
+        """Take the shape that a run has found, of elements without gaps; no new description.
+
+        A dimension that is the only one keeps its stride.
+        """
+        cdef int64_t *made
+        cdef int64_t step = self.strides[0] if ndim == 1 and self.ndim == 1 else 1
+        cdef int axis
+        made = <int64_t *>malloc(2 * max(1, ndim) * sizeof(int64_t))
+        if made == NULL:
+            raise MemoryError
+        for axis in range(ndim - 1, -1, -1):
+            made[axis] = shape[axis]
+            made[ndim + axis] = step
+            step *= shape[axis]
+        free(self.shape)
+        self.shape, self.strides, self.ndim = made, made + ndim, ndim
+        return 0
+
     cdef void let_go(self):
         """Destroyed, it keeps no memory alive; runs that go on keep what they need themselves."""
         _before = self.owner  # its destructor may run anything: it goes when the rest is done

@@ -349,6 +349,8 @@ cdef class FunctionalHandle:
         cdef int index
         if type(given) is not list and type(given) is not tuple:
             return FOREIGN
+        if self.handle.operator.absent_items:
+            return FOREIGN
         if not 0 < len(given) <= SEVERAL - n_single - self.handle.n_outputs:
             return FOREIGN
         for index in range(<int>len(given)):

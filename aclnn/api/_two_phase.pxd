@@ -40,6 +40,7 @@ cdef class EntryHandle:
 
     cdef object plan(self, PyObject **arguments)
     cdef int check_arrays(self, aclOpExecutor executor, PyObject **arguments) except -1
+    cdef int make_room_for_shapes(self, aclOpExecutor executor) except -1
     cdef int read_unlike(self, aclOpExecutor executor, int index, int slot,
                          object value) except -1
     cdef tuple as_tuple(self, PyObject **arguments)

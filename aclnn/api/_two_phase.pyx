@@ -297,6 +297,8 @@ cdef class EntryHandle:
                 deep |= (<aclTensor>value).ndim > MAX_DIMS
             elif value is not None:
                 deep |= self.read_tensors(executor, kind, slot, value)
+        if self.handle.operator.measured:
+            self.make_room_for_shapes(executor)
         if switches is None:
             executor.switches = self.fixed_switches
             executor.request.switches = self.fixed_code
@@ -312,6 +314,16 @@ cdef class EntryHandle:
         if deep:
             self.refuse_rank(executor)
         return executor
+
+    cdef int make_room_for_shapes(self, aclOpExecutor executor) except -1:
+        """Give outputs of a size that data decide memory for their shapes."""
+        cdef int slot
+        cdef int first = executor.request.n_inputs
+        operator = self.handle.operator
+        for shape, rank in operator.measured.values():
+            slot = first + operator.outputs.index(shape)
+            self.read_tensor(executor, slot, <aclTensor>tensor(np.zeros(rank, np.int64)))
+        return 0
 
     cdef int count_inputs(self, PyObject **arguments) except -1:
         """Number of inputs, those of a list included."""
@@ -415,7 +427,8 @@ cdef class EntryHandle:
         if kind == INOUT:
             for found in self.own_order:
                 if found[0] == slot:
-                    self.read_tensor(executor, found[1], <aclTensor>value)
+                    place = executor.request.n_inputs + found[1] - self.handle.n_inputs
+                    self.read_tensor(executor, place, <aclTensor>value)
         return (<aclTensor>value).ndim > MAX_DIMS
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
@@ -437,8 +450,13 @@ cdef class EntryHandle:
         if self.handle.operator.any_rank:
             self.merge_dims(executor)
             return 0
-        for name, tensor in zip(executor.names, executor.bound):
-            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+        for slot, (name, tensor) in enumerate(zip(executor.names, executor.bound)):
+            if tensor is None or (<aclTensor>tensor).ndim <= MAX_DIMS:
+                continue
+            if name in self.unread:
+                shape = describe_tensor(tensor).shape
+                put_layout(&executor.request.operands[<int>slot], (prod(shape),), (1,))
+            else:
                 raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most "
                                  f"{MAX_DIMS} are supported")
 

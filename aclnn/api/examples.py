@@ -119,9 +119,7 @@ class _Arguments:
         if not parameter.is_tensor:
             return parameter.name
         if parameter.kind == "output":
-            return _tensor(
-                parameter.name, examples.shape_and_dtype(self.printed[parameter.role])[1]
-            )
+            return _tensor(parameter.name, self._dtype_of_result(parameter.role))
         return _tensor(parameter.name, examples.dtype_of(self.given[parameter.role]))
 
     def _plain(self, parameter: Parameter) -> str:
@@ -136,8 +134,14 @@ class _Arguments:
             return str(choices.index(ast.literal_eval(given)))
         return given
 
+    def _dtype_of_result(self, role: str) -> str:
+        """float32 for one that is given, and not written."""
+        printed = self.printed[role]
+        return "float32" if printed == "None" else examples.shape_and_dtype(printed)[1]
+
     def _memory(self, parameter: Parameter) -> str:
-        return _empty(self.printed[parameter.role])
+        printed = self.printed[parameter.role]
+        return "np.empty(1, np.float32)" if printed == "None" else _empty(printed)  # never written
 
     def _room(self, parameter: Parameter) -> str:
         """A list of tensors that are written, and a line with their arrays."""

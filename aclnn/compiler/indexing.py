@@ -14,6 +14,7 @@ from aclnn._indexing_kernels import (
     scatter_kernel,
     solve_kernel,
     spread_kernel,
+    truth_kernel,
 )
 
 Dtypes = tuple[str, ...]
@@ -93,6 +94,19 @@ def _ramp(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes)
     )
 
 
+def _truth(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+    return truth_kernel(
+        node.attr("kernel"),
+        inputs,
+        outputs,
+        elements=_elements(owner, node.inputs[0]),
+        room=_elements(owner, node.outputs[0]),
+        by_rows=node.attr("by_rows", True),
+        exact=node.attr("exact", False),
+        clears=node.attr("clears", False),
+    )
+
+
 def _solve(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
     *batch, n, wide = owner.value(node.output).shape
     return solve_kernel(
@@ -113,5 +127,7 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "one_hot_lines": _one_hot,
     "spread_counts": _spread,
     "ramp": _ramp,
+    "true_places": _truth,
+    "masked_elements": _truth,
     "solve_triangle": _solve,
 }

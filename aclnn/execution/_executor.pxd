@@ -80,6 +80,7 @@ cdef class aclOpExecutor:
     cdef CompiledCall plan_anew(self, char **addresses)
     cdef int run_in(self, char **addresses, object workspace, bytes numbers=*,
                     list held=*) except -1
+    cdef int tell_shapes(self) except -1
     cdef int execute(self, char **addresses, char *workspace, bytes numbers=*,
                      list held=*) except -1
     cdef int pack_bound(self) except -1

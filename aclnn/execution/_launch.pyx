@@ -116,6 +116,8 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
             executor.execute(addresses, hold.address if hold is not None else NULL)
             if not executor.from_tensors:
                 executor.tell_written()
+            elif executor.handle.operator.measured:
+                executor.tell_shapes()
         finally:
             if hold is not None:
                 hold.release()
@@ -150,6 +152,8 @@ cdef class Job:
             run_was_submitted(self.submitted)
             self.executor.execute(self.addresses, workspace)
             self.executor.tell_written()
+            if self.executor.original.from_tensors and self.executor.handle.operator.measured:
+                self.executor.tell_shapes()
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
         finally:

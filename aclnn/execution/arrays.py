@@ -383,12 +383,34 @@ def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, An
     found: list[tuple[str, Any]] = []
     for role, operand in zip(operator.kernel_operands, given, strict=True):
         if role in operator.lists:
-            found += [(f"{role}[{n}]", one) for n, one in enumerate(_listed(role, operand))]
+            items = _listed(role, operand)
+            if operator.absent_items:
+                items = _indices(role, items)
+            found += [(f"{role}[{n}]", one) for n, one in enumerate(items)]
         elif operand is None and role not in operator.optional:
             raise wrong_kind(f"{role} is None, must be an array")
         else:
             found.append((role, operand))
     return found, [operand for _, operand in found if operand is not None]
+
+
+def _indices(role: str, items: Sequence[Any]) -> list[Any]:
+    """Indices for each dimension: None is an empty array of uint8, a mask the indices of what is true.
+
+    >>> [one.tolist() for one in _indices("indices", [None, np.array([True, False, True])])]
+    [[], [0, 2]]
+    """
+    found: list[Any] = []
+    for place, one in enumerate(items):
+        if one is None:
+            found.append(np.empty(0, np.uint8))
+        elif hasattr(type(one), "__aclnn_function__"):
+            found.append(one)
+        else:
+            array = _from_list(one, role) if _is_list(one) else as_ndarray(one, f"{role}[{place}]")
+            is_mask = array.dtype == np.bool_ and array.ndim > 0
+            found += np.nonzero(array) if is_mask else [one]
+    return found
 
 
 def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:

@@ -608,6 +608,15 @@ def not_negative_when(scalar: str, switch: str) -> Rule:
     return Rule(f"`{scalar}` is not negative when `{switch}` is true", test, (scalar, switch))
 
 
+def if_given(switch: str, rule: Rule) -> Rule:
+    """A rule about an option that may be null, which stands for its default."""
+
+    def test(call: Call) -> str | None:
+        return None if call.switches[switch] is None else rule.test(call)
+
+    return replace(rule, test=test)
+
+
 def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
     def test(call: Call) -> str | None:
         value = call.switches[switch]

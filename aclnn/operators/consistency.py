@@ -145,7 +145,7 @@ def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
     if lacking := [role for role in missing if role not in roles]:
         yield f"does not take {', '.join(lacking)}, which has no default"
     places = sum(kind in ("output", "outputs", "inout") for _, kind in given)
-    if places != len(operator.outputs):
+    if places != len(operator.outputs) - len(operator.measured):
         yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
 
 

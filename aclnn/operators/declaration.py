@@ -256,6 +256,13 @@ class Operator:
         Where the result alone does not tell the gradients: the call of another functional form, of
         inputs and options by their roles, that gives the same result and has some.
 
+    measured : mapping of str to (str, int)
+        Outputs of a size that data decide, which are made for the largest, the outputs that their
+        shapes are written to, and how many dimensions these have. C-shaped functions do not take these; after phase two the tensor of the first has
+        that shape.
+    absent_items : bool
+        Whether items of the list of inputs may be None in the functional form, which are empty tensors of
+        uint8 then, and masks, which become the indices of what is true.
     checks_arrays : callable, optional
         Of one with inputs that C-shaped functions take as `aclIntArray`: what is wrong with their
         numbers, by role, in a call that passed the rules; functional forms see them when they run.
@@ -309,6 +316,8 @@ class Operator:
     onnx: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     torch: str = ""
     chunking: str = ""
+    measured: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    absent_items: bool = False
     checks_arrays: Callable[[Call, Mapping[str, tuple[int, ...]]], str | None] | None = None
     arrays_status: int = ACLNN_ERR_INNER_TILING_ERROR
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)

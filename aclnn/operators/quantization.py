@@ -12,6 +12,7 @@ from aclnn.operators.checks import (
     Rule,
     dtype_among,
     has_shape,
+    of_cann,
     option_dtype_among,
     same_dtype,
     switch_among,
@@ -496,6 +497,18 @@ def _lower_quantize(lowering: Lowering) -> Mapping[str, int]:
     return {"out": quantized(lowering, operands, dtype, shape, divides=divides)}
 
 
+def _only_int8() -> Rule:
+    """INT32 of CANN's function is no packing, and UINT8 another range."""
+
+    def test(call: Call) -> str | None:
+        dtype = call.switches["dtype"]
+        if dtype == BYTE:
+            return None
+        return f"{call.names['dtype']} is {call.word(dtype)}, must be {call.word(BYTE)}: others are not implemented here"  # type: ignore[arg-type]
+
+    return Rule("`dtype` is INT8", test, ("dtype",))
+
+
 quantize = Operator(
     name="quantize",
     summary="Elements as integers, by scales that divide or multiply them.",
@@ -514,9 +527,16 @@ quantize = Operator(
         "out": {"dtype": BYTE},
         "dtype": BYTE,
     },
-    entries=(),
+    entries=(
+        entry(
+            "aclnnQuantize",
+            "x=input scales zeroPoints=zero_points:in? dtype:dtype axis:int out:out",
+            div_mode=True,
+        ),
+    ),
     rules=(
         has_rank("input", 1, 8),
+        of_cann(_only_int8()),
         dtype_among("input"),
         dtype_among("scales", FLOATING),
         dtype_among("zero_points", (*FLOATING, aclDataType.ACL_INT32, BYTE)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import (
@@ -15,6 +16,7 @@ from aclnn.operators.checks import (
     at_most_8_dims,
     dtype_among,
     has_shape,
+    if_given,
     same_dtype,
     same_shape,
     switch_among,
@@ -639,6 +641,41 @@ def _where_dynamic(rule: Rule) -> Rule:
     return Rule(f"in the dynamic mode, {rule.text}", test, rule.roles)
 
 
+def _swiglu_rules(*first: Rule) -> tuple[Rule, ...]:
+    return (
+        *first,
+        _scale_of_sums(),
+        dtype_among("x", (PACKED, *HALVES)),
+        *[
+            dtype_among(role, (SINGLE,))
+            for role in ("weight_scale", "activation_scale", "quant_scale", "quant_offset")
+        ],
+        dtype_among("bias", (PACKED, *FLOATING)),
+        dtype_among("group_index", (LONG,)),
+        dtype_among("y", (BYTE,)),
+        dtype_among("scale", (SINGLE,)),
+        *[_plain_halves(role) for role in ("weight_scale", "activation_scale", "bias")],
+        if_given("quant_mode", switch_among("quant_mode", _MODES)),
+        _swiglu_mode(),
+        has_rank("x", 2, 8),
+        _even_last(),
+        has_rank("group_index", 1),
+        _has_columns("weight_scale", lambda call: call.shape("x")[-1:], "the last size of `x`"),
+        size_is("activation_scale", _of_rows, "an element for each row"),
+        _has_columns("bias", lambda call: call.shape("x")[-1:], "the last size of `x`"),
+        *[
+            _has_columns(
+                role,
+                lambda call: (1, call.shape("x")[-1] // 2),
+                "one element, or half the last size of `x`",
+            )
+            for role in ("quant_scale", "quant_offset")
+        ],
+        has_shape("y", _half, "the shape of `x`, with half its last size"),
+        _where_dynamic(has_shape("scale", _lead, "the shape of `x` without its last")),
+    )
+
+
 dequant_swiglu_quant = Operator(
     name="dequant_swiglu_quant",
     summary="SwiGLU of rows that are dequantised first, as integers.",
@@ -678,30 +715,7 @@ dequant_swiglu_quant = Operator(
             swiglu_mode=0,
         ),
     ),
-    rules=(
-        _scale_of_sums(),
-        dtype_among("x", (PACKED, *HALVES)),
-        *[dtype_among(r, (SINGLE,)) for r in ("weight_scale", "activation_scale", "quant_scale", "quant_offset")],
-        dtype_among("bias", (PACKED, *FLOATING)),
-        dtype_among("group_index", (LONG,)),
-        dtype_among("y", (BYTE,)),
-        dtype_among("scale", (SINGLE,)),
-        *[_plain_halves(role) for role in ("weight_scale", "activation_scale", "bias")],
-        switch_among("quant_mode", _MODES),
-        _swiglu_mode(),
-        has_rank("x", 2, 8),
-        _even_last(),
-        has_rank("group_index", 1),
-        _has_columns("weight_scale", lambda call: call.shape("x")[-1:], "the last size of `x`"),
-        size_is("activation_scale", _of_rows, "an element for each row"),
-        _has_columns("bias", lambda call: call.shape("x")[-1:], "the last size of `x`"),
-        *[
-            _has_columns(role, lambda call: (1, call.shape("x")[-1] // 2), "one element, or half the last size of `x`")
-            for role in ("quant_scale", "quant_offset")
-        ],
-        has_shape("y", _half, "the shape of `x`, with half its last size"),
-        _where_dynamic(has_shape("scale", _lead, "the shape of `x` without its last")),
-    ),
+    rules=_swiglu_rules(),
     infer=_infer_swiglu,
     lower=_lower_swiglu,
     example=(
@@ -710,4 +724,85 @@ dequant_swiglu_quant = Operator(
     ),
     accuracy="The formula in float32, each operation rounded.",
     seealso=("swiglu", "dynamic_quant"),
+)  # fmt: skip
+
+
+def _static_has_scale() -> Rule:
+    def test(call: Call) -> str | None:
+        if call.switches["quant_mode"] == "dynamic" or "quant_scale" in call.tensors:
+            return None
+        return f"{call.names['quant_scale']} is null, must be given in the static mode"
+
+    text = "in the static mode, `quant_scale` is given"
+    return Rule(text, test, ("quant_scale", "quant_mode"), ACLNN_ERR_PARAM_NULLPTR)
+
+
+def _offset_of_static() -> Rule:
+    def test(call: Call) -> str | None:
+        is_dynamic, name = call.switches["quant_mode"] == "dynamic", call.names["quant_offset"]
+        if ("quant_offset" in call.tensors) != is_dynamic:
+            return None
+        return f"{name} is {'given' if is_dynamic else 'null'} in the {'dynamic' if is_dynamic else 'static'} mode"
+
+    text = "`quant_offset` is given in the static mode, and null in the dynamic one"
+    return Rule(text, test, ("quant_offset", "quant_mode"))
+
+
+def _second_version() -> Rule:
+    """Rule about the options of the second version."""
+
+    def test(call: Call) -> str | None:
+        for role, known in (("dst_type", (2,)), ("activate_dim", (-1, 1))):
+            if call.switches[role] not in known:
+                return f"{call.names[role]} is {call.switches[role]}, must be {' or '.join(map(str, known))}"
+        rounding = call.switches["round_mode"]
+        return (
+            None
+            if rounding in (None, "rint")
+            else f"{call.names['round_mode']} is {rounding!r}, must be 'rint'"
+        )
+
+    text = "`dst_type` is 2 (INT8), `round_mode` 'rint', `activate_dim` the last"
+    return Rule(text, test, ("dst_type", "round_mode", "activate_dim"))
+
+
+dequant_swiglu_quant_v2 = replace(
+    dequant_swiglu_quant,
+    name="dequant_swiglu_quant_v2",
+    functional=False,
+    form_of="dequant_swiglu_quant",
+    notes="dequant_swiglu_quant of two dimensions, whose static mode needs quant_scale and quant_offset.",
+    attributes=(
+        *dequant_swiglu_quant.attributes,
+        Attribute("dst_type", 2, "int", doc="Of the result: 2, INT8."),
+        Attribute("round_mode", "rint", "str", doc="How to round.", choices=("rint",), nullable=True),
+        Attribute("activate_dim", -1, "int", doc="The dimension that has halves: the last."),
+    ),
+    entries=(
+        entry(
+            "aclnnDequantSwigluQuantV2",
+            "x weightScaleOptional=weight_scale:in? activationScaleOptional=activation_scale:in? "
+            "biasOptional=bias:in? quantScaleOptional=quant_scale:in? quantOffsetOptional=quant_offset:in? "
+            "groupIndexOptional=group_index:in? activateLeft:bool quantModeOptional=quant_mode:str? "
+            "dstType:int roundModeOptional=round_mode:str? activateDim:int swigluMode:int clampLimit:float "
+            "gluAlpha:float gluBias:float yOut=y:out scaleOut=scale:out",
+        ),
+    ),
+    rules=(
+        *_swiglu_rules(_static_has_scale()),
+        dtype_among("x", (PACKED, HALVES[1])),
+        has_rank("x", 2),
+        _offset_of_static(),
+        _second_version(),
+    ),
+    unlike={
+        "x": {"dtype": PACKED, "shape": (1, 2), "strides": (2, 1)}, "y": {"dtype": BYTE}, "scale": {"dtype": SINGLE},
+        "weight_scale": {"dtype": SINGLE, "shape": (2,), "strides": (1,)}, "quant_mode": "dynamic",
+    },
+    example=(
+        "dequant_swiglu_quant_v2(np.int32([[0, 100, 2, 1]]), weight_scale=np.float32([1, 1, 1, 1]), "
+        "activate_left=True, quant_mode='dynamic')",
+        "(array([[  0, 127]], dtype=int8), array([0.78740156], dtype=float32))",
+    ),
+    seealso=("dequant_swiglu_quant",),
 )  # fmt: skip

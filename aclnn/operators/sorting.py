@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import (
@@ -22,8 +23,15 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
+from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import has_rank, number, size_is
 
 Shape = tuple[int, ...]
@@ -314,32 +322,34 @@ _HIDDEN = -10000.0
 _MOST_COLUMNS = 4096
 
 
-def _mask_fits() -> Rule:
+def _mask_fits(role: str) -> Rule:
     def test(call: Call) -> str | None:
-        own, mask = call.shape("x"), call.shape("mask")
+        own, mask = call.shape(role), call.shape("mask")
         alike = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
         if mask[2:] == own[2:] and alike:
             return None
         return (
-            f"{call.names['mask']} has shape {mask}, must have that of {call.names['x']}, {own}, or ones "
+            f"{call.names['mask']} has shape {mask}, must have that of {call.names[role]}, {own}, or ones "
             "in its first two dimensions"
         )
 
     return Rule(
-        "`mask` has the shape of `x`, or ones in its first two dimensions", test, ("mask", "x")
+        f"`mask` has the shape of `{role}`, or ones in its first two dimensions",
+        test,
+        ("mask", role),
     )
 
 
-def _columns_within() -> Rule:
+def _columns_within(role: str) -> Rule:
     def test(call: Call) -> str | None:
-        size = call.shape("x")[3]
+        size = call.shape(role)[3]
         most = 2 * _MOST_COLUMNS if call.soc == "Ascend950" else _MOST_COLUMNS
         if 0 < size <= most:
             return None
-        return f"{call.names['x']} has {size} columns, must have from 1 to {most}"
+        return f"{call.names[role]} has {size} columns, must have from 1 to {most}"
 
-    text = f"`x` has from 1 to {_MOST_COLUMNS} columns, on Ascend950 to {2 * _MOST_COLUMNS}"
-    return Rule(text, test, ("x",))
+    text = f"`{role}` has from 1 to {_MOST_COLUMNS} columns, on Ascend950 to {2 * _MOST_COLUMNS}"
+    return Rule(text, test, (role,))
 
 
 def _no_fixed_mask() -> Rule:
@@ -364,6 +374,70 @@ def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:
     return {"out": made}
 
 
+def _lower_masked_gradient(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    single = aclDataType.ACL_FLOAT
+    operands = [lowering.dense(role, single) for role in ("y_grad", "y")]
+    (made,) = lowering.rows("softmax_backward", operands, [(single, shape)], -1)
+    scaled = lowering.point("muls", (made,), single, shape, params=(lowering.number("scale"),))
+    mask = lowering.dense("mask", None, shape)
+    chosen = [mask, lowering.filled(0, single, shape), scaled]
+    found = lowering.point("where", chosen, single, shape, reads="float32")
+    return {"out": lowering.builder.cast(found, graph_dtype(dtype))}
+
+
+_SCALED: dict[str, Any] = {
+    "attributes": (
+        Attribute("scale", 1.0, "float", keyword_only=False, doc="What scores are multiplied by."),
+        Attribute("fixed_triu_mask", False, "bool", keyword_only=False, doc="Must be false."),
+    ),
+}
+
+scaled_masked_softmax_backward = Operator(
+    name="scaled_masked_softmax_backward",
+    summary="Gradient of softmax of scaled scores with a mask, from its result.",
+    expression="where(mask, 0, scale·y·(g - Σ g·y)), along the last dimension",
+    inputs=("y_grad", "y", "mask"),
+    unlike={
+        "y_grad": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
+        "y": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
+        "mask": {
+            "shape": (1, 1, 1, 1),
+            "strides": (1, 1, 1, 1),
+            "dtype": aclDataType.ACL_BOOL,
+        },
+    },
+    entries=(
+        entry(
+            "aclnnScaledMaskedSoftmaxBackward",
+            "gradOutput=y_grad y mask scale:float fixTriuMask=fixed_triu_mask:bool out:out",
+        ),
+    ),
+    rules=(
+        dtype_among("y_grad"),
+        dtype_among("mask", (aclDataType.ACL_BOOL,)),
+        same_dtype("y", "y_grad"),
+        same_dtype("out", "y_grad"),
+        has_rank("y_grad", 4),
+        has_rank("mask", 4),
+        same_shape("y", "y_grad"),
+        _mask_fits("y_grad"),
+        _columns_within("y_grad"),
+        same_shape("out", "y_grad"),
+        _no_fixed_mask(),
+    ),
+    infer=lambda call: {"out": (call.dtype("y_grad"), call.shape("y_grad"))},
+    lower=_lower_masked_gradient,
+    example=(
+        "scaled_masked_softmax_backward(np.float32([[[[1, 0]]]]), np.float32([[[[0.5, 0.5]]]]), "
+        "np.bool_([[[[False, True]]]]), 2.0)",
+        "array([[[[0.5, 0. ]]]], dtype=float32)",
+    ),
+    accuracy=GRADIENT_ACCURACY.replace("2 ULP", "3 ULP"),
+    seealso=("scaled_masked_softmax",),
+    **_SCALED,
+)
+
 scaled_masked_softmax = Operator(
     name="scaled_masked_softmax",
     summary="Softmax of scaled scores, of which a mask hides some.",
@@ -373,10 +447,6 @@ scaled_masked_softmax = Operator(
         "Scores are scaled in float32."
     ),
     inputs=("x", "mask"),
-    attributes=(
-        Attribute("scale", 1.0, "float", keyword_only=False, doc="What scores are multiplied by."),
-        Attribute("fixed_triu_mask", False, "bool", keyword_only=False, doc="Must be false."),
-    ),
     unlike={
         "x": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
         "mask": {
@@ -398,8 +468,8 @@ scaled_masked_softmax = Operator(
         has_rank("x", 4),
         has_rank("mask", 4),
         has_rank("out", 4),
-        _mask_fits(),
-        _columns_within(),
+        _mask_fits("x"),
+        _columns_within("x"),
         same_shape("out", "x"),
         _no_fixed_mask(),
     ),
@@ -412,4 +482,5 @@ scaled_masked_softmax = Operator(
     accuracy=ROW_ACCURACY,
     seealso=("softmax",),
     gradient={"x": "gradient_of_masked_softmax(grad, out, mask, scale)"},
+    **_SCALED,
 )

@@ -411,6 +411,86 @@ def gradient_of_source(grad: Any, source: Any, dim: int, index: Any, reduce: str
     return aten.constant_pad_nd(taken, [n for whole, size in sizes for n in (0, whole - size)])
 
 
+def _of_no_index(indices: Any) -> list[Any]:
+    """Indices as PyTorch takes them: an empty one of uint8 stands for none."""
+    return [None if one.dtype == torch.uint8 and not one.numel() else one for one in indices]
+
+
+def gradient_of_indexed(grad: Any, like: Any, indices: Any) -> Any:
+    zeros = torch.zeros_like(like, dtype=grad.dtype)
+    return aten.index_put(zeros, _of_no_index(indices), grad, True)
+
+
+def gradient_of_overwritten(grad: Any, indices: Any, adds: bool) -> Any:
+    return grad if adds else aten.index_put(grad, _of_no_index(indices), grad.new_zeros(()))
+
+
+def gradient_of_values(grad: Any, like: Any, indices: Any) -> Any:
+    return aten.index(grad, _of_no_index(indices)).sum_to_size(like.shape)
+
+
+def _factors(grad: Any, weights: Any, reduction: str) -> Any:
+    """The gradient of the loss of each target, by its weight."""
+    return grad * weights / weights.sum() if reduction == "mean" else grad * weights
+
+
+def _weights_of(target: Any, weight: Any, ignored: int, dtype: Any) -> tuple[Any, Any]:
+    """The classes of targets, 0 for one that is ignored, and their weights, 0 for such."""
+    counts = target != ignored
+    classes = torch.where(counts, target, 0).long()
+    weights = counts.to(dtype)
+    return classes, weights if weight is None else weights * weight.to(dtype)[classes]
+
+
+def gradient_of_nll(
+    grad: Any, x: Any, target: Any, weight: Any, reduction: str, ignored: int
+) -> Any:
+    axis = min(1, x.dim() - 1)
+    classes, weights = _weights_of(target, weight, ignored, grad.dtype)
+    factors = _factors(grad, weights, reduction)
+    zeros = torch.zeros_like(x, dtype=grad.dtype)
+    return zeros.scatter(axis, classes.unsqueeze(axis), -factors.unsqueeze(axis))
+
+
+def gradient_of_class_weights(
+    grad: Any,
+    logs: Any,
+    target: Any,
+    weight: Any,
+    out: Any,
+    reduction: str,
+    ignored: int,
+    share: float,
+) -> Any:
+    """Gradient of losses of classes by their weights; `share` is that of the mean over classes."""
+    axis = min(1, logs.dim() - 1)
+    classes, weights = _weights_of(target, weight, ignored, grad.dtype)
+    factors = grad * (target != ignored)
+    losses = -logs.gather(axis, classes.unsqueeze(axis)).squeeze(axis) * (1 - share)
+    if reduction == "mean":
+        factors, losses = factors / weights.sum(), losses - out
+    found = torch.zeros_like(weight, dtype=grad.dtype)
+    found = found.index_add(0, classes.reshape(-1), (factors * losses).reshape(-1).to(grad.dtype))
+    if share:
+        found = found - (logs * factors.unsqueeze(-1)).sum(0) * (share / logs.shape[1])
+    return found
+
+
+def gradient_of_cross_entropy(
+    grad: Any, x: Any, target: Any, weight: Any, reduction: str, ignored: int, smoothing: float
+) -> Any:
+    classes, weights = _weights_of(target, weight, ignored, grad.dtype)
+    factors = _factors(grad, weights, reduction)
+    by_class = torch.zeros_like(x, dtype=grad.dtype)
+    by_class = by_class.scatter(1, classes.unsqueeze(1), -factors.unsqueeze(1) * (1 - smoothing))
+    if smoothing:
+        share = _factors(grad, (target != ignored).to(grad.dtype), "sum")
+        share = share / weights.sum() if reduction == "mean" else share
+        alike = torch.ones_like(by_class) if weight is None else weight.to(grad.dtype)
+        by_class = by_class - share.unsqueeze(-1) * alike * (smoothing / x.shape[1])
+    return by_class - torch.softmax(x.to(grad.dtype), 1) * by_class.sum(1, True)
+
+
 def gradient_of_repetitions(grad: Any, like: Any, repeats: int, dim: int | None) -> Any:
     """Sums of what an element was repeated as."""
     if dim is None:
@@ -608,6 +688,12 @@ _ALL = [
     gradient_of_solution,
     gradient_of_source,
     gradient_of_spread,
+    gradient_of_nll,
+    gradient_of_cross_entropy,
+    gradient_of_class_weights,
+    gradient_of_indexed,
+    gradient_of_overwritten,
+    gradient_of_values,
     gradient_of_slices,
     gradient_of_softmax,
     gradient_of_variance,

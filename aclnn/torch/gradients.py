@@ -36,11 +36,13 @@ class Derivative:
         order = (*schema.parameters, *operator.outputs)
         tensors = [r for r in (*operator.inputs, *operator.outputs) if r not in operator.lists]
         self._kept = tuple([(role, order.index(role)) for role in tensors if role in used])
+        # Lists of tensors without gradients, which are indices, are kept as they are.
+        self._described = tuple([role for role in operator.lists if role in operator.gradient])
         self._options = tuple(
             [
                 (role, place)
                 for place, role in enumerate(schema.parameters)
-                if role in used and role not in operator.lists
+                if role in used and role not in self._described
             ]
         )
         self._inputs = tuple([(role, order.index(role)) for role in operator.inputs])
@@ -82,7 +84,7 @@ class Derivative:
         known["grad"] = grads[0]
         for place, name in self._later:
             known[name] = grads[place]
-        for role in self.schema.operator.lists:
+        for role in self._described:
             known[role] = ctx.like[role]
         found: dict[str, Any] = {}
         for formula in self.formulas:

@@ -52,7 +52,8 @@ def _register(schema: Schema) -> None:
         kernel = _autograd_kernel(schema, functools.partial(composed, schema))
         _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
         return
-    lists = schema.operator.lists
+    # Of several inputs those in the list are indices, which have no gradient.
+    lists = schema.operator.lists if len(schema.operator.inputs) == 1 else ()
     differentiable = _differentiated_list(schema) if lists else _differentiated(schema)
     kernel = _autograd_kernel(schema, differentiable)
     _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)

@@ -181,7 +181,9 @@ class _Writer:
             return next(self._inputs)
         if node.op == "get_attr":
             return _attribute(self._owner, str(node.target))
-        if isinstance(value_of(node), torch.SymFloat):  # of a tensor's elements: each run has its own
+        if isinstance(
+            value_of(node), torch.SymFloat
+        ):  # of a tensor's elements: each run has its own
             return value_of(node)
         known = self._numbers.put_into(value_of(node))
         if known is not None:

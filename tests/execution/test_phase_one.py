@@ -75,10 +75,10 @@ COUNT_FIRST = ("aclnnScatterPaKvCache", "aclnnGatherPaKvCache", "aclnnIsInf")
 COUNT_FIRST += tuple(
     name for name in SHAPES if name.startswith("aclnnAddRmsNorm") and "Quant" in name
 )
-ANY_SIZE = ("aclnnArange",)  # fills what there is
+ANY_SIZE = ("aclnnArange", "aclnnNonzero", "aclnnNonzeroV2")  # fill what there is
 # Layouts are looked at before the work is divided, all else of shapes when it is.
 ATTENTION = [name for name, (one, _) in ENTRIES.items() if "attention" in one.name]
-SHAPES |= dict.fromkeys(ATTENTION, TILING)
+SHAPES |= dict.fromkeys((*ATTENTION, "aclnnCrossEntropyLoss"), TILING)
 COUNT_FIRST += tuple(ATTENTION)
 # What is copied, or multiplied in float64, before it is used.
 # Opaque kernels with memory of their own.
@@ -98,7 +98,12 @@ TOGETHER = {
     *((f"aclnnAddRmsNormQuant{v}", "scales2Optional") for v in ("", "V2")),
     ("aclnnAddRmsNormDynamicQuant", "smoothScale1Optional"),
     *(("aclnnQuantMatmulV4", "pertokenScaleOptional"), ("aclnnQuantMatmulV5", "x1Scale")),
-    *(("aclnnDequantSwigluQuant", role) for role in ("groupIndexOptional", "quantModeOptional")),
+    ("aclnnDequantSwigluQuant", "groupIndexOptional"),
+    *(
+        ("aclnnDequantSwigluQuantV2", f"{role}Optional")
+        for role in ("weightScale", "groupIndex", "quantMode")
+    ),
+    ("aclnnApplyAdamWV2", "maxGradNormOptionalRef"),
 }
 # Results that may be null, but not with the options that samples have.
 ASKED_FOR = {

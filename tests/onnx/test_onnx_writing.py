@@ -22,7 +22,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 # What ONNX has no operators for: nodes of the graph's own domain, which viewers show.
 SHOWN_ONLY = (
     *("top_k_top_p", "scatter_pa_kv_cache", "gather_pa_kv_cache", "kv_rmsnorm_rope_cache"),
-    "index_copy",
+    *("index_copy", "index", "index_put"),
+    *("nonzero_padded", "nonzero_by_dims", "masked_select_padded"),
     *("max_pool2d_with_indices", "adaptive_avg_pool2d"),
     *("upsample_nearest2d", "upsample_bilinear2d"),
     *("scatter", "scatter_add", "index_add", "index_fill", "scatter_nd_update_", "gather_nd"),

@@ -208,6 +208,16 @@ def gradients_of_attention(grad, query, key, value):
     return aclnn.scaled_dot_product_attention_backward(grad, query, key, value, out, logsumexp)
 
 
+def of_masked(g, x):
+    """Of scores twice as large, the last of which is hidden."""
+    y = np.zeros_like(x)
+    y[:, :4] = aclnn.softmax(2 * x[:, :4], -1)
+    mask = np.zeros((1, 1, *x.shape), bool)
+    mask[..., 4] = True
+    lifted = [one[None, None] for one in (g, y)]
+    return (aclnn.scaled_masked_softmax_backward(*lifted, mask, 2.0)[0, 0],)
+
+
 def of_result(name):
     """The gradient of a function along rows, which is given the function's result."""
     return lambda g, x: [getattr(aclnn, f"{name}_backward")(g, getattr(aclnn, name)(x, -1), -1)]
@@ -230,6 +240,9 @@ SEVERAL = {
         lambda x, weight: np.where(x > 0, x, x * weight[:, None]), aclnn.prelu_backward, ((2, 3, 4), (3,))
     ),
     "softmax_backward": Several(softmax, of_result("softmax"), ((2, 5),), 4, of_rows=True),
+    "scaled_masked_softmax_backward": Several(
+        lambda x: np.concatenate([softmax(2 * x[:, :4]), 0 * x[:, 4:]], 1), of_masked, ((2, 5),), 8, of_rows=True
+    ),
     "log_softmax_backward": Several(
         lambda x: log(softmax(x)), of_result("log_softmax"), ((2, 5),), 4, of_rows=True
     ),

@@ -3,9 +3,10 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from calls import refused, tensor
+from calls import refused, run, tensor
 
 import aclnn
+from aclnn import aclDataType as T
 
 INVALID, NULLPTR, TILING = 161002, 161001, 561002
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -425,6 +426,42 @@ def test_gates_are_dequantised_and_quantised():
     gate, linear = np.minimum(v[:, ::2], 1), np.clip(v[:, 1::2], -1, 1)
     u = gate / (1 + np.exp(-1.702 * gate)) * (linear + 1)
     assert np.abs(y * scale[:, None] - u).max() <= scale.max() * 0.501
+
+
+def test_gates_of_the_second_version():
+    """As the first, with a null mode of rounding; the static mode is the one of null."""
+    x = np.random.default_rng(0).integers(-999, 999, (5, 16)).astype(np.int32)
+    scales = {"weight_scale": np.full((1, 16), 0.01, np.float32), "groups": np.int64([5])}
+    quant = np.full((1, 8), 0.125, np.float32)
+    for mode in ("dynamic", "static", None):
+        y, scale = np.zeros((5, 8), np.int8), np.zeros(5, np.float32)
+        offset = None if mode == "dynamic" else np.full((1, 8), 3, np.float32)
+        given = [x, scales["weight_scale"], None, None, quant, offset, scales["groups"]]
+        tensors = [None if one is None else tensor(one) for one in given]
+        gate = [True, mode, 2, None, -1, 3, 2.5, 1.5, 0.5]
+        run("aclnnDequantSwigluQuantV2", *tensors, *gate, tensor(y), tensor(scale))
+        wanted, of_rows = aclnn.dequant_swiglu_quant(
+            x, weight_scale=scales["weight_scale"], quant_scale=quant, quant_offset=offset,
+            group_index=scales["groups"], activate_left=True, quant_mode=mode or "static",
+            swiglu_mode=3, clamp_limit=2.5, glu_alpha=1.5, glu_bias=0.5,
+        )  # fmt: skip
+        np.testing.assert_array_equal(y, wanted)
+        if mode == "dynamic":
+            np.testing.assert_array_equal(scale, of_rows)
+        for place, value in ((1, "often"), (2, 3), (3, "floor"), (4, 0), (5, 4)):
+            changed = [value if k == place else one for k, one in enumerate(gate)]
+            arguments = (*tensors, *changed, tensor(y), tensor(scale))
+            assert refused("aclnnDequantSwigluQuantV2", *arguments)[0] == INVALID
+
+
+def test_quantize_in_both_phases():
+    x = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32) * 50
+    scales, points = np.float32([0.5, 0.25, 1, 2, 0.75, 1.5]), np.int32([3, 0, -3, 1, 2, 5])
+    out = np.zeros((4, 6), np.int8)
+    run("aclnnQuantize", *map(tensor, (x, scales, points)), T.ACL_INT8, 1, tensor(out))
+    np.testing.assert_array_equal(out, np.clip(np.rint(x / scales + points), -128, 127))
+    arguments = [*map(tensor, (x, scales, points)), T.ACL_INT32, 1, tensor(out)]
+    assert refused("aclnnQuantize", *arguments)[0] == 161002
 
 
 # --- What is refused ------------------------------------------------------------------------------

@@ -341,6 +341,35 @@ UNLIKE = {
         dict.fromkeys(("expanded_src_to_dst_row", "export_for_source_row"), np.int32),
         values={"expanded_src_to_dst_row": [3, 0, 1, 2]},
     ),
+    **{
+        name: Unlike({"input": (2, 3), "target": (2,), "weight": (3,)}, {"target": np.int64}, {"reduction": "sum"})
+        for name in ("nll_loss", "nll_loss_forward")
+    },
+    "nll_loss2d_forward": Unlike(
+        {"input": (2, 3, 1, 2), "target": (2, 1, 2), "weight": (3,)}, {"target": np.int64}, {"reduction": "sum"}
+    ),
+    "cross_entropy_loss": Unlike(
+        {"target": (2,), "weight": (3,)}, {"target": np.int64, "weight": np.float32}, {"reduction": "sum"}
+    ),
+    "cross_entropy_loss_forward": Unlike(
+        {"target": (2,), "weight": (3,), "zloss": (1,), "lse_for_zloss": (2,)},
+        {"target": np.int64, "weight": np.float32}, {"reduction": "sum"},
+    ),
+    "adamw_": Unlike({"step": (1,)}, {"step": np.int64}, {"amsgrad": True}),
+    "masked_select_padded": Unlike(dtypes={"mask": np.bool_}),
+    "index": Unlike({"indices": [(4,), (4,)]}, {"indices": np.int64}),
+    "index_put": Unlike(
+        {"indices": [(2,)], "values": (2, 3)}, {"indices": np.int64}, values={"indices": [1, 0]}
+    ),
+    "scaled_masked_softmax_backward": Unlike(
+        {"y_grad": (1, 2, 2, 3), "y": (1, 2, 2, 3), "mask": (1, 1, 2, 3)}, {"mask": np.bool_}
+    ),
+    "dequant_swiglu_quant_v2": Unlike(
+        {"x": (2, 6), "weight_scale": (1, 6), "quant_scale": (1, 3)},
+        {"x": np.int32, "group_index": np.int64, "quant_scale": np.float32, "weight_scale": np.float32},
+        {"quant_mode": "dynamic", "activate_left": True}, values={"group_index": [2], "x": [[3, 4, 5, 6, 7, 8]] * 2},
+        absent=("activation_scale", "bias", "quant_offset"),
+    ),
     "sort": Unlike(options={"dim": 1}),
     "argsort": Unlike(options={"dim": 1}),
     "topk": Unlike(options={"k": 1, "dim": 1}),
@@ -433,6 +462,7 @@ def floats_of(name):
         "trans_quant_param",
         "quant_matmul",
         "quant_matmul_v5",
+        "dequant_swiglu_quant_v2",
         "triangular_solve",
         *INTEGERS_ONLY,
     ):

@@ -104,6 +104,15 @@ HAVE_NONE = {
     "heaviside",
     "top_k_top_p",
 }
+HAVE_NONE |= {
+    *(
+        "adamw_",
+        "nonzero_padded",
+        "nonzero_by_dims",
+        "masked_select_padded",
+        "scaled_masked_softmax_backward",
+    )
+}
 # Of inference only, as in PyTorch's adapter.
 HAVE_NONE |= {"quant_matmul", "weight_quant_batchmatmul", "grouped_matmul"}
 HAVE_NONE |= {"moe_gating_top_k_softmax", "moe_gating_top_k_softmax_v2", "moe_gating_top_k"}
