@@ -73,7 +73,7 @@ def _text(schema: Schema, operator: Any) -> str:
     options = [a.role for a in (*operator.scalars, *operator.switches)]
     used = {name for text in gradient.values() for name in compile(text, "", "eval").co_names}
     kept = [role for role in (*tensors, out) if role in used]
-    kept = [role for role in options if role in used]
+    used_options = [role for role in options if role in used]
     given = [*schema.positional, *[f"{role}={role}" for role in schema.keyword]]
     wanted = [f" if _needed[{place}] else None" for place in range(len(tensors))]
     if len(tensors) == 1:  # without a gradient of it there is no backward pass
@@ -85,11 +85,11 @@ def _text(schema: Schema, operator: Any) -> str:
         f"def forward(_ctx, {', '.join((*tensors, *options))}):",
         f"    {out} = _form({', '.join(given)})",
         f"    _ctx.save_for_backward({', '.join(kept)})" * bool(kept),
-        f"    _ctx.options = {', '.join(kept)}," * bool(kept),
+        f"    _ctx.options = {', '.join(used_options)}," * bool(used_options),
         f"    return {out}",
         "def backward(_ctx, grad):",
         f"    {', '.join(kept)}, = _ctx.saved_tensors" * bool(kept),
-        f"    {', '.join(kept)}, = _ctx.options" * bool(kept),
+        f"    {', '.join(used_options)}, = _ctx.options" * bool(used_options),
         "    _needed = _ctx.needs_input_grad" * (len(tensors) > 1),
         f"    return {', '.join([*gradients, *['None'] * len(options)])},",
     ]
