@@ -200,7 +200,7 @@ def _form(
     one: Operator, name: str, types: Mapping[str, str], result: str, out: str | None = None
 ) -> str:
     """A functional form, of whose operands some have types; without `out` one in place."""
-    options = {attribute.role: attribute for attribute in one.attributes}
+    options = {attribute.role: attribute for attribute in one.form_options}
     given = {
         role: _option(options[role]) if role in options else _tensor(one, role, types.get(role))
         for role in (*one.positional, *options, *one.inputs)

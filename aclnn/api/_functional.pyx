@@ -61,7 +61,7 @@ import numpy as np
 from aclnn.acl.arguments import NumberOfRun, as_int, as_real, as_truth, shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl._frames import leave_out
-from aclnn.acl.errors import AclnnError, wrong_kind
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.acl.rounding import as_float_once
 from aclnn.api import refusals
 from aclnn.execution import arrays
@@ -86,7 +86,8 @@ cdef enum:
     SWITCHES = NUMBERS + MAX_NUMBERS
     MOST_SWITCHES = 12
     MOST_SMALL = 6  # operands of most operators; a small frame stays in the nearest cache
-    SLOTS = SWITCHES + MOST_SWITCHES
+    OPTION = SWITCHES + MOST_SWITCHES  # that of `option_form`
+    SLOTS = OPTION + 1
     FOREIGN = -1  # an operand is no array whose memory kernels can read
     # What numbers are for rules that ask: Python's own.
     ACL_FLOAT = 0
@@ -141,6 +142,10 @@ cdef class FunctionalHandle:
     cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
     cdef tuple moves  # from where to where the arguments go then
+    cdef readonly FunctionalHandle option_form  # what takes calls with an option of this form alone
+    cdef str option_name
+    cdef tuple option_choices
+    cdef tuple option_moves
     cdef function_t own_function
     cdef bytes c_name, c_doc
     cdef object find  # by name
@@ -197,6 +202,8 @@ cdef class FunctionalHandle:
         """The slot of every parameter."""
         places = {"out": OUT}
         places |= {role: FIRST + k for k, role in enumerate(operator.kernel_operands)}
+        if operator.option_form is not None:
+            places[operator.option_form[0].role] = OPTION
         places |= {a.role: NUMBERS + k for k, a in enumerate(operator.scalars)}
         return places | {a.role: SWITCHES + k for k, a in enumerate(operator.switches)}
 
@@ -229,7 +236,16 @@ cdef class FunctionalHandle:
         self.number_form, self.number_slot = other, slot
         others = other.places_of(other.handle.operator)
         self.moves = tuple((place, others[role]) for role, place
-                           in self.places_of(self.handle.operator).items())
+                           in self.places_of(self.handle.operator).items() if place != OPTION)
+
+    def take_option_by(self, FunctionalHandle other not None, str option not None,
+                       tuple choices not None, str role not None):
+        """Let `other` take calls in which `option` is one of `choices`, as its `role`."""
+        self.option_form, self.option_name, self.option_choices = other, option, choices
+        others = other.places_of(other.handle.operator) | {option: 0}
+        others[option] = others[role]
+        self.option_moves = tuple((place, others[name]) for name, place
+                                  in self.places_of(self.handle.operator).items())
 
     cdef object call_slots(self, PyObject **given):
         cdef operand_t operands[MOST_SMALL]
@@ -252,6 +268,9 @@ cdef class FunctionalHandle:
         cdef bint tensors = False
         cdef object switches = None
         cdef list _kept
+        if self.option_form is not None and given[OPTION] != NULL:
+            if <object>given[OPTION] is not None:
+                return self.call_option_form(given)
         if self.number_form is not None and given[self.number_slot] != NULL:
             if is_number(<object>given[self.number_slot]):
                 return self.call_number_form(given)
@@ -373,6 +392,19 @@ cdef class FunctionalHandle:
         if self.in_place:
             moved[OUT] = moved[FIRST]
         return other.call_slots(moved)
+
+    cdef object call_option_form(self, PyObject **given):
+        """Hand a call over that has the option."""
+        cdef PyObject *moved[SLOTS]
+        cdef int place, to
+        option = <object>given[OPTION]
+        if option not in self.option_choices:
+            raise invalid(f"{self.option_name} is {shown(option)}, must be None or one of "
+                          f"{', '.join(map(repr, self.option_choices))}")
+        memset(moved, 0, sizeof(moved))
+        for place, to in self.option_moves:
+            moved[to] = given[place]
+        return self.option_form.call_slots(moved)
 
     cdef object outputs_in_place(self, PyObject **given):
         """The inputs that results take the place of, and None for what is made."""

@@ -181,7 +181,7 @@ def functional_doc(operator: Operator, name: str) -> str:
     names = {r: r for r in (*tensors, *(a.role for a in operator.attributes))}
     form = _Form(operator, names, is_functional=True)
     changed = " It is overwritten by the result." if in_place else ""
-    attributes = {attribute.role: attribute for attribute in operator.attributes}
+    attributes = {attribute.role: attribute for attribute in operator.form_options}
     parameters = [
         _option(attributes[role]) if role in attributes
         else _input(form, role, changed if role in operator.overwritten.values() else "")
@@ -208,7 +208,7 @@ def functional_doc(operator: Operator, name: str) -> str:
 
 def _by_keyword(operator: Operator) -> list[str]:
     """Parameters that the functional form takes by name only."""
-    others = [*(a.role for a in operator.attributes), *operator.inputs]
+    others = [*(a.role for a in operator.form_options), *operator.inputs]
     return [role for role in others if role not in operator.positional]
 
 

@@ -27,7 +27,7 @@ def form(name: str) -> FunctionalHandle:
 
 def _form(operator: Operator, name: str) -> FunctionalHandle:
     positional = operator.positional
-    keyword = [a.role for a in operator.attributes if a.role not in positional]
+    keyword = [a.role for a in operator.form_options if a.role not in positional]
     keyword += [role for role in operator.inputs if role not in positional]
     out = [] if name == operator.in_place else ["out"]
     required = sum(1 for role in positional if operator.is_required(role))
@@ -70,6 +70,21 @@ def _let_numbers_be_taken() -> None:
 _let_numbers_be_taken()
 
 
+def _let_options_be_taken() -> None:
+    """Let operators take over whose calls have an option that only the functional form has."""
+    for name, handle in HANDLES_BY_NAME.items():
+        operator = handle.handle.operator
+        if operator.option_form is None:
+            continue
+        option, other, role = operator.option_form
+        target = REGISTRY[other]
+        form = HANDLES_BY_NAME[other if name == operator.name else str(target.in_place)]
+        handle.take_option_by(form, option.role, option.choices, role)
+
+
+_let_options_be_taken()
+
+
 def signature(operator: Operator, *, in_place: bool = False) -> str:
     """The parameter list of a functional form.
 
@@ -80,7 +95,7 @@ def signature(operator: Operator, *, in_place: bool = False) -> str:
     """
     positional = operator.positional
     words = [_with_default(operator, role) for role in positional]
-    others = [a.role for a in operator.attributes] + [*operator.inputs]
+    others = [a.role for a in operator.form_options] + [*operator.inputs]
     keyword = [_with_default(operator, role) for role in others if role not in positional]
     if not in_place:
         keyword.append("out=None")

@@ -304,6 +304,13 @@ muls = Operator(
     seealso=("mul",),
 )
 
+_ROUNDING = Attribute(
+    "rounding_mode",
+    None,
+    "str",
+    doc="How the quotient is rounded: 'trunc' towards zero, 'floor' down, None not at all.",
+    choices=("trunc", "floor"),
+)
 _QUOTIENT = (
     "Integers have an integer quotient, rounded towards zero, and 0 where the divisor is 0; on an "
     "Ascend950 they are divided as float32."
@@ -314,8 +321,9 @@ div = Operator(
     in_place="div_",
     summary="Quotient.",
     expression="input/other",
-    notes=f"{_QUOTIENT} {_NUMBERS}",
+    notes=f"{_QUOTIENT} {_NUMBERS} With a rounding mode it is `div_mod`, by aclnnDivMod.",
     formula="div",
+    option_form=(_ROUNDING, "div_mod", "mode"),
     infer=_infer(_quotient_of(_of_tensors)),
     inputs=_BOTH,
     number_form=("other", "divs"),

@@ -194,6 +194,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    option_form : (Attribute, str, str), optional
+        An option of the functional form alone, None where it is not given, and the operator that takes
+        calls with it, with the attribute that has its value there.
     form_of : str
         Of one without a functional form of its own that is nobody's `number_form`: the operator whose
         form takes such calls, with numbers that count as tensors.
@@ -293,6 +296,7 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    option_form: tuple[Attribute, str, str] | None = None
     form_of: str = ""
     numbers: tuple[str, ...] = ()
     notes: str = ""
@@ -389,7 +393,7 @@ class Operator:
         An optional input before what has no default has to be given, as None where there is none.
         """
         if role not in self.inputs:
-            return next(a.default for a in self.attributes if a.role == role)
+            return next(a.default for a in self.form_options if a.role == role)
         if role not in self.optional:
             return REQUIRED
         after = (
@@ -424,6 +428,11 @@ class Operator:
         found = (item.overwritten(self.outputs) for item in self.entries)
         first = {self.outputs[0]: self.inputs[0]} if self.inputs else {}
         return next(filter(None, found), first)
+
+    @property
+    def form_options(self) -> tuple[Attribute, ...]:
+        """Options of the functional form: attributes, and that of `option_form`."""
+        return (*self.attributes, *(self.option_form or ())[:1])
 
     @property
     def is_elementwise(self) -> bool:

@@ -567,3 +567,32 @@ def test_bfloat16_needs_a_product_that_has_it():
                 )
     finally:
         aclnn.set_soc_version(before)
+
+
+@pytest.mark.parametrize("mode", [None, "trunc", "floor"])
+def test_quotients_are_rounded_by_a_mode(mode):
+    """As NumPy's divisions in float64, which are exact here, rounded."""
+    a, b = np.float32([7, -7, 7.5, -0.5]), np.float32([2, 2, -2, 0.25])
+    rounded = {None: lambda x: x, "trunc": np.trunc, "floor": np.floor}[mode]
+    for other in (b, 2.0):
+        wanted = rounded(a.astype(float) / other)
+        np.testing.assert_array_equal(aclnn.div(a, other, rounding_mode=mode), wanted)
+        changed, out = a.copy(), np.empty_like(a)
+        assert aclnn.div_(changed, other, rounding_mode=mode) is changed
+        assert aclnn.div(a, other, rounding_mode=mode, out=out) is out
+        np.testing.assert_array_equal([changed, out], [wanted, wanted])
+        found = aclnn.compile(lambda x, y: aclnn.div(x, y, rounding_mode=mode))(a, other)
+        np.testing.assert_array_equal(found, wanted)
+    whole = np.int32([7, -7])
+    if mode is not None:
+        assert aclnn.div(whole, np.int32([2, 2]), rounding_mode=mode).tolist() == [
+            3,
+            -4 + (mode == "trunc"),
+        ]
+
+
+def test_other_rounding_modes_are_refused():
+    with pytest.raises(aclnn.AclnnError, match="rounding_mode is 'ceil', must be None or one of"):
+        aclnn.div(np.float32([1]), np.float32([2]), rounding_mode="ceil")
+    with pytest.raises(TypeError, match="rounding_mode"):
+        aclnn.mul(np.float32([1]), np.float32([2]), rounding_mode="floor")
