@@ -16,13 +16,25 @@ from libc.string cimport memcmp, memset
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_blocks
 from aclnn.kernels.products.image cimport (
+    IMAGE_CHAINS,
     IMAGE_ROWS,
     IMAGE_SLACK,
     image_elements,
+    image_every_second,
     image_gather,
+    image_plane,
+    image_row,
     image_t,
 )
-from aclnn.kernels.products.microkernel cimport OF_BF16, OF_F16, OF_F32, PIECE, pairs_usable
+from aclnn.kernels.products.microkernel cimport (
+    F32_LANES,
+    OF_BF16,
+    OF_F16,
+    OF_F32,
+    PIECE,
+    f32_store_tile,
+    pairs_usable,
+)
 from aclnn.kernels.products.product cimport (
     B,
     OUT,
@@ -47,6 +59,7 @@ cdef enum:
     POSITION_COST = 4      # what copying an element of the image to a panel does
     LEAST_ROWS = 28        # of weights that are worth a cell
     STAGED_ROW = 64        # bytes of a row of a panel of halves
+    PLANE_SUMS = 2048      # sums of a channel by itself that are finished at a time
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
@@ -55,6 +68,7 @@ KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
 cdef struct conv_t:
     product_state product
     bint has_bias, transposed
+    bint by_planes                           # a channel for each row of weights: depthwise
     ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
     ptrdiff_t size[AXES]                     # of the input
     ptrdiff_t out[AXES]
@@ -105,7 +119,7 @@ cdef inline ptrdiff_t positions_of(const conv_t *c, int axis, ptrdiff_t residue)
 
 cdef void lay_rows(const conv_t *c, layout_t *layout) noexcept nogil:
     cdef ptrdiff_t reach = (c.kernel[2] - 1) * c.dilation[2]
-    layout.step = 1 if c.transposed else c.stride[2]
+    layout.step = 1 if c.transposed or c.by_planes else c.stride[2]
     layout.residues = min(layout.step, reach + 1)
     layout.each = (layout.length[2] + layout.step - 1) // layout.step
     layout.row = layout.residues * layout.each * c.image_item
@@ -277,6 +291,10 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
         memset(room.image, 0, room.image_bytes)
         if not c.transposed:
             room.taps = find_taps(c, NULL, &layout, group, NULL, room)
+    if c.by_planes:
+        for one in range(entries):
+            convolve_plane(c, views, entry + one, group, begin, count, &layout, room)
+        return
     for one in range(entries):
         lay_image(c, &layout, &views[0], views[0].data + (entry + one) * views[0].strides[0]
                   + group * c.channels * views[0].strides[1],
@@ -397,6 +415,87 @@ cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t
     multiply_blocks(&c.product, &part, <float>1, <float>(1 if c.has_bias else 0))
 
 
+# --- A channel by itself --------------------------------------------------------------------------
+
+cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t entry,
+                         ptrdiff_t channel, const ptrdiff_t *begin, const ptrdiff_t *count,
+                         const layout_t *layout, const room_t *room) noexcept nogil:
+    """One channel of an entry, whose weights are one row: no product is set up for it."""
+    cdef const array_view *input = &views[0]
+    cdef const array_view *weight = &views[1]
+    cdef const array_view *out = &views[2 + c.has_bias]
+    cdef const char *source = (input.data + entry * input.strides[0] + channel * input.strides[1])
+    cdef char *place
+    cdef float[PIECE] weights
+    cdef float bias = 0
+    cdef ptrdiff_t z
+    if input.strides[4] == c.item or c.size[2] == 1:
+        lay_plane(c, layout, input, source, room.image)
+    else:
+        lay_image(c, layout, input, source, room.image)
+    c.product.load[1](weight.data + channel * weight.strides[0], weight.strides[1],
+                      <char *>weights, room.taps)
+    if c.has_bias:
+        c.product.load[2](views[2].data + channel * views[2].strides[0], 0, <char *>&bias, 1)
+    for z in range(count[0]):
+        place = (out.data + entry * out.strides[0] + channel * out.strides[1]
+                 + (begin[0] + z) * out.strides[2] + begin[1] * out.strides[3]
+                 + begin[2] * out.strides[4])
+        sum_plane(c, room.image + z * c.stride[0] * layout.plane, layout.row * c.stride[1],
+                  room, weights, &bias, out, count[1], count[2], place)
+
+
+cdef void lay_plane(const conv_t *c, const layout_t *layout, const array_view *view,
+                    const char *source, char *to) noexcept nogil:
+    """The rows of a channel between the margins, whose elements lie side by side."""
+    cdef ptrdiff_t low = max(<ptrdiff_t>0, -layout.start[2]), z, y, at_z, at_y
+    cdef ptrdiff_t high = max(low, min(layout.length[2], c.size[2] - layout.start[2]))
+    cdef const char *place
+    for z in range(layout.length[0]):
+        at_z = layout.start[0] + z
+        for y in range(layout.length[1]):
+            at_y = layout.start[1] + y
+            if 0 <= at_z < c.size[0] and 0 <= at_y < c.size[1]:
+                place = (source + at_z * view.strides[2] + at_y * view.strides[3]
+                         + (layout.start[2] + low) * view.strides[4])
+                image_row(c.product.kinds[0], place, high - low, <float *>to + low)
+            to += layout.row
+
+
+cdef void sum_plane(const conv_t *c, const char *image, ptrdiff_t row, const room_t *room,
+                    const float *weights, const float *bias, const array_view *out, ptrdiff_t rows,
+                    ptrdiff_t cols, char *place) noexcept nogil:
+    """A plane of results, some rows or a part of a row at a time."""
+    cdef float[PLANE_SUMS + IMAGE_CHAINS * 16] sums
+    cdef float[PLANE_SUMS] seconds
+    cdef float *found = sums
+    cdef ptrdiff_t step = c.stride[2], most = PLANE_SUMS // step, x = 0, y, wide, vectors, high, i
+    cdef ptrdiff_t apart
+    cdef bint dense = out.strides[4] == c.product.sizes[OUT]
+    while x < cols:
+        wide = min(most, cols - x)
+        vectors = ((wide - 1) * step + F32_LANES) // F32_LANES
+        y = 0
+        while y < rows:
+            high = min(rows - y, PLANE_SUMS // (vectors * F32_LANES))
+            image_plane(image + y * row + x * step * <ptrdiff_t>sizeof(float), room.places,
+                        room.taps, weights, bias if c.has_bias else NULL, row, vectors, high, sums)
+            apart = vectors * F32_LANES
+            if step == 2:
+                image_every_second(sums, apart, high, wide, seconds)
+                found, apart = seconds, wide
+            if dense or wide == 1:
+                f32_store_tile(c.product.kinds[OUT], found, apart, high, wide,
+                               place + y * out.strides[3] + x * out.strides[4], out.strides[3])
+            else:
+                for i in range(high):
+                    c.product.store(<char *>(found + i * apart),
+                                    place + (y + i) * out.strides[3] + x * out.strides[4],
+                                    out.strides[4], wide)
+            y += high
+        x += wide
+
+
 # --- The kernel's reference -----------------------------------------------------------------------
 
 cdef load_fn loader(str dtype):
@@ -470,6 +569,8 @@ cdef class ConvolutionKernelRef:
         c.item = SIZES[in_dtypes[0]]
         # Few rows read the image where it lies, as floats.
         c.image_item = sizeof(float) if c.rows <= IMAGE_ROWS else c.item
+        c.by_planes = (c.rows == 1 and c.channels == 1 and not transposed and stride[2] <= 2
+                       and kernel[0] * kernel[1] * kernel[2] <= PIECE)
         c.widen = loader(in_dtypes[0]) if c.image_item != c.item else NULL
         c.axis = 0
         while c.axis < 2 and c.out[c.axis] == 1:

@@ -32,7 +32,7 @@ LAYOUTS = ("rows", "columns")
 
 @dataclass(frozen=True, slots=True)
 class ProductCell:
-    """One measurement: [m, k] times [k, n], of which the latter lies by rows or by columns."""
+    """One measurement: [m, k] times [k, n], the latter by rows or by columns."""
 
     shape: tuple[int, int, int]
     layout: str

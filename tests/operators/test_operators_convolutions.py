@@ -156,6 +156,27 @@ def test_a_convolution_has_the_bits_of_a_product():
     np.testing.assert_array_equal(aclnn.conv1d(x, ones), aclnn.matmul(ones[..., 0], x))
 
 
+@each("dtype", DTYPES)
+def test_a_channel_by_itself_has_the_bits_of_a_row_among_others(dtype):
+    rng = np.random.default_rng(9)
+    for _ in range(40):
+        axes, channels = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+        kernel, stride, gaps = (tuple(map(int, rng.integers(1, most, axes))) for most in (4, 4, 3))
+        padding = tuple(map(int, rng.integers(0, 3, axes)))
+        sizes = rng.integers(5, (400, 40, 12)[axes - 1], axes)
+        x = rng.standard_normal((2, channels, *sizes)).astype(dtype)
+        w = rng.standard_normal((channels, 1, *kernel)).astype(dtype)
+        b = rng.standard_normal(channels).astype(dtype) if rng.integers(2) else None
+        if rng.integers(3) == 0:
+            x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        options = (stride, padding, gaps, False, (0,) * axes, channels)
+        twice = [None if one is None else np.repeat(one, 2, axis=0) for one in (w, b)]
+        alone = aclnn.convolution(x, w, b, *options)
+        beside = aclnn.convolution(x, *twice, *options)
+        assert alone.tobytes() == np.ascontiguousarray(beside[:, ::2]).tobytes()
+        assert_near(alone, x, w, b, stride, padding, gaps, False, (0,) * axes, channels)
+
+
 @each("transposed", (False, True))
 def test_weights_of_any_strides(transposed):
     rng = np.random.default_rng(5)

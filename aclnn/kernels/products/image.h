@@ -152,4 +152,68 @@ static inline void image_few(const image_t *image, int rows, ptrdiff_t begin, pt
     }
 }
 
+/* --- One row of weights, one channel ------------------------------------------------------------- */
+
+/* Sums of a channel by itself, as of depthwise convolutions: what is set up for a product would take longer than
+ * the sums of a small image. Vectors of positions lie in rows; IMAGE_CHAINS of them are summed up side by side. */
+enum { IMAGE_CHAINS = 8 };
+
+INLINED void plane_of_taps(const char *data, const ptrdiff_t *places, const ptrdiff_t taps, const float *weights,
+                           const float *bias, const ptrdiff_t row, const ptrdiff_t vectors, const ptrdiff_t total,
+                           float *sums) {
+    ptrdiff_t line = 0, vector = 0;
+    for (ptrdiff_t at = 0; at < total; at += IMAGE_CHAINS) {
+        const char *from[IMAGE_CHAINS];
+        vecf x[IMAGE_CHAINS];
+#pragma GCC unroll 8
+        for (int i = 0; i < IMAGE_CHAINS; i++) {
+            from[i] = data + line * row + vector * F32_LANES * 4;
+            x[i] = vf_set(0);
+            if (at + i + 1 < total && ++vector == vectors) vector = 0, line++;
+        }
+#pragma GCC unroll 9
+        for (ptrdiff_t k = 0; k < taps; k++) {
+            const vecf weight = vf_set(weights[k]);
+            const ptrdiff_t place = places[k];
+#pragma GCC unroll 8
+            for (int i = 0; i < IMAGE_CHAINS; i++) x[i] = vf_fma(weight, vf_load(from[i] + place), x[i]);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < IMAGE_CHAINS; i++) {
+            if (bias != NULL) x[i] = vf_add(vf_set(*bias), x[i]);
+            vf_store(sums + (at + i) * F32_LANES, vf_tidy(x[i]));
+        }
+    }
+}
+
+/* Sums of rows of `vectors` vectors each, `row` bytes apart, one vector after the other; `sums` has room for
+ * IMAGE_CHAINS more. `bias`: NULL for none. */
+static inline void image_plane(const char *data, const ptrdiff_t *places, ptrdiff_t taps, const float *weights,
+                               const float *bias, ptrdiff_t row, ptrdiff_t vectors, ptrdiff_t rows, float *sums) {
+    if (taps == 9) plane_of_taps(data, places, 9, weights, bias, row, vectors, rows * vectors, sums);
+    else plane_of_taps(data, places, taps, weights, bias, row, vectors, rows * vectors, sums);
+}
+
+/* Every second of the sums of each row, `step` floats apart. */
+static inline void image_every_second(const float *sums, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
+                                      float *restrict to) {
+    for (; rows--; sums += step, to += cols)
+        for (ptrdiff_t j = 0; j < cols; j++) to[j] = sums[2 * j];
+}
+
+/* A row of n elements as floats; zeros follow up to the end of the last vector, where the next row's margin is. */
+static inline void image_row(int kind, const char *from, ptrdiff_t n, float *to) {
+    const int size = bytes_of(kind);
+    for (ptrdiff_t j = 0; j < n; j += F32_LANES) {
+        const char *place = from + j * size;
+        vecf x;
+        switch (kind) {
+        case OF_F16: x = f32_widened_first(OF_F16, place, n - j); break;
+        case OF_BF16: x = f32_widened_first(OF_BF16, place, n - j); break;
+        default: x = f32_widened_first(OF_F32, place, n - j);
+        }
+        vf_store(to + j, x);
+    }
+}
+
 #endif

@@ -4,6 +4,13 @@ cdef extern from "products/image.h" nogil:
     enum:
         IMAGE_SLACK
         IMAGE_ROWS
+        IMAGE_CHAINS
+    void image_plane(const char *data, const ptrdiff_t *places, ptrdiff_t taps,
+                     const float *weights, const float *bias, ptrdiff_t row, ptrdiff_t vectors,
+                     ptrdiff_t rows, float *sums) noexcept
+    void image_every_second(const float *sums, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
+                            float *to) noexcept
+    void image_row(int kind, const char *source, ptrdiff_t n, float *to) noexcept
     ctypedef struct image_t:
         const char *data
         int size

@@ -7,7 +7,7 @@
  *
  * where the last panel is as wide as registers make its columns, though its pieces have as much room,
  *
- * or they are pairs of bfloat16 as `pairs_tile` takes them (`IN_PAIRS`). Behind all panels lies for each piece of each
+ * or they are pairs of bfloat16 as `pairs_tile` takes them (`IN_PAIRS`). Behind all panels is for each piece of each
  * panel of pairs the least exponent (`packing.h`).
  *
  * `f32_few_panels` multiplies one to four rows by panels, whose streams from memory take turns. */
