@@ -14,16 +14,22 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memmove, memset
 
-
-cdef extern from "<time.h>" nogil:
-    struct timespec:
-        long tv_sec
-        long tv_nsec
-    enum: CLOCK_MONOTONIC
-    int clock_gettime(int which, timespec *now)
-
-cdef extern from "Python.h":
-    int check_signals "PyErr_CheckSignals"() noexcept
+from graph.planner.forced cimport search_forced
+from graph.planner.problem cimport (
+    ENDLESS,
+    buffer_t,
+    check_signals,
+    clock,
+    drawn,
+    key_t,
+    late,
+    meet,
+    over,
+    part_t,
+    placed_t,
+    roughly_log2,
+    work_t,
+)
 
 
 cdef enum:
@@ -42,54 +48,15 @@ cdef enum:
     BEAM_BYTES = 1 << 25   # of the states of any
     CLOCK_EVERY = 256      # nodes between looks at the clock
     SIGNALS_EVERY = 65536  # and at signals
-    VISITS = 21000000      # of a search by default
+    VISITS = 40000000      # of a search by default
+    PATIENCE = 7           # runs of a forced search at a capacity, before it is raised
+    PATIENT = 1000         # of one that is to prove the bound
+    FORCED_SHARE = 3000    # visits of it for each node of a tree
     MOST_SHARERS = 16      # that are named beside a buffer
 
 cdef enum: FOUND, NONE, STOPPED
 
-cdef int64_t ENDLESS = 0x3FFFFFFFFFFFFFFF
-
-
-cdef struct buffer_t:
-    int first        # sections
-    int last
-    int64_t size     # in units
-    int which        # lifetime
-
-
-cdef struct key_t:
-    int64_t first
-    int64_t second
-    int which
-
-
-cdef struct placed_t:
-    int64_t begin
-    int64_t end
-    int first
-    int last
-
-
-cdef struct part_t:
-    int count
-    int sections
-    buffer_t *buffers  # by first and last section, size and number
-    int64_t *best      # their places
-    int64_t size       # of the best
-    int64_t bound      # that no places are below
-
-
-cdef struct work_t:
-    int64_t visits
-    int64_t limit
-    double deadline    # 0: none
-    bint interrupted   # a signal's handler raised
-    int64_t nodes      # of trees
-    placed_t *placed   # of one first fit, by place
-    key_t *keys
-    int *order
-    int64_t *offsets
-
+cdef uint64_t FIRST_SEED = 88172645463325252
 
 cdef int by_keys(const void *a, const void *b) noexcept nogil:
     cdef const key_t *x = <const key_t *>a
@@ -111,26 +78,6 @@ cdef int by_sections(const void *a, const void *b) noexcept nogil:
     if x.size != y.size:
         return -1 if x.size < y.size else 1
     return -1 if x.which < y.which else x.which > y.which
-
-
-cdef inline bint meet(const buffer_t *a, const buffer_t *b) noexcept nogil:
-    return a.first <= b.last and b.first <= a.last
-
-
-cdef double clock() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return <double>now.tv_sec + 1e-9 * <double>now.tv_nsec
-
-
-cdef bint late(work_t *w) noexcept nogil:
-    """Whether the search has to stop at once."""
-    return w.deadline != 0 and (w.interrupted or clock() >= w.deadline)
-
-
-cdef bint over(work_t *w) noexcept nogil:
-    """Whether nothing more is to be begun."""
-    return w.visits >= w.limit or late(w)
 
 
 # --- First fit --------------------------------------------------------------------------------
@@ -248,7 +195,7 @@ cdef void descend(work_t *w, part_t *p, int64_t goal, int64_t visits) noexcept n
     """Aim below the best size; whatever ends too high goes to some earlier place in the order."""
     cdef int failed = 0, to, one
     cdef int64_t size, stop = w.visits + visits
-    cdef uint64_t seed = 88172645463325252
+    cdef uint64_t seed = FIRST_SEED
     order_by_place(w, p)
     while p.size > goal and w.visits < stop and not over(w):
         size = first_fit(w, p, p.size - 1 - (p.size - goal - 1) // 8, False, &failed)
@@ -661,22 +608,6 @@ cdef double SHIFT = 6.0  # of weights that vary
 cdef double VARIED = 0.1  # how many of them do
 
 
-cdef inline double drawn(uint64_t *seed) noexcept nogil:
-    """A number from 0 to 1, by xorshift."""
-    seed[0] ^= seed[0] << 13
-    seed[0] ^= seed[0] >> 7
-    seed[0] ^= seed[0] << 17
-    return <double>(seed[0] >> 11) / 9007199254740992.0
-
-
-cdef double roughly_log2(int64_t number) noexcept nogil:
-    """Straight between powers of two, so that it is the same everywhere."""
-    cdef int power = 0
-    while number >> (power + 1):
-        power += 1
-    return power - 1 + <double>number / <double>(<int64_t>1 << power)
-
-
 cdef void weigh(const part_t *p, double *weights, int turn, uint64_t *seed) noexcept nogil:
     """Weights by size and something of the span, the first without noise."""
     cdef int k
@@ -746,7 +677,7 @@ cdef void search_dives(work_t *w, part_t *p, int64_t goal) noexcept nogil:
     cdef double *best
     cdef int turn = 0
     cdef bint found = False
-    cdef uint64_t seed = 88172645463325252
+    cdef uint64_t seed = FIRST_SEED
     best = <double *>malloc(p.count * sizeof(double))
     if best == NULL or not set_up(&beam, p, 1):
         free(best)
@@ -992,8 +923,18 @@ cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogi
         settle(w, p, goal)
         return
     if p.count <= LARGEST_BEAM:
-        search_dives(w, p, goal)
+        spread_over(w, p, goal)
     descend(w, p, goal, w.limit)
+
+
+cdef void spread_over(work_t *w, part_t *p, int64_t goal) noexcept nogil:
+    """Dives, and where these leave a gap, the search for what sections force."""
+    cdef int64_t limit = w.limit
+    if p.count <= LARGEST_TREE:
+        w.limit -= (limit - w.visits) // 2
+    search_dives(w, p, goal)
+    w.limit = limit
+    search_forced(w, p, goal, limit - w.visits, PATIENCE, FIRST_SEED)
 
 
 cdef void settle(work_t *w, part_t *p, int64_t goal) noexcept nogil:
@@ -1297,6 +1238,10 @@ cdef class Search:
                 if self.part[k].size > lower:
                     self._prove_part(&self.part[k], turn, budget, lower)
                     lower = self._highest_bound()
+                if self.part[k].size > lower:
+                    search_forced(
+                        &self.w, &self.part[k], lower, FORCED_SHARE * budget, PATIENT,
+                        FIRST_SEED + turn)
                 if self.part[k].size > lower and turn % KEYS == KEYS - 1:
                     self._widen(&self.part[k], turn // KEYS, width, lower)
             turn += 1

@@ -5,6 +5,7 @@ import gc
 import hashlib
 import io
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -78,6 +79,13 @@ def test_default_gives_the_same_places_in_every_process(request):
     }  # fmt: skip
     (printed,) = runs
     assert hashlib.sha256(printed.encode()).hexdigest()[:16] == "f91cf95942edb307"
+
+
+@pytest.mark.parametrize(("family", "seed"), [("sliced", "150 4"), ("challenging", "150 4")])
+def test_what_sections_force_finds_places_that_are_tight(family, seed):
+    lives = families.lifetimes(families.FAMILIES[family](random.Random(seed), 150))
+    plan = validate(plan_lifetimes(lives))
+    assert (plan.size, plan.proof) == (Search(lives).peak, "optimal")
 
 
 def test_default_gives_the_same_places_in_every_thread():

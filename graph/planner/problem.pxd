@@ -1,0 +1,97 @@
+"""Problems of placing, as searches see them: buffers, sections, parts, and work that is left."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef extern from *:
+    """
+    #define ENDLESS ((int64_t)0x3FFFFFFFFFFFFFFF)
+    """
+    const int64_t ENDLESS
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    enum: CLOCK_MONOTONIC
+    int clock_gettime(int which, timespec *now)
+
+cdef extern from "Python.h":
+    int check_signals "PyErr_CheckSignals"() noexcept
+
+
+cdef struct buffer_t:
+    int first        # sections
+    int last
+    int64_t size     # in units
+    int which        # lifetime
+
+
+cdef struct key_t:
+    int64_t first
+    int64_t second
+    int which
+
+
+cdef struct placed_t:
+    int64_t begin
+    int64_t end
+    int first
+    int last
+
+
+cdef struct part_t:
+    int count
+    int sections
+    buffer_t *buffers  # by first and last section, size and number
+    int64_t *best      # their places
+    int64_t size       # of the best
+    int64_t bound      # that no places are below
+
+
+cdef struct work_t:
+    int64_t visits
+    int64_t limit
+    double deadline    # 0: none
+    bint interrupted   # a signal's handler raised
+    int64_t nodes      # of trees
+    placed_t *placed   # of one first fit, by place
+    key_t *keys
+    int *order
+    int64_t *offsets
+
+
+cdef inline bint meet(const buffer_t *a, const buffer_t *b) noexcept nogil:
+    return a.first <= b.last and b.first <= a.last
+
+
+cdef inline double clock() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <double>now.tv_sec + 1e-9 * <double>now.tv_nsec
+
+
+cdef inline bint late(work_t *w) noexcept nogil:
+    """Whether the search has to stop at once."""
+    return w.deadline != 0 and (w.interrupted or clock() >= w.deadline)
+
+
+cdef inline bint over(work_t *w) noexcept nogil:
+    """Whether nothing more is to be begun."""
+    return w.visits >= w.limit or late(w)
+
+
+cdef inline double drawn(uint64_t *seed) noexcept nogil:
+    """A number from 0 to 1, by xorshift."""
+    seed[0] ^= seed[0] << 13
+    seed[0] ^= seed[0] >> 7
+    seed[0] ^= seed[0] << 17
+    return <double>(seed[0] >> 11) / 9007199254740992.0
+
+
+cdef inline double roughly_log2(int64_t number) noexcept nogil:
+    """Straight between powers of two, so that it is the same everywhere."""
+    cdef int power = 0
+    while number >> (power + 1):
+        power += 1
+    return power - 1 + <double>number / <double>(<int64_t>1 << power)
