@@ -16,12 +16,13 @@ from .fold import fold_casts, fold_strides
 from .fuse import fuse
 from .in_place import in_place
 from .notes import Notes, Pass
+from .rematerialize import rematerialize
 from .tidy import tidy
 
 FUSED: tuple[Pass, ...] = (tidy, elide, fold_strides, fold_casts, fuse, in_place)
-MATERIALIZED: tuple[Pass, ...] = (tidy, elide, in_place)
+MATERIALIZED: tuple[Pass, ...] = (tidy, elide, rematerialize, in_place)
 PIPELINES = {"fused": FUSED, "materialized": MATERIALIZED}
-_KNOWN = frozenset(FUSED)
+_KNOWN = frozenset((*FUSED, *MATERIALIZED))
 
 
 @dataclass(frozen=True, slots=True)

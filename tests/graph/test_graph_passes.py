@@ -452,3 +452,31 @@ def test_casts_into_parts_of_an_output_are_kept():
     after = run_passes(builder.build()).graph
     assert [node.kind for node in after.nodes] == ["Cast", "Cast"]
     check(after)
+
+
+# --- Rematerialization ------------------------------------------------------------------------
+
+
+def calls_with_a_broadcast(layers=3):
+    """Layers that scale, each by the same row, with other calls between."""
+    b = GraphBuilder()
+    x, row = b.input("x", (64, 64), F32), b.input("row", (64,), F32)
+    out = b.output("out", (64, 64), F32)
+    for layer in range(layers):
+        wide = b.broadcast_to(row, (64, 64), call=f"mul#{layer}")
+        x = b.compute("mul", [x, wide], (64, 64), F32, call=f"mul#{layer}")
+        x = b.compute("exp", [x], (64, 64), F32, call=f"exp#{layer}")
+    b.view_copy(x, out)
+    return b.build()
+
+
+def test_materialized_broadcasts_are_not_kept_while_other_calls_run():
+    graph = run_passes(calls_with_a_broadcast(), "materialized", verify=True).graph
+    broadcasts = [node for node in graph.nodes if node.kind == "BroadcastTo"]
+    assert [node.attr("call") for node in broadcasts] == ["mul#0", "mul#1", "mul#2"]
+    readers = graph.readers()
+    assert [[one.name for one in readers[node.output]] for node in broadcasts] == [
+        ["mul"], ["mul_2"], ["mul_3"],
+    ]  # fmt: skip
+    lives = {b.name: (b.first, b.last) for b in plan_workspace(graph).buffers}
+    assert all(lives[node.name][1] - lives[node.name][0] == 1 for node in broadcasts)
