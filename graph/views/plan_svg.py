@@ -6,12 +6,14 @@ The time axis is shorter where nothing begins or ends, and where the same steps 
 from __future__ import annotations
 
 import textwrap
+import zlib
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..brief import counted
 from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Scale, heats_of, sizes
-from .svg import CHAR, LINE, MARGIN, document, hover, rect, words_at
+from .svg import CHAR, LINE, MARGIN, document, hatching, hover, rect, words_at
 from .text import human_bytes, packed_words, plan_summary, some
 from .time_axis import Again, TimeAxis
 
@@ -53,11 +55,15 @@ def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -
         for words in plan_summary(plan).split("\n")
         for line in textwrap.wrap(words, room, subsequent_indent="  ")
     ]
+    if any(buffer.parts for buffer in plan.buffers):
+        summary.append(f"hatched: scratch, for {counted(plan.threads, 'thread')}")
     below = [(line, "t") for line in summary] + [(line, "s") for line in _legend(plan, axis, room)]
     foot = MARGIN + PLOT_HEIGHT + 44 + 20 * bool(axis.again)
     width = max(right + RIGHT, *(LEFT + len(line) * CHAR + MARGIN for line, _ in below))
     drawn = [buffer for buffer in plan.buffers if axis.has(buffer)]
+    hatched = any(buffer.parts for buffer in drawn)
     body = [
+        *([hatching(chart.hatch)] if hatched else []),
         *chart.frame(),
         *(chart.box(place, buffer) for place, buffer in enumerate(drawn)),
         *chart.limits(),
@@ -128,6 +134,8 @@ class _Chart:
             if memory.output in used:
                 self.floors[memory.output] = self.total
                 self.total += memory.nbytes
+        # Unlike those of other pictures of a page, of which a hidden one lends no pattern.
+        self.hatch = f"hatch-{zlib.crc32(repr(self.plan._facts()).encode()):08x}"
         self.ascending = sorted(self.plan.buffers, key=self.low)
         self.lows = [self.low(buffer) for buffer in self.ascending]
         self.over = {b.same_as: b.first for b in self.plan.buffers if b.same_as}
@@ -226,7 +234,10 @@ class _Chart:
     def box(self, place: int, buffer: Buffer) -> str:
         x, top, width, height = self.spot(buffer)
         gap = min(1, width / 8)
-        drawn = rect(x + gap, top, width - 2 * gap, height, f"buf c{place % 6}", min(3, height / 2))
+        style = "buf" if buffer.parts else f"buf c{place % 6}"
+        drawn = rect(x + gap, top, width - 2 * gap, height, style, min(3, height / 2))
+        if buffer.parts:
+            drawn = drawn.replace("/>", f' fill="url(#{self.hatch})"/>')
         parts = [drawn, *self.name(buffer)]
         if height < THIN:
             parts.append(rect(x, top + (height - THIN) / 2, width, THIN, "hit", 0))
@@ -259,7 +270,8 @@ class _Chart:
             return []
         name = _clipped(buffer.name, int((width - 8) / CHAR))
         if height >= THIN:
-            return [words_at(x + width / 2, top + height / 2 + 4, name, "t", "middle")]
+            style = "t over" if buffer.parts else "t"
+            return [words_at(x + width / 2, top + height / 2 + 4, name, style, "middle")]
         if self.has_room_above(buffer):
             return [words_at(x + width / 2, top - 4, name, "s", "middle")]
         return []

@@ -28,6 +28,7 @@ _RULES = """
 .c4{fill:#ffd0dd|#73304a}.c5{fill:#c2ecec|#1c5656}.buf{stroke:#59636e|#9198a1}
 .hit{fill:transparent}.again{fill:none;stroke:#0969da|#4493f8;stroke-width:2}
 .func{fill:none;stroke:#afb8c1|#4d5561}.over{paint-order:stroke;stroke:#fff|#0d1117;stroke-width:4px}
+.hatch{fill:none;stroke:#afb8c1|#57606a;stroke-width:1.5}.page{fill:#fff|#0d1117}
 .againt{fill:#0969da|#4493f8}.gap{fill:#eaeef2|#212830}
 """
 PICTURE = "aclnn-svg"  # the class of all pictures, which their rules are for
@@ -76,6 +77,19 @@ def words_at(x: float, y: float, words: str, style: str = "t", anchor: str = "st
 def rect(x: float, y: float, w: float, h: float, style: str, radius: float = 4) -> str:
     box = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
     return f'<rect {box} rx="{radius:.3g}" class="{style}"/>'
+
+
+def hatching(id: str) -> str:
+    """A pattern of thin lines, which `fill="url(#id)"` fills a box with.
+
+    >>> hatching("h")[:16]
+    '<defs><pattern i'
+    """
+    return (
+        f'<defs><pattern id="{id}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        '<rect class="page" width="8" height="8"/><path class="hatch" d="M-2,2l4,-4M0,8l8,-8M6,10l4,-4"/>'
+        "</pattern></defs>"
+    )
 
 
 def hover(title: str, content: str, *names: str, style: str = "") -> str:
