@@ -59,7 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
     parser.add_argument(
-        "--threads", type=threads, metavar="N", help="how many threads plans and runs are for"
+        "--threads",
+        type=threads,
+        metavar="N",
+        help="how many threads runs use, and plans have scratch for (default: one)",
     )
     group = parser.add_argument_group(
         "operands and options of operators",

@@ -40,7 +40,13 @@ from aclnn.compiler._request cimport (
     overlaps_of,
     request_t,
 )
-from aclnn.compiler._settings cimport as_dict, settings, settings_t, threads_set
+from aclnn.compiler._settings cimport (
+    as_dict,
+    settings,
+    settings_t,
+    threads_planned,
+    threads_set,
+)
 
 from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
@@ -64,7 +70,7 @@ cdef unsigned long _forgotten = 0  # how often all plans were forgotten
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
     """Settings of the process now, except for what the request itself says."""
     cdef settings_t now = settings
-    now.threads = threads_set()
+    now.threads, now.planned = threads_set(), threads_planned()
     if request.materialize != INHERIT:
         now.materialize = request.materialize
     if request.strategy != INHERIT:
@@ -116,7 +122,7 @@ cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *reques
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
     key[1] = (now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
-              | (<int64_t>request.makes_absent << 32))
+              | (<int64_t>request.makes_absent << 32) | (<int64_t>(now.planned > 1) << 40))
     key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
     for index in range(request.n_numbers):
         if index & 3 == 0:

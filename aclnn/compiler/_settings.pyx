@@ -19,12 +19,12 @@ omp_threads = <int (*)() noexcept nogil><size_t>_scheduler.omp_addresses()[0]
 limit_omp_threads = <void (*)(int) noexcept nogil><size_t>_scheduler.omp_addresses()[1]
 
 cdef settings_t settings
-settings.threads = 1
+settings.threads = settings.planned = 1
 
 
 cdef int64_t settings_word() noexcept nogil:
     """Settings of the process that plans depend on, except for how they are planned."""
-    return settings.soc | <int64_t>threads_set() << 8
+    return settings.soc | <int64_t>threads_set() << 8 | <int64_t>(threads_planned() > 1) << 32
 
 
 def configure(**changes):
@@ -42,7 +42,7 @@ def configure(**changes):
 
 def current_settings():
     cdef settings_t now = settings
-    now.threads = threads_set()
+    now.threads, now.planned = threads_set(), threads_planned()
     return as_dict(&now)
 
 
@@ -74,6 +74,11 @@ cdef int limited_threads() noexcept nogil:
     return thread_limit if thread_limit else settings.threads
 
 
+cdef int threads_planned() noexcept nogil:
+    """Threads that plans of this thread have scratch for: 1 on every machine, unless asked."""
+    return thread_limit if settings.limited and thread_limit else 1
+
+
 cdef int openmp_threads() noexcept nogil:
     """Number of threads that OpenMP's own limit (threadpoolctl) lets the calling thread use."""
     return omp_threads()
@@ -97,6 +102,7 @@ cdef dict as_dict(const settings_t *now):
     return {
         "soc": now.soc,
         "threads": now.threads,
+        "planned_threads": now.planned,
         "materialize": bool(now.materialize),
         "strategy": now.strategy,
         "cache_limit": now.cache_limit,

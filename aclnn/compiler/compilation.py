@@ -68,6 +68,7 @@ def compile_recording(
         outputs_apart,
         fixed,
         MOST_OPERANDS - len(recording.tensors),
+        settings["planned_threads"],
     )
     operator, call = recording.call_described(summary)
     return CompiledCall(
@@ -95,25 +96,27 @@ def scheduled(
     outputs_apart: bool = False,
     fixed: Collection[str] = (),
     most_packed: int = 0,
+    planned: int = 1,
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
     """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
 
     `own` has the kernels of nodes that are not of this package, by their attribute `own`.
     `outputs_apart` says that no output overlaps another. Inputs that are `fixed` are packed where kernels
-    take them so, at most so many.
+    take them so, at most so many. The workspace has scratch for `planned` threads, so that it is of one
+    size on every machine; runs use up to `threads`.
     """
     if nothing:
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
-        empty = graph.plan_lifetimes((), strategy, threads=threads)
+        empty = graph.plan_lifetimes((), strategy, threads=planned)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
     kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
     plan = for_executor(
         graph.plan_workspace(
             passed,
             strategy,
-            threads=threads,
-            scratch_of=scratch_of(kernels, threads),
-            threads_of=threads_of(kernels, threads),
+            threads=planned,
+            scratch_of=scratch_of(kernels),
+            threads_of=threads_of(kernels, planned),
             spare_outputs=spare,
             outputs_apart=outputs_apart,
         )
@@ -123,6 +126,7 @@ def scheduled(
         passed,
         plan,
         lambda node: kernels[node.name],
+        threads=max(threads, planned),
         stream_from=stream_from,
         fixed=fixed,
         most_packed=most_packed,

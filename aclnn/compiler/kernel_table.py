@@ -66,8 +66,11 @@ _LIBRARIES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] | None:
-    """Function that gives the bytes that a node's kernel has for itself; None where none has any."""
+def scratch_of(kernels: Mapping[str, Any]) -> Callable[..., int] | None:
+    """Function that gives the bytes that a node's kernel has for itself; None where none has any.
+
+    An opaque kernel that is called for several chunks needs no more for one of them than for all.
+    """
     own = {name: kernel for name, kernel in kernels.items() if needs_scratch(kernel)}
     if not own:
         return None
@@ -78,7 +81,7 @@ def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] |
             return 0
         if node.domain != "opaque":
             return kernel.scratch_bytes(rows, cols)
-        return kernel.scratch_for(threads) if hasattr(kernel, "scratch_for") else kernel.scratch
+        return kernel.scratch
 
     return scratch
 

@@ -131,9 +131,9 @@ def _checked(n: int) -> int:
 class num_threads(ContextDecorator):  # noqa: N801 - reads like a function
     """Limit the runs of the calling thread, as a context manager or a decorator.
 
-    Meanwhile the thread's calls are planned and run with at most `n` threads, whatever the process is
-    set to and compiled functions ask for; calls of other threads are not concerned. What the thread
-    gives to streams is limited in the same way. Contexts may be nested: the innermost holds.
+    Meanwhile the thread's calls run with at most `n` threads, whatever the process is set to and
+    compiled functions ask for, and plans have scratch for `n`; calls of other threads are not concerned.
+    What the thread gives to streams is limited in the same way. Contexts may be nested: the innermost holds.
 
     Parameters
     ----------

@@ -28,11 +28,11 @@ from aclnn.acl._frames import boundary, calls_back
 from aclnn.acl.arguments import as_int, as_truth, did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall
-from aclnn.compiler._settings import current_settings
+from aclnn.compiler._settings import current_settings, limit_of_thread
 from aclnn.compiler.compilation import compile_recording
 from aclnn.compiler.phase_one import elements_meet
 from aclnn.compiler.recording import IDENTICAL, Output, Recording
-from aclnn.compiler.settings import get_num_threads, num_threads, strategy_number
+from aclnn.compiler.settings import num_threads, strategy_number
 from aclnn.execution import array_kinds, arrays
 from aclnn.execution._executor import (
     aclOpExecutor,
@@ -484,11 +484,11 @@ class Compiled(Generic[P, R]):
         1
         """
         made: Future[None] = Future()
-        threads = get_num_threads()
+        limit = limit_of_thread()
 
         def plan() -> None:
             try:
-                with num_threads(threads):
+                with num_threads(limit) if limit else contextlib.nullcontext():
                     self._plan_for(args, named)
             except BaseException as error:
                 made.set_exception(error)
@@ -546,7 +546,7 @@ class Compiled(Generic[P, R]):
     def _settings(self) -> dict[str, Any]:
         settings = current_settings()
         if self._options["threads"] is not None:
-            settings["threads"] = self._options["threads"]
+            settings["threads"] = settings["planned_threads"] = self._options["threads"]
         settings["strategy"] = self._strategy
         settings["materialize"] = self._options["materialize"]
         return settings
@@ -1250,7 +1250,9 @@ def compile(
     function : callable, optional
         The function; without it, `compile` returns a decorator with the options.
     threads : int, optional
-        Number of threads that a run may use; default: that of `set_num_threads`.
+        Number of threads that a run may use, and that the plan has scratch for.  By default, runs use
+        those of `set_num_threads`, and plans, the same on every machine, have scratch for one, or for
+        as many as `num_threads` limits runs to; a run borrows that of further threads.
     strategy : {'default', 'bucket', 'naive', 'exact'}
         The planning strategy.
     materialize : bool

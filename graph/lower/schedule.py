@@ -13,6 +13,7 @@ from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
 from ..loops.loop_nest import LoopNest, NestOperand, loop_nest
+from ..numbers import positive_number
 from ..planner.lifetimes import PackedMemory
 from ..planner.liveness import scratch_name
 from ..planner.plan import WorkspacePlan, step_name
@@ -229,7 +230,10 @@ class Schedule(Tabled):
     scratch_per_thread : int
         Bytes of each thread's tiles.
     max_threads : int
-        Number of threads with tiles.
+        Number of threads that a run may use.
+    planned_threads : int
+        Number of threads that the workspace has tiles for; a run borrows memory for those of others
+        while a step needs it.
     kernels : tuple
         The kernel of every op, in order, kept alive.
     packs : tuple of Pack
@@ -256,6 +260,7 @@ class Schedule(Tabled):
     scratch_offset: Count
     scratch_per_thread: Count
     max_threads: Positive
+    planned_threads: Positive = 1
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
     packs: tuple[Pack, ...] = field(repr=False, compare=False, default=())
 
@@ -302,6 +307,7 @@ def compile(
     plan: WorkspacePlan,
     kernel_of: Callable[[Node], Any],
     *,
+    threads: int | None = None,
     parallel_from: int | None = None,
     stream_from: int = STREAM_FROM,
     sawtooth_from: int = SAWTOOTH_FROM,
@@ -315,7 +321,7 @@ def compile(
     graph : Graph
         After passes; no value may be empty.
     plan : WorkspacePlan
-        Of this graph, by `plan_workspace`; it holds the threads and the tile sizes.
+        Of this graph, by `plan_workspace`; it has the tile sizes, and tiles for some threads.
     kernel_of : callable
         Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`, or
         of a `call_kernel` for an opaque node) and `state`. It may have `itemsizes`, how many bytes
@@ -326,6 +332,8 @@ def compile(
         `packs`: the place of an operand that it also takes in a form of its own, the bytes of that,
         and what tells forms of one dtype apart; then `packed()` gives the kernel that takes it, whose
         `pack(source, target)` makes it.
+    threads : int, optional
+        Threads that a run may use; those of the plan if not given.
     parallel_from : int, optional
         Elements from which a step uses several threads; None: where its work takes `PARALLEL_WORK`.
     stream_from : int
@@ -360,7 +368,8 @@ def compile(
     >>> schedule.arguments, schedule.steps[0].shape
     (('x', 'out'), (1, 32))
     """
-    compiler = _Compiler(graph, plan, parallel_from, stream_from, sawtooth_from)
+    threads = plan.threads if threads is None else positive_number(threads, "threads")
+    compiler = _Compiler(graph, plan, threads, parallel_from, stream_from, sawtooth_from)
     compiler.fixed, compiler.most_packed = frozenset(fixed), most_packed
     return compiler.schedule(kernel_of)
 
@@ -431,12 +440,14 @@ class _Compiler:
         self,
         graph: Graph,
         plan: WorkspacePlan,
+        threads: int,
         parallel_from: int | None,
         stream_from: int,
         sawtooth_from: int,
     ):
         self.graph = graph
         self.plan = plan
+        self.threads = threads
         self.parallel_from = parallel_from
         self.stream_from = stream_from
         self.sawtooth_from = sawtooth_from
@@ -488,7 +499,8 @@ class _Compiler:
             workspace_size=self.plan.size,
             scratch_offset=self.scratch_offset,
             scratch_per_thread=self.plan.scratch_per_thread,
-            max_threads=self.plan.threads,
+            max_threads=self.threads,
+            planned_threads=min(self.threads, self.plan.threads),
             kernels=tuple(kernels),
             packs=tuple(self.packs.values()),
         )
@@ -573,7 +585,7 @@ class _Compiler:
             operands.append(
                 Operand(name, base, offset, strides, value.dtype.name, nbytes, value.shape)
             )
-        count = call_chunks(kernel, self.plan.threads)
+        count = call_chunks(kernel, self.threads)
         return Step(
             name=node.name,
             shape=(1, count),
@@ -609,10 +621,10 @@ class _Compiler:
     def traffic_flags(self, nest: LoopNest) -> int:
         """Flags about caches for kernels, by how much a step moves."""
         moved = sum([self.graph.memory_bytes(operand.value) for operand in nest.operands])
-        if moved >= self.streams_from(nest) * self.plan.threads:
+        if moved >= self.streams_from(nest) * self.threads:
             return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_STREAM
-        walk = TILE_SAWTOOTH if moved >= self.sawtooth_from * self.plan.threads else 0
-        return walk | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
+        walk = TILE_SAWTOOTH if moved >= self.sawtooth_from * self.threads else 0
+        return walk | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.threads else 0)
 
     def flags(self, node: Node, nest: LoopNest, flags: int) -> int:
         """Flags of a step, and whether the results of one of its nodes bypass the cache."""

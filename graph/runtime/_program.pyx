@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free
 from graph.runtime.abi cimport (
     PROGRAM_CONSTANT,
     PROGRAM_NO_MEMORY,
+    PROGRAM_SCRATCH,
     PROGRAM_SINGLE_BYTES,
     PROGRAM_SINGLE_OPERANDS,
     TILE_STREAM,
@@ -102,6 +103,7 @@ cdef class Program:
         self.c.scratch_offset = schedule.scratch_offset
         self.c.scratch_per_thread = schedule.scratch_per_thread
         self.c.max_threads = schedule.max_threads
+        self.c.planned_threads = schedule.planned_threads
         self.c.steps = <program_step *>zeroed(len(schedule.steps), sizeof(program_step))
         return 0
 
@@ -147,6 +149,11 @@ cdef class Program:
             self._pack_op(&c.ops[k], calls[k], step)
             c.streams |= c.ops[k].flags & TILE_STREAM
             c.most_operands = max(c.most_operands, c.ops[k].n_operands)
+            if c.ops[k].scratch >= 0:
+                note_scratch(c, c.ops[k].scratch)
+        for k in range(c.n_operands):
+            if c.operands[k].base == PROGRAM_SCRATCH:
+                note_scratch(c, c.operands[k].offset)
         return 0
 
     cdef int _pack_op(self, program_op *c, object op, object step) except -1:
@@ -313,6 +320,12 @@ cdef void *zeroed(size_t count, size_t size) except NULL:
     if memory == NULL:
         raise MemoryError
     return memory
+
+
+cdef void note_scratch(program_step *c, ptrdiff_t begin) noexcept:
+    """Note where something of a step's scratch begins."""
+    c.scratch_from = min(c.scratch_from, begin) if c.has_scratch else begin
+    c.has_scratch = True
 
 
 cdef int pack_operand(program_operand *c, object operand) except -1:

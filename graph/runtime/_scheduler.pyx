@@ -141,6 +141,7 @@ cdef struct run_t:
     char *const *addresses
     char *workspace
     char *scratch           # of the first thread
+    char *borrowed          # of the first thread that the workspace has none for
     const char *params      # prepared, of all ops
     int threads             # that the run may use
     program_event *events   # NULL where nobody looks
@@ -149,6 +150,9 @@ cdef struct run_t:
 
 
 cdef inline char *scratch_of(const run_t *run, int thread) noexcept nogil:
+    cdef int beyond = thread - run.program.planned_threads
+    if beyond >= 0:
+        return run.borrowed + <size_t>beyond * run.program.scratch_per_thread
     return run.scratch + <size_t>thread * run.program.scratch_per_thread
 
 
@@ -390,10 +394,24 @@ cdef inline void run_member_parts(team_step *shared, int member) noexcept nogil:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
 
 
+cdef char *borrow_scratch(run_t *run, const program_step *step, int threads) noexcept nogil:
+    """Memory for the threads that the workspace has no scratch for; NULL where there is none."""
+    cdef size_t others = threads - run.program.planned_threads
+    cdef char *memory = <char *>malloc(others * run.program.scratch_per_thread + PROGRAM_ALIGNMENT)
+    cdef char *begin = memory + (-<ptrdiff_t>memory & (PROGRAM_ALIGNMENT - 1))
+    run.borrowed = begin - step.scratch_from  # what the step's offsets count from
+    return memory
+
+
 cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil:
     cdef const program_step *step = &run.program.steps[s]
     cdef team_step shared
+    cdef char *memory = NULL
     shared.run, shared.s = run[0], s
+    if step.has_scratch and threads > run.program.planned_threads:
+        memory = borrow_scratch(&shared.run, step, threads)
+        if memory == NULL:
+            threads = run.program.planned_threads
     shared.back, shared.next = back, 0
     # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less. So may
     # the shares of an opaque kernel, which says how many there are.
@@ -403,6 +421,7 @@ cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil
     if step.is_call:
         shared.parts = <int>min(step.n_tiles, <ptrdiff_t>MOST_PARTS)
     team_run(threads, run_member, &shared)
+    free(memory)
     run.failed, run.failure = shared.run.failed, shared.run.failure
 
 

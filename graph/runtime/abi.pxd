@@ -81,6 +81,8 @@ cdef extern from "program.h" nogil:
         int n_ops
         program_op *ops
         int streams
+        int has_scratch
+        ptrdiff_t scratch_from
         int most_operands
     ctypedef struct program_t:
         int n_steps
@@ -89,6 +91,7 @@ cdef extern from "program.h" nogil:
         size_t scratch_per_thread
         int aligns_scratch
         int max_threads
+        int planned_threads
         size_t params_size
         int most_numbers
         int is_single

@@ -56,6 +56,8 @@ typedef struct {
     int n_ops;
     program_op *ops;
     int streams;                      /* whether some op has TILE_STREAM */
+    int has_scratch;                  /* whether its threads need any */
+    ptrdiff_t scratch_from;           /* where that begins, as ops and operands count it */
     int most_operands;                /* of any op */
 } program_step;
 
@@ -69,7 +71,8 @@ typedef struct {
     size_t scratch_per_thread; /* bytes, 0 when no step needs a tile of its own */
     int aligns_scratch;        /* kernels have memory of their own: scratch moves on to a multiple of
                                   PROGRAM_ALIGNMENT, for which there is room */
-    int max_threads;           /* the workspace holds scratch for this many */
+    int max_threads;           /* that a run may use */
+    int planned_threads;       /* the workspace holds scratch for this many; a run borrows that of others */
     size_t params_size;        /* bytes of all prepared parameters */
     int most_numbers;          /* that any op has which prepares them */
     int is_single;             /* one kernel call on the run's operands, with few parameters: no loops */

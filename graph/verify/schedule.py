@@ -80,6 +80,8 @@ def _insist(name: str, rules: Rules) -> None:
 def _of_schedule(schedule: Schedule) -> Rules:
     threads = schedule.max_threads
     yield 1 <= threads <= MAX_THREADS, "max_threads", threads, f"a run has from 1 to {MAX_THREADS}"
+    planned = schedule.planned_threads
+    yield 1 <= planned <= threads, "planned_threads", planned, f"at least 1, at most {threads}"
 
 
 def _of_loops(step: Step) -> Rules:
@@ -130,7 +132,7 @@ def _of_scratch(op: Op, step: Step, schedule: Schedule) -> Rules:
     if op.scratch == -1:
         return
     start = schedule.scratch_offset + op.scratch
-    last_thread = (step.threads(schedule.max_threads) - 1) * schedule.scratch_per_thread
+    last_thread = (step.threads(schedule.planned_threads) - 1) * schedule.scratch_per_thread
     room = schedule.workspace_size
     rule = f"it is -1, or reaches a place in a workspace of {room} on each thread"
     # What it has begins at the next multiple of the alignment.
@@ -150,16 +152,28 @@ def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -
         yield len(step.ops) > 1, "base", SCRATCH, "one op makes a tile and another reads it"
         sizes = (*[1] * (len(sizes) - 2), step.tile_rows, step.tile_cols)
         start += schedule.scratch_offset
-        last_thread = (step.threads(schedule.max_threads) - 1) * each
+        last_thread = (step.threads(schedule.planned_threads) - 1) * each
     low, high = extent(sizes, operand.strides)
     begin, size = start + low, itemsize or _itemsize(operand, sizes)
     end = start + high + size + last_thread
     room = schedule.workspace_size
     rule = f"it reaches from byte {begin} to {end} of a workspace of {room}"
     yield begin >= 0 and end <= room, "offset", operand.offset, rule
-    if last_thread:
-        rule = f"a tile is in the {each} bytes of scratch_per_thread, with those of other threads"
-        yield high - low + size <= each, "strides", operand.strides, rule
+    if operand.base != SCRATCH or step.threads(schedule.max_threads) == 1:
+        return
+    rule = f"a tile is in the {each} bytes of scratch_per_thread, with those of other threads"
+    yield high - low + size <= each, "strides", operand.strides, rule
+    if step.threads(schedule.max_threads) > schedule.planned_threads:
+        first = _first_of_scratch(step)
+        rule = f"borrowed scratch has {each} bytes for a thread, from {first} on"
+        inside = low >= 0 and operand.offset - first + high + size <= each
+        yield inside, "offset", operand.offset, rule
+
+
+def _first_of_scratch(step: Step) -> int:
+    """Where the scratch of a step begins, as its ops and operands count it."""
+    begins = [operand.offset for operand in step.operands if operand.base == SCRATCH]
+    return min([*begins, *[op.scratch for op in step.ops if op.scratch >= 0]])
 
 
 def _itemsize(operand: Operand, sizes: Sequence[int]) -> int:

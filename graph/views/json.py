@@ -139,7 +139,7 @@ GRAPH_DOCUMENT = Document("aclnn.graph/2", "Graph", Graph, {Node: _Traffic})
 PLAN_DOCUMENT = Document(
     "aclnn.plan/2", "Workspace plan", WorkspacePlan, {WorkspacePlan: _PlanSummary}
 )
-SCHEDULE_DOCUMENT = Document("aclnn.schedule/3", "Schedule", Schedule, {Step: _Traffic})
+SCHEDULE_DOCUMENT = Document("aclnn.schedule/4", "Schedule", Schedule, {Step: _Traffic})
 PASSES_DOCUMENT = Document("aclnn.passes/2", "Passes", _Passes, {_Passes: _Stages})
 PLAN_DIFF_DOCUMENT = Document(
     "aclnn.plan-diff/1", "Difference of two workspace plans", DiffRecord, {}

@@ -312,7 +312,7 @@ def _scratch_tables(plan: WorkspacePlan) -> list[Part]:
         for (contents, own, offset, padded), found in rows.items()
     ]
     headers = ["scratch of steps", "contents", "per thread", "offset", "bytes"]
-    title = f"scratch, for at most {plan.threads} thread{'s' * (plan.threads != 1)}"
+    title = f"scratch, for {counted(plan.threads, 'thread')}; a run borrows that of others"
     return [title, make(headers, table, "per thread,offset,bytes", "scratch of steps")]
 
 
@@ -415,7 +415,7 @@ def schedule_sheet(schedule: Schedule) -> Sheet:
     if not schedule.steps:
         return (f"nothing to do, {total}",)
     if scratch:
-        total += f", of them {scratch} of tiles for each of {schedule.max_threads} threads"
+        total += f", of them {scratch} of tiles for each of {counted(schedule.planned_threads, 'thread')}"
     steps = (_step_parts(schedule, number, step) for number, step in enumerate(schedule.steps))
     return (*(part for parts in steps for part in parts), total)
 
