@@ -334,7 +334,8 @@ def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
     if call.get(role) == "none" and role in operator.inputs:
         return False
     if call.get(role) is None and operator.is_required(role):
-        raise BadCallError(f"{operator.name}: {role} is missing, such as --operand {role}=VALUE")
+        flag = f"--operand {role}=VALUE" if role in OWN else f"{_flag(role)} VALUE"
+        raise BadCallError(f"{operator.name}: {role} is missing, such as {flag}")
     return call.get(role) is not None
 
 

@@ -258,7 +258,7 @@ class _Chart:
         names = [
             name for one in (buffer, *copies) for name in (one.name, *(p.name for p in one.parts))
         ]
-        style = self.scale.style([buffer.name])
+        style = "" if buffer.parts else self.scale.style([buffer.name])  # scratch stays hatched
         return hover("\n".join(lines), "".join(parts), *names, style=style)
 
     def name(self, buffer: Buffer) -> list[str]:
