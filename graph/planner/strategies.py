@@ -85,7 +85,8 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
     Tried in turn until the lower bound is reached or the work used up, which is counted and not
     timed: buckets without the NPU's padding; the lowest gap, and the tightest one, by size,
     span, area, step and busiest step; for few buffers all packings; packings from the ground
-    upwards, heaviest first, by weights that vary from one to the next.
+    upwards, heaviest first, by weights that vary from one to the next; for up to 1,024 buffers,
+    packings below a capacity, by what each step forces and by weights that learn from dead ends.
 
     >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
     >>> default(lives).size
@@ -105,7 +106,7 @@ def exact(
     """The smallest packing, or the best that `timeout` seconds of search give; never above `default`.
 
     What starts as `default` goes on with searches of the tree of packings for smaller and smaller
-    ones, with budgets that double, until nothing smaller is left. A KeyboardInterrupt ends the search;
+    ones, and with packings as low as the bound, with budgets that double, until nothing smaller is left. A KeyboardInterrupt ends the search;
     where `on_interrupt` is given, that is called then, and what was found until then is kept.
 
     >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
