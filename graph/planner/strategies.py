@@ -106,8 +106,9 @@ def exact(
     """The smallest packing, or the best that `timeout` seconds of search give; never above `default`.
 
     What starts as `default` goes on with searches of the tree of packings for smaller and smaller
-    ones, and with packings as low as the bound, with budgets that double, until nothing smaller is left. A KeyboardInterrupt ends the search;
-    where `on_interrupt` is given, that is called then, and what was found until then is kept.
+    ones, and with packings as low as the bound, with budgets that double, until nothing smaller is
+    left. A KeyboardInterrupt ends the search; where `on_interrupt` is given, that is called then, and
+    what was found until then is kept.
 
     >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
     >>> exact(lives).size, exact(lives).searched
