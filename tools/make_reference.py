@@ -207,6 +207,17 @@ def index() -> str:
         "# Reference",
         "Every public name of `aclnn` and `aclnn.graph`, with its docstring; `help(aclnn.gelu)` "
         "prints the same text.",
+        "## Operators by family",
+        table(
+            ("family", "operators"),
+            [
+                (
+                    link(f"operators/{family}/index.md", title(family)),
+                    code(*[one.functional_names[0] for one in members if one.functional_names]),
+                )
+                for family, members in FAMILIES.items()
+            ],
+        ),
         toctree("operators/index", *PAGES, ACL, "constants", "environment", "cli"),
     )
 

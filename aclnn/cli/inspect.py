@@ -100,9 +100,12 @@ def show_them(executors: list[Any], options: argparse.Namespace) -> int:
         if not (options.output or views):
             return 0
     if options.json:
-        written(_as_json(executors, options.view), options)
+        with show.progress("preparing"):
+            text = _as_json(executors, options.view)
+        written(text, options)
     elif options.output:
-        write_views(executors, options)
+        with show.progress("writing"):
+            write_views(executors, options)
     else:
         show.show(options, [part for ex in executors for part in parts(ex, options.view)])
     return 0

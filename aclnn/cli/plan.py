@@ -85,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     for place, (_, plan) in enumerate(named, 1):
         if options.svg:
             path = show.numbered(options.svg, place, len(named))
-            files.write(path, plan.to_svg())
+            with show.progress("drawing"):
+                files.write(path, plan.to_svg())
         if options.csv:
             path = show.numbered(options.csv, place, len(named))
             files.write(path, _places_as_csv(plan))

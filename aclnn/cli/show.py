@@ -69,15 +69,20 @@ def wants_rich(options: argparse.Namespace) -> bool:
 def show(options: argparse.Namespace, parts: Sequence[tuple[View, Any]]) -> None:
     """Print things, each with its view."""
     if not wants_rich(options):
-        print("\n\n".join(view.as_text(thing, options.wide) for view, thing in parts))
+        with progress("preparing"):  # a profile runs, pictures are laid out
+            words = "\n\n".join(view.as_text(thing, options.wide) for view, thing in parts)
+        print(words)
         return
     console = need("rich.console", "rich tables").Console()
     for view, thing in parts:
         if view.rich is None:
-            words = view.as_text(thing, options.wide)
+            with progress("preparing"):
+                words = view.as_text(thing, options.wide)
             console.print(words, markup=False, highlight=False, soft_wrap=True)
         else:
-            console.print(view.as_rich(thing, options.wide))
+            with progress("preparing"):
+                table = view.as_rich(thing, options.wide)
+            console.print(table)
 
 
 @contextmanager
