@@ -171,7 +171,7 @@ def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -
 
 
 def _first_of_scratch(step: Step) -> int:
-    """Where the scratch of a step begins, as its ops and operands count it."""
+    """First byte of a step's scratch, as its ops and operands count it."""
     begins = [operand.offset for operand in step.operands if operand.base == SCRATCH]
     return min([*begins, *[op.scratch for op in step.ops if op.scratch >= 0]])
 

@@ -135,7 +135,7 @@ class _Chart:
                 self.floors[memory.output] = self.total
                 self.total += memory.nbytes
         # Unlike those of other pictures of a page, of which a hidden one lends no pattern.
-        self.hatch = f"hatch-{zlib.crc32(repr(self.plan._facts()).encode()):08x}"
+        self.hatch = f"hatch-{zlib.crc32(ascii(self.plan._facts()).encode()):08x}"
         self.ascending = sorted(self.plan.buffers, key=self.low)
         self.lows = [self.low(buffer) for buffer in self.ascending]
         self.over = {b.same_as: b.first for b in self.plan.buffers if b.same_as}
