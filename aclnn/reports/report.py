@@ -320,7 +320,14 @@ def both_ways(executor: Any, time: Heat | None = None) -> tuple[Way, Way]:
     passed = run_passes(built, other)
     nothing = not executor.schedule.steps
     kernels = own_kernels(executor.graph, executor.schedule)
-    planned, schedule = scheduled(passed.graph, plan.strategy, plan.threads, nothing, own=kernels)
+    planned, schedule = scheduled(
+        passed.graph,
+        plan.strategy,
+        executor.schedule.max_threads,
+        nothing,
+        own=kernels,
+        planned=plan.threads,
+    )
     return own, _way(other, built, passed, passed.graph, planned, schedule)
 
 
