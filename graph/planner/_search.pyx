@@ -48,7 +48,7 @@ cdef enum:
     BEAM_BYTES = 1 << 25   # of the states of any
     CLOCK_EVERY = 256      # nodes between looks at the clock
     SIGNALS_EVERY = 65536  # and at signals
-    VISITS = 40000000      # of a search by default
+    VISITS = 21000000      # of a search by default
     PATIENCE = 7           # runs of a forced search at a capacity, before it is raised
     PATIENT = 1000         # of one that is to prove the bound
     FORCED_SHARE = 3000    # visits of it for each node of a tree
@@ -928,13 +928,12 @@ cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogi
 
 
 cdef void spread_over(work_t *w, part_t *p, int64_t goal) noexcept nogil:
-    """Dives, and where these leave a gap, the search for what sections force."""
-    cdef int64_t limit = w.limit
-    if p.count <= LARGEST_TREE:
-        w.limit -= (limit - w.visits) // 2
+    """Dives, and where these leave a gap, as much work again on what sections force."""
+    cdef int64_t share = w.limit - w.visits
     search_dives(w, p, goal)
-    w.limit = limit
-    search_forced(w, p, goal, limit - w.visits, PATIENCE, FIRST_SEED)
+    if p.count <= LARGEST_TREE:
+        w.limit = w.visits + share
+        search_forced(w, p, goal, share, PATIENCE, FIRST_SEED)
 
 
 cdef void settle(work_t *w, part_t *p, int64_t goal) noexcept nogil:
