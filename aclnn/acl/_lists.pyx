@@ -135,10 +135,12 @@ cdef str creation(str kind):
 
 cdef object created(Collection made, object value, object item):
     """`made` with the items that a caller gave; None, with a message, if one is refused."""
+    cdef list found = []
     try:
         given = entries_of("value", value)
-        found = tuple(item(f"value[{i}]", one) for i, one in enumerate(given))
-        made.take(found)
+        for one in given:
+            found.append(item(f"value[{len(found)}]", one))
+        made.take(tuple(found))
     except (AclnnError, MemoryError) as error:
         function = creation(type(made).__name__)
         errors.fail(getattr(error, "status", INNER), f"{function}: {error}")
@@ -149,15 +151,15 @@ cdef object created(Collection made, object value, object item):
 
 cdef int refused(str verb, str name, object given, type kind) except -1:
     """The status of an object that cannot be used, with a message; 0 for one that can."""
+    if isinstance(given, kind) and not (<Collection>given).destroyed:
+        return OK
     function = f"acl{verb.format(kind.__name__[3:])}"
     if given is None:
         return errors.fail(NULLPTR, f"{function}: {name} is null")
     if not isinstance(given, kind):
         return errors.fail(
             INVALID, f"{function}: {name} is {type(given).__name__}, must be an {kind.__name__}")
-    if (<Collection>given).destroyed:
-        return errors.fail(NULLPTR, f"{function}: {name} is destroyed")
-    return OK
+    return errors.fail(NULLPTR, f"{function}: {name} is destroyed")
 
 
 cdef int destroyed(str name, object given, type kind) except -1:
