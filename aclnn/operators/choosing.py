@@ -20,6 +20,7 @@ from aclnn.operators.checks import (
     ends_if_empty,
     no_private_format,
     same_dtype,
+    same_shape,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
@@ -50,7 +51,7 @@ def _is_contiguous(role: str) -> Rule:
             return None
         return f"{call.names[role]} has gaps between its elements, must have none"
 
-    return Rule(f"`{role}` has its elements one after the other", test, (role,))
+    return Rule(f"`{role}` has a shape, and no gaps between its elements", test, (role,))
 
 
 def _in_room(lowering: Lowering, found: int) -> int:
@@ -182,7 +183,7 @@ def _masked_room() -> Rule:
             return None
         return f"{call.names['out']} has shape {shape}, must have ({size},), room for all elements"
 
-    return Rule("`out` has one dimension, and room for all elements", test, ("out", *_MASKED))
+    return Rule("`out` has the shape (N,), room for all elements", test, ("out", *_MASKED))
 
 
 def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
@@ -680,6 +681,7 @@ index_put = Operator(
     rules=(
         dtype_among("input", REAL),
         dtype_among("values", REAL),
+        same_dtype("out", "input"),
         _indices_known(),
         same_dtype("values", "input"),
         at_most_8_dims("input"),
@@ -687,6 +689,7 @@ index_put = Operator(
         ends_if_empty("input", "values"),
         _indices_broadcast(),
         _values_fit(),
+        same_shape("out", "input"),
     ),
     infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_put,

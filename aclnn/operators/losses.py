@@ -271,7 +271,7 @@ def _has_classes() -> Rule:
 
 
 def _loss_fits() -> Rule:
-    return size_is("out", _loss_shape, "an element for each target, or a single one")
+    return size_is("out", _loss_shape, "the shape of `target`, or a single element")
 
 
 def _nll_rules(ranks: tuple[int, int], *outputs: str) -> tuple[Rule, ...]:
@@ -289,7 +289,11 @@ def _nll_rules(ranks: tuple[int, int], *outputs: str) -> tuple[Rule, ...]:
         _has_classes(),
         _loss_fits(),
         *[
-            size_is(role, lambda call: _one_element(call, "total_weight"), "a single element")
+            size_is(
+                role,
+                lambda call: _one_element(call, "total_weight"),
+                "the shape of a single element",
+            )
             for role in outputs
         ],
     )
