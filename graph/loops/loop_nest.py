@@ -18,25 +18,17 @@ TRANSPOSE_ASPECT = 4  # columns for each row of a tile whose operands are transp
 
 
 @dataclass(frozen=True, slots=True)
-class NestOperand:
-    """A value as a loop nest walks it; `start` and `strides` in bytes."""
-
-    value: int
-    start: int
-    strides: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LoopNest:
     """Loops over `shape`, cut into tiles along the last two dimensions.
 
-    `ops` holds for every node of the step the places of its operands, the output's last.
+    `operands` are the values as the loops walk them: views of this shape. `ops` holds for every node of
+    the step the places of its operands, the output's last.
     """
 
     shape: tuple[int, ...]
     tile_rows: int
     tile_cols: int
-    operands: tuple[NestOperand, ...]
+    operands: tuple[Value, ...]
     ops: tuple[tuple[int, ...], ...]
 
     @property
@@ -83,18 +75,17 @@ def _loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest
     if axis is None:
         dims, starts = collapse(shape, columns, lead)
         dims, transposed = _with_row_dim(dims, items, area)
-        rows, cols = _tile(dims, transposed, tiling, area)
+        rows, cols = _tile_sizes(dims, transposed, tiling, area)
     else:
         dims, starts = _around_axis(shape, columns, lead, axis)
         dims, rows, cols = _whole_rows(dims, items, tiling, tiling.row_area(slot) if slot else area)
+    loops = tuple([size for size, _ in dims])
     walked = {
-        key: NestOperand(key[0], start, tuple([strides[i] for _, strides in dims]))
+        key: _walked(graph.value(key[0]), loops, [strides[i] for _, strides in dims], start)
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
     }
-    operands = tuple(
-        [walked.get(key) or _tile_operand(graph.value(key[0]), len(dims), cols) for key in keys]
-    )
-    return LoopNest(tuple([size for size, _ in dims]), rows, cols, operands, ops)
+    operands = tuple([walked.get(key) or _tile(graph.value(key[0]), loops, cols) for key in keys])
+    return LoopNest(loops, rows, cols, operands, ops)
 
 
 Key = tuple[int, tuple[int, ...]]  # id of a value, element strides that it is read with
@@ -257,7 +248,7 @@ def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Di
     return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], any(votes)
 
 
-def _tile(dims: list[Dim], transposed: bool, tiling: Tiling, area: int) -> tuple[int, int]:
+def _tile_sizes(dims: list[Dim], transposed: bool, tiling: Tiling, area: int) -> tuple[int, int]:
     """Rows and columns of a tile of about `area` elements, or of those for a transpose."""
     rows, cols = dims[-2][0], dims[-1][0]
     if transposed:
@@ -278,7 +269,23 @@ def _even_share(size: int, limit: int) -> int:
     return min(limit, pad(share)) if share >= 4 * ALIGNMENT else share
 
 
-def _tile_operand(value: Value, ndim: int, cols: int) -> NestOperand:
-    """A tile of the loop itself: dense rows, each behind the other."""
+def _walked(value: Value, loops: tuple[int, ...], strides: list[int], start: int) -> Value:
+    """A value as loops walk it, with strides and a start in bytes."""
     item = value.dtype.itemsize
-    return NestOperand(value.id, 0, (0,) * (ndim - 2) + (cols * item, item))
+    return Value(
+        value.id,
+        value.name,
+        loops,
+        tuple([stride // item for stride in strides]),
+        value.dtype,
+        value.storage,
+        value.alias_of,
+        value.note,
+        value.offset + start // item,
+    )
+
+
+def _tile(value: Value, loops: tuple[int, ...], cols: int) -> Value:
+    """A tile of the loop itself: dense rows, each behind the other."""
+    strides = (*[0] * (len(loops) - 2), cols, 1)
+    return Value(value.id, value.name, loops, strides, value.dtype, value.storage)

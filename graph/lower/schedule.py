@@ -12,7 +12,7 @@ from ..brief import counted, fields_given
 from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
-from ..loops.loop_nest import LoopNest, NestOperand, loop_nest
+from ..loops.loop_nest import LoopNest, loop_nest
 from ..numbers import positive_number
 from ..planner.lifetimes import PackedMemory
 from ..planner.liveness import scratch_name
@@ -620,7 +620,7 @@ class _Compiler:
 
     def traffic_flags(self, nest: LoopNest) -> int:
         """Flags about caches for kernels, by how much a step moves."""
-        moved = sum([self.graph.memory_bytes(operand.value) for operand in nest.operands])
+        moved = sum([self.graph.memory_bytes(operand.id) for operand in nest.operands])
         if moved >= self.streams_from(nest) * self.threads:
             return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_STREAM
         walk = TILE_SAWTOOTH if moved >= self.sawtooth_from * self.threads else 0
@@ -634,7 +634,7 @@ class _Compiler:
 
     def streams_from(self, nest: LoopNest) -> int:
         """Bytes for each thread from which results bypass the cache."""
-        values = (self.graph.value(operand.value) for operand in nest.operands)
+        values = (self.graph.value(operand.id) for operand in nest.operands)
         if any(is_spread(value.shape, value.strides) for value in values):
             # Whole lines come in, of which only a part is counted.
             return min(self.stream_from, STREAM_FROM)
@@ -647,22 +647,22 @@ class _Compiler:
         if root.storage != "output" or not is_dense(out.shape, out.strides):
             return False
         number = self.number_of[root.id]
-        for read in [self.graph.root(operand.value) for operand in nest.operands]:
+        for read in [self.graph.root(operand.id) for operand in nest.operands]:
             if read.id == root.alias_of or self.places.get(read.name, (WORKSPACE, 0))[0] == number:
                 return False
         return True
 
-    def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
-        value = self.graph.value(operand.value)
-        base, offset = self.address(value)
-        tile = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
+    def operand(self, walked: Value, nest: LoopNest) -> Operand:
+        base, offset = self.address(walked)
+        item = walked.dtype.itemsize
+        tile = nest.tile_rows * nest.tile_cols * item
         return Operand(
-            name=value.name,
+            name=walked.name,
             base=base,
-            offset=offset + operand.start,
-            strides=operand.strides,
-            dtype=value.dtype.name,
-            nbytes=tile if base == SCRATCH else value.distinct_bytes,
+            offset=offset,
+            strides=tuple([stride * item for stride in walked.strides]),
+            dtype=walked.dtype.name,
+            nbytes=tile if base == SCRATCH else self.graph.value(walked.id).distinct_bytes,
         )
 
     def address(self, value: Value) -> tuple[int, int]:
