@@ -27,9 +27,57 @@ cdef class TensorSpec:
     cdef readonly tuple shape, strides
     cdef readonly object owner
 
-cdef int item_size(int dtype) noexcept nogil
-cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
-cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
-cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
-                     int64_t out_high) noexcept nogil
 cdef object spec_at(const operand_t *operand, char *address, object owner)
+
+cdef int ITEM_SIZES[64]  # bytes per element by CANN's number
+
+cdef inline int item_size(int dtype) noexcept nogil:
+    return ITEM_SIZES[dtype] if 0 <= dtype < 64 else 0
+
+cdef inline void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil:
+    """The bytes an operand can touch, counted from its first element's address."""
+    cdef int64_t size = item_size(operand.dtype)
+    cdef int64_t reach
+    cdef int axis
+    low[0] = 0
+    high[0] = size
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            low[0] = high[0] = 0
+            return
+        reach = (operand.shape[axis] - 1) * operand.strides[axis] * size
+        if reach < 0:
+            low[0] += reach
+        else:
+            high[0] += reach
+
+cdef inline bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
+    """Whether elements lie alike; a stride along a single element is none, or where there are
+    none.
+    """
+    cdef int axis
+    cdef bint alike = True
+    if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
+        return False
+    for axis in range(a.ndim):
+        if a.shape[axis] != b.shape[axis]:
+            return False
+        if a.shape[axis] > 1 and a.strides[axis] != b.strides[axis]:
+            alike = False
+    if alike:
+        return True
+    for axis in range(a.ndim):
+        if a.shape[axis] == 0:
+            return True
+    return False
+
+cdef inline Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
+                            int64_t out_high) noexcept nogil:
+    """The overlap of an input with an output, whose extent is known."""
+    cdef int64_t a_low, a_high
+    if a.data == NULL or a.ndim == ABSENT:
+        return DISJOINT
+    extent(a, &a_low, &a_high)
+    if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
+        return DISJOINT
+    return IDENTICAL if a.data == out.data and same_layout(a, out) else PARTIAL

@@ -17,7 +17,8 @@ from aclnn.acl._frames cimport fastcall_t, put_error, take_error
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
 from aclnn.execution._fastcall cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
+from aclnn.execution._binding cimport ArrayForm
+from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._operand cimport (
     describe_output,
     new_output,
@@ -355,7 +356,7 @@ cdef class FunctionalHandle:
             if given[index] == NULL or <object>given[index] is None:
                 if not self.may_lack(index):
                     return FOREIGN
-                operands[index].ndim = ABSENT
+                take_absent(&operands[index])
                 operands[index].data = NULL
             elif not read_operand(<object>given[index], &operands[index], tensors):
                 return FOREIGN

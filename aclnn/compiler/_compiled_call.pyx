@@ -1,7 +1,7 @@
 """Compiled calls, and the loop that runs them.
 
-A compiled call holds all that can be known without addresses. It is immutable and shared: by threads, by
-executors, and by all layers alike.
+A compiled call holds all that can be known without addresses. It is immutable and shared: by
+threads, by executors, and by all layers alike.
 """
 
 cimport cython
@@ -22,7 +22,7 @@ from aclnn.acl._tensor_spec cimport (
     same_layout,
 )
 from aclnn.compiler._request cimport MANY
-from aclnn.compiler._settings cimport limit_here, openmp_threads, settings, threads_set
+from aclnn.compiler._settings cimport limit_here, openmp_threads, threads_set
 
 from math import prod
 from threading import get_ident

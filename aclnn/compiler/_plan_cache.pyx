@@ -1,7 +1,7 @@
 """The plan cache: compiled calls by all that shapes them.
 
-A key is made of everything that a plan depends on; scalars are not part of it, because kernels read them at
-run time.
+A key is made of everything that a plan depends on; scalars are not part of it, because kernels
+read them at run time.
 """
 
 cimport cython

@@ -15,7 +15,7 @@ from aclnn import graph
 from aclnn.compiler import cpu_caches
 from aclnn.compiler._compiled_call import CompiledCall
 from aclnn.compiler._settings import current_settings
-from aclnn.compiler.kernel_table import kernel_of, scratch_of, threads_of
+from aclnn.compiler.kernel_table import kernels_of, scratch_of, threads_of
 from aclnn.compiler.recording import Overlaps, Recording
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph.planner import strategies
@@ -40,7 +40,7 @@ def compile_recording(
         Overlap of each input with each output, in a row for each output; by default as outputs replace
         inputs.
     settings : mapping of str to object, optional
-        In place of those of the process: threads, strategy, materialize.
+        In place of those of the process.
     summary : str
         What reports say of the plan.
     outputs_apart : bool
@@ -52,37 +52,34 @@ def compile_recording(
     -------
     CompiledCall
     """
-    settings = current_settings() | dict(settings or {})
-    rows = recording.overlaps_or_none(overlaps)
-    built, kernels = recording.build(rows)
-    passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
-    # Intermediates of materialized plans are for looking at: they stay in the workspace.
-    spare = () if settings["materialize"] else recording.outputs_that_are_apart(rows)
+    settings = settings or current_settings()
+    built = recording.build(overlaps, summary)
+    passes = graph.run_passes(built.graph, "materialized" if settings["materialize"] else "fused")
     workspace, schedule = scheduled(
         passes.graph,
         tuple(strategies.STRATEGIES)[settings["strategy"]],
         settings["threads"],
-        recording.does_nothing,
-        spare,
-        kernels,
+        built.does_nothing,
+        # Intermediates of materialized plans are for looking at: they stay in the workspace.
+        () if settings["materialize"] else built.apart,
+        built.kernels,
         outputs_apart,
         fixed,
         MOST_OPERANDS - len(recording.tensors),
         settings["planned_threads"],
     )
-    operator, call = recording.call_described(summary)
     return CompiledCall(
-        operator=operator,
-        call=call,
-        graph_as_built=built,
+        operator=built.operator,
+        call=built.call,
+        graph_as_built=built.graph,
         passes=passes,
         workspace=workspace,
         schedule=schedule,
-        packed=None if recording.does_nothing else schedule.pack(),
-        tensors=recording.tensors,
-        arguments=recording.arguments,
-        n_inputs=len(recording.operands),
-        overlaps=rows,
+        packed=None if built.does_nothing else schedule.pack(),
+        tensors=built.tensors,
+        arguments=built.arguments,
+        n_inputs=built.n_inputs,
+        overlaps=built.overlaps,
     )
 
 
@@ -109,7 +106,7 @@ def scheduled(
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
         empty = graph.plan_lifetimes((), strategy, threads=planned)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
-    kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
+    kernels = kernels_of(passed, own or {})
     plan = for_executor(
         graph.plan_workspace(
             passed,

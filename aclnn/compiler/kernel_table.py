@@ -66,6 +66,11 @@ _LIBRARIES: Mapping[str, Callable[..., Any]] = {
 }
 
 
+def kernels_of(owner: graph.Graph, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernels of all nodes by name; `own` has those that are not of this package."""
+    return {node.name: kernel_of(owner, node, own) for node in owner.nodes}
+
+
 def scratch_of(kernels: Mapping[str, Any]) -> Callable[..., int] | None:
     """Function that gives the bytes that a node's kernel has for itself; None where none has any.
 

@@ -214,7 +214,13 @@ def elements_meet(spec: TensorSpec) -> bool:
     return np.unique(offsets).size < offsets.size
 
 
-def refuse_size(name: str, spec: TensorSpec) -> None:
+def refuse_sizes(names: Mapping[str, str], outputs: Mapping[str, TensorSpec]) -> None:
+    """Refuse outputs that no plan or no memory holds, by their names."""
+    for role, spec in outputs.items():
+        _refuse_size(names.get(role, role), spec)
+
+
+def _refuse_size(name: str, spec: TensorSpec) -> None:
     """Inputs are no larger: what they share with the output is all that is walked over."""
     if len(spec.shape) > MAX_DIMS:
         raise RefusedError(

@@ -13,8 +13,8 @@ import copy
 import math
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from aclnn import graph
 from aclnn.acl import socs
@@ -55,8 +55,7 @@ class Program:
         return self.inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """A value that a run leaves in the caller's memory; `replaces` is the input that lies there.
 
     A single call has outputs without a value, which it does not write, and without a description,
@@ -84,6 +83,42 @@ class _Joining:
 
 
 Step = Callable[[_Joining], None]
+
+
+class Built(NamedTuple):
+    """A recording as an op-graph, with what plans know of its operands.
+
+    Attributes
+    ----------
+    graph : Graph
+        As built.
+    kernels : mapping of str to object
+        Of steps that are the caller's.
+    operator, call
+        Of a single call; else a `Program`, and its operands as a call's.
+    tensors : list of TensorSpec or None
+        All operands, outputs last; None for those that are absent.
+    arguments : list of int
+        The places of the operands that the graph has: present inputs, outputs that are written.
+    n_inputs : int
+    overlaps : sequence of sequence of int
+        Of each input with each output, in a row for each output.
+    apart : tuple of str
+        The outputs that overlap no input.
+    does_nothing : bool
+        Whether no element is written.
+    """
+
+    graph: graph.Graph
+    kernels: Mapping[str, Any]
+    operator: Operator | Program
+    call: Call
+    tensors: Sequence[TensorSpec | None]
+    arguments: Sequence[int]
+    n_inputs: int
+    overlaps: Overlaps
+    apart: tuple[str, ...]
+    does_nothing: bool
 
 
 class Recording:
@@ -116,8 +151,7 @@ class Recording:
     ...     call, _ = recording.describe(operator, [value])
     ...     value = recording.call(operator, call, [value])["out"]
     >>> recording.output("out", value)
-    >>> built, _ = recording.build()
-    >>> [node.name for node in built.nodes if node.kind == "Compute"]
+    >>> [node.name for node in recording.build().graph.nodes if node.kind == "Compute"]
     ['relu', 'silu']
     """
 
@@ -253,8 +287,7 @@ class Recording:
                 dtype, shape = results[role]
                 given = call.tensors.get(role)
                 made[role] = self._value(_dense(dtype if given is None else given.dtype, shape))
-        for role, value in made.items():
-            phase_one.refuse_size(call.names.get(role, role), self._specs[value])
+        phase_one.refuse_sizes(call.names, {r: self._specs[value] for r, value in made.items()})
         operands = {
             role: value
             for role, value in zip(operator.kernel_operands, inputs, strict=False)
@@ -474,18 +507,48 @@ class Recording:
 
     # --- The graph ----------------------------------------------------------------------------------
 
-    def build(self, overlaps: Overlaps | None = None) -> tuple[graph.Graph, Mapping[str, Any]]:
-        """The op-graph as built, and the kernels of steps that are the caller's.
+    def build(self, overlaps: Overlaps | None = None, summary: str = "") -> Built:
+        """The op-graph as built, with what plans know of its operands.
 
         Every step of a single call is present, also those that idle, as the NPU library would have it.
         What does nothing is drawn as one copy of nothing.
+
+        Parameters
+        ----------
+        overlaps : sequence of sequence of int, optional
+            By default as outputs replace inputs.
+        summary : str
+            What reports say of several calls.
+
+        Returns
+        -------
+        Built
         """
-        builder = graph.GraphBuilder()
-        joining = _Joining(builder)
-        if self.does_nothing:
-            return self._nothing_graph(builder), {}
+        rows = self._replacing() if overlaps is None else overlaps
+        joining = _Joining(graph.GraphBuilder())
+        nothing = self.ends_early or not any(output.is_written for output in self.outputs)
+        tensors = [None if value is None else self._specs[value] for value in self.operands]
+        tensors += [output.spec for output in self.outputs]
+        written = enumerate(self.outputs, len(self.operands))
+        pairs = zip(self.outputs, rows, strict=True)
+        operator, call = self._single or self._as_program(tensors, summary)
+        return Built(
+            self._nothing_graph(joining.builder) if nothing else self._graph(joining, rows),
+            joining.kernels,
+            operator,
+            call,
+            tensors,
+            [place for place, value in enumerate(self.operands) if value is not None]
+            + [place for place, output in written if output.is_written],
+            len(self.operands),
+            rows,
+            tuple([output.name for output, row in pairs if output.is_written and not any(row)]),
+            nothing,
+        )
+
+    def _graph(self, joining: _Joining, rows: Overlaps) -> graph.Graph:
+        builder = joining.builder
         declared = self._declare_inputs(joining)
-        rows = self.overlaps_or_none(overlaps)
         copies = self._copies(joining, declared, rows)
         targets = [
             self._target(joining, declared, copies, output, row)
@@ -498,7 +561,7 @@ class Recording:
             assert output.value is not None
             value = joining.ids[output.value]
             builder.view_copy(builder.cast(value, builder.value(target).dtype), target)
-        return builder.build(verify=False), joining.kernels
+        return builder.build(verify=False)
 
     def _in_order(
         self, targets: Sequence[int | None], joining: _Joining
@@ -518,55 +581,29 @@ class Recording:
         """The same calls, with outputs in memory of other descriptions."""
         made = copy.copy(self)
         pairs = zip(self.outputs, specs, strict=True)
-        made.outputs = [replace(output, spec=spec) for output, spec in pairs]
+        made.outputs = [output._replace(spec=spec) for output, spec in pairs]
         return made
 
-    # What plans are made of.
-
-    @property
-    def does_nothing(self) -> bool:
-        """Whether no element is written."""
-        return self.ends_early or not any(output.is_written for output in self.outputs)
-
-    @property
-    def tensors(self) -> list[TensorSpec | None]:
-        """All operands, outputs last; None for those that are absent."""
-        inputs = [None if value is None else self._specs[value] for value in self.operands]
-        return [*inputs, *[output.spec for output in self.outputs]]
-
-    @property
-    def arguments(self) -> list[int]:
-        """The places of the operands that the graph has: present inputs, outputs that are written."""
-        inputs = [place for place, value in enumerate(self.operands) if value is not None]
-        outputs = enumerate(self.outputs, len(self.operands))
-        return inputs + [place for place, output in outputs if output.is_written]
-
-    def call_described(self, summary: str = "") -> tuple[Operator | Program, Call]:
-        """The operator and the call of a single one; else a `Program`, and its operands as a call's."""
-        if self._single is not None:
-            return self._single
+    def _as_program(
+        self, tensors: Sequence[TensorSpec | None], summary: str
+    ) -> tuple[Program, Call]:
+        """Name and operands of several calls in place of an operator's."""
         names = [*self.input_names, *[output.name for output in self.outputs]]
-        tensors = {
-            name: spec for name, spec in zip(names, self.tensors, strict=True) if spec is not None
-        }
+        pairs = zip(names, tensors, strict=True)
+        given = {name: spec for name, spec in pairs if spec is not None}
         first = len(self.input_names)
         program = Program(self.name, tuple(names[:first]), tuple(names[first:]), summary)
-        return program, Call(tensors, {}, {}, {name: name for name in names}, self.soc)
+        return program, Call(given, {}, {}, {name: name for name in names}, self.soc)
 
-    def outputs_that_are_apart(self, rows: Overlaps) -> tuple[str, ...]:
-        """The outputs that overlap no input."""
-        pairs = zip(self.outputs, rows, strict=True)
-        return tuple([output.name for output, row in pairs if output.is_written and not any(row)])
-
-    def overlaps_or_none(self, overlaps: Overlaps | None) -> Overlaps:
-        """Rows of how inputs lie to outputs; where none are given, only as outputs replace them."""
-        if overlaps is not None:
-            return overlaps
+    def _replacing(self) -> list[list[int]]:
+        """Overlaps as outputs replace inputs: rows of how inputs lie to outputs."""
         return [
-            [IDENTICAL if value is not None and output.replaces == value else DISJOINT
-             for value in self.operands]
+            [
+                IDENTICAL if value is not None and output.replaces == value else DISJOINT
+                for value in self.operands
+            ]
             for output in self.outputs
-        ]  # fmt: skip
+        ]
 
     def _nothing_graph(self, builder: graph.GraphBuilder) -> graph.Graph:
         """A graph that shows the operands of what does nothing."""
@@ -681,7 +718,7 @@ class Recording:
         return self._new(spec)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Called:
     """A call that was recorded: makes its nodes when it is asked to join."""
 
@@ -756,8 +793,7 @@ def single_call(request: phase_one.Request, soc: str) -> Recording:
     recording._single, recording.ends_early = (operator, call), done
     operands, lists = recording._take_operands(operator, call)
     outputs = _outputs_of(request, call, results)
-    for role, spec in outputs.items():
-        phase_one.refuse_size(call.names[role], spec)
+    phase_one.refuse_sizes(call.names, outputs)
     made = {role: recording._new(spec) for role, spec in outputs.items() if role in results}
     numbers = tuple(range(len(operator.scalars)))
     step = _Called(

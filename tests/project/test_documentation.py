@@ -792,10 +792,11 @@ def test_a_row_wise_declaration_becomes_a_row_wise_node(dim):
     given = TensorSpec(aclnn.ACL_FLOAT16, (4, 6), (1, 4))
     request = phase_one.Request(softmax, [given, None], 1, (), None, (dim,), {})
     recording = single_call(request, aclnn.get_soc_version())
-    graph, _ = recording.build([[0]])
+    built = recording.build([[0]])
+    graph = built.graph
     (node,) = [node for node in graph.nodes if node.kind == "Compute"]
     assert (node.attr("kernel"), node.domain, node.attr("axis")) == ("softmax", "row", dim % 2 - 2)
-    assert (str(graph.value(node.output)), recording.does_nothing) == ("float16[4,6]", False)
+    assert (str(graph.value(node.output)), built.does_nothing) == ("float16[4,6]", False)
     with pytest.raises(phase_one.RefusedError, match="dim is 2, must be from -2 to 1"):
         phase_one.check_call(replace(request, switches=(2,)), aclnn.get_soc_version())
 
