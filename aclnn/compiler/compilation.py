@@ -65,7 +65,7 @@ def compile_recording(
         built.kernels,
         outputs_apart,
         fixed,
-        MOST_OPERANDS - len(recording.tensors),
+        MOST_OPERANDS - len(built.tensors),
         settings["planned_threads"],
     )
     return CompiledCall(

@@ -56,7 +56,7 @@ class Program:
 
 
 class Output(NamedTuple):
-    """A value that a run leaves in the caller's memory; `replaces` is the input that lies there.
+    """A value that a run leaves in the caller's memory; `replaces` is the input there.
 
     A single call has outputs without a value, which it does not write, and without a description,
     which nobody wants.

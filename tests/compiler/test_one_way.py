@@ -20,7 +20,7 @@ SHARED = (
     "aclnn.graph.numbers",
     "aclnn.graph.rewriter",
     "aclnn.graph.strides",
-    "aclnn.graph.lower.tiling",
+    "aclnn.graph.loops.",
     "aclnn.isa",
     "aclnn.operators.",
 )
