@@ -77,6 +77,7 @@ X86_LEVELS = {
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+VECTOR_BYTES = {"v3": 32, "v4": 64}
 # Every CPU of AArch64 has NEON: what the flag adds are the fast paths over vectors.
 NEON = {"neon": ["-DACLNN_NEON"]}
 VECTORS = ("neon", "v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
@@ -144,6 +145,49 @@ def compiles(
             )
         except OSError:
             return False
+
+
+# A step of a program on registers, as `_fused_kernels` has them: it computes with what it is passed in vectors,
+# and calls the next one with them.
+STEP = """
+typedef float vec __attribute__((vector_size(VECTOR)));
+typedef struct step step;
+struct step { void (*run)(const step *, void *, vec, vec, vec, vec, vec, vec, vec, vec); };
+void probe(const step *s, void *f, vec a, vec b, vec c, vec d, vec e, vec g, vec h, vec i) {
+    s[1].run(s + 1, f, a + a, b + b, c + c, d + d, e + e, g + g, h + h, i + i);
+}
+"""
+
+
+def makes_jumps(flags: list[str], vector: int) -> bool:
+    """Tell whether the C compiler ends a step of a program with a jump to the next one: in a call, it would keep
+    a frame for each step, and spill the vectors. `vector`: bytes of one."""
+    compiler = [*os.environ.get("CC", "cc").split(), *os.environ.get("CFLAGS", "").split()]
+    with tempfile.TemporaryDirectory() as folder:
+        path, made = Path(folder) / "step.c", Path(folder) / "step.s"
+        path.write_text(STEP)
+        command = [*compiler, *flags, f"-DVECTOR={vector}", "-S", str(path), "-o", str(made)]
+        try:
+            subprocess.run(command, capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return False
+        return re.search(r"^\s*call", made.read_text(), re.MULTILINE) is None
+
+
+def runs_programs(isa: str, flags: list[str]) -> bool:
+    """Whether loops of several nodes become programs on registers. Without, their tiles are blocks in the nearest
+    cache, which each node's kernel goes over; results are the same."""
+    if isa not in X86_LEVELS:
+        return False
+    # Sanitizers are for the steps too; those need no jumps to be right.
+    if is_on("ACLNN_BUILD_SANITIZE", "0") or makes_jumps(
+        [*COMMON_FLAGS, *flags], VECTOR_BYTES[isa]
+    ):
+        return True
+    say(
+        f"{isa}: this compiler does not turn calls at the end into jumps; fused loops go over blocks in cache"
+    )
+    return False
 
 
 def is_on(variable: str, default: str) -> bool:
@@ -418,7 +462,7 @@ def kernel_extensions() -> list[Extension]:
         for stem, translated in zip(KERNELS, sources, strict=True):
             if stem == "_simd_kernels" and name not in VECTORS:
                 continue
-            if stem == "_fused_kernels" and name not in X86_LEVELS:
+            if stem == "_fused_kernels" and not runs_programs(name, flags):
                 continue
             if name == "generic":
                 flags = GENERIC_FLAGS.get(stem, ())

@@ -19,7 +19,8 @@ def config() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``versions``, ``isa`` (in use and available), ``threads`` (set, of OpenMP, whether built
+        ``versions``, ``isa`` (in use, available, and where fused loops
+        keep their values), ``threads`` (set, of OpenMP, whether built
         with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit),
         ``measured`` (what choices by speed rest on: where, of which build of the kernels, how much) and
         ``environment`` (the variables that are set; see `aclnn.environment`).
@@ -37,7 +38,11 @@ def config() -> dict[str, Any]:
             "numpy": metadata.version("numpy"),
             "ml_dtypes": metadata.version("ml_dtypes"),
         },
-        "isa": {"name": isa.name(), "available": list(isa.available())},
+        "isa": {
+            "name": isa.name(),
+            "available": list(isa.available()),
+            "fused": "on registers" if isa.fused_kernels() is not None else "in blocks",
+        },
         "threads": {
             "set": settings.get_num_threads(),
             "openmp": bool(_scheduler.openmp_enabled()),

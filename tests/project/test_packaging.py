@@ -3,6 +3,7 @@
 import ast
 import os
 import pathlib
+import platform
 import re
 import runpy
 import shutil
@@ -63,6 +64,22 @@ def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, argum
     }.items():
         monkeypatch.setitem(function.__globals__, name, given)
     assert function(arguments) == found
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="programs are made on x86-64")
+def test_without_jumps_there_are_no_programs(setup_in, monkeypatch, capsys):
+    """A compiler that ends steps with calls is found by what it makes of one."""
+    monkeypatch.setitem(setup_in["say"].__globals__, "say", print)
+    for isa, flags in setup_in["X86_LEVELS"].items():
+        assert setup_in["runs_programs"](isa, flags)
+        assert capsys.readouterr().out == ""
+        for option in ("-O0", "-fno-optimize-sibling-calls"):
+            assert not setup_in["runs_programs"](isa, [*flags, option])
+            assert "fused loops go over blocks in cache" in capsys.readouterr().out
+    monkeypatch.setenv("CFLAGS", "-fno-optimize-sibling-calls")
+    assert not setup_in["runs_programs"]("v3", setup_in["X86_LEVELS"]["v3"])
+    monkeypatch.setenv("ACLNN_BUILD_SANITIZE", "1")
+    assert setup_in["runs_programs"]("v3", setup_in["X86_LEVELS"]["v3"])
 
 
 @pytest.fixture
