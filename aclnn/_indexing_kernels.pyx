@@ -19,7 +19,6 @@ are looked at before anything is written by one.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.math cimport fma
 from libc.string cimport memset
 
 from aclnn._kernel_reference cimport array_view, call_context, refer_to
@@ -545,6 +544,9 @@ cdef int spread_counts(const array_view *views, const void *given, const void *p
     return 0
 
 
+cdef extern from "fused.h" nogil:
+    double fused_multiply_add(double a, double b, double c)
+
 cdef enum:
     RUN = 64                # of a ramp's numbers that are made together
 
@@ -578,9 +580,10 @@ cdef int ramp(const array_view *views, const void *given, const void *params,
             if state.is_whole:
                 whole[k] = <int64_t>(<uint64_t>state.first + <uint64_t>i * <uint64_t>state.each)
             elif i < half:
-                numbers[k] = fma(<double>i, state.step, state.start)
+                numbers[k] = fused_multiply_add(<double>i, state.step, state.start)
             else:
-                numbers[k] = fma(-<double>(size - 1 - i), state.step, state.last)
+                numbers[k] = fused_multiply_add(-<double>(size - 1 - i), state.step,
+                                                state.last)
         state.store(numbers, out.data + begin * out.strides[0], out.strides[0], count)
         begin += count
     return 0

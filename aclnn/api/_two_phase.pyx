@@ -690,7 +690,8 @@ cdef int flatten(aclOpExecutor executor) except -1:
     cdef int slot
     for slot, tensor in enumerate(executor.bound):
         if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
-            put_layout(&executor.request.operands[slot], (prod(describe_tensor(tensor).shape),), (1,))
+            count = prod(describe_tensor(tensor).shape)
+            put_layout(&executor.request.operands[slot], (count,), (1,))
     return 0
 
 

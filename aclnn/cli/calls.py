@@ -224,7 +224,7 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     forced = {} if strategy is None else {"strategy": strategy}
     plain = {name: getattr(options, name) for name in ("operator", "materialize", "strategy")}
     try:
-        plain |= _by_role(options.operands)
+        plain |= _by_role(options.operands, options.operator)
         if options.model is not None:
             _refuse_beside_model(options)
             return [_executor_of_model(options, _given_of(plain | forced))]
@@ -260,9 +260,9 @@ def _given_of(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {k: plain[k] for k in ("strategy", "materialize") if plain.get(k) is not None}
 
 
-def _by_role(operands: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Values by role; lists of tensors are given one by one."""
-    lists = {role for operator in REGISTRY.values() for role in operator.lists}
+def _by_role(operands: Iterable[tuple[str, str]], name: str | None) -> dict[str, Any]:
+    """Values by role; lists of tensors of the operator of that name are given one by one."""
+    lists = REGISTRY[name].lists if name is not None and name in REGISTRY else ()
     found: dict[str, Any] = {}
     for role, text in operands:
         if role in lists:

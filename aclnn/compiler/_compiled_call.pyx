@@ -118,7 +118,8 @@ cdef class CompiledCall:
         self._mark_in_place(arguments)
         self.packs = packed_operands(() if schedule is None else schedule.packs, arguments)
         if len(arguments) < len(tensors) or self.packs:
-            self._leave_out([*arguments, *range(len(tensors), len(tensors) + len(self.packs))])
+            self._leave_out(list(arguments)
+                            + list(range(len(tensors), len(tensors) + len(self.packs))))
 
     @property
     def materialized(self):

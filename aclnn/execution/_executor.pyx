@@ -457,7 +457,8 @@ cdef class aclOpExecutor:
         results = self.place_outputs(bound, outs, addresses, kind)
         if self.planned.packs:
             others = () if held is None else held.arrays
-            bound = [*inputs.arrays, *others, *bound[len(inputs.arrays) + len(others):]]
+            given = list(inputs.arrays) + list(others)
+            bound = given + list(bound[len(given):])
         self.execute(addresses, NULL, numbers, bound)
         return self.handed_back(results, out)
 

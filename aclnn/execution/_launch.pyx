@@ -21,7 +21,6 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
-    aclDataType,
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.compiler._settings import limit_of_thread, limit_thread

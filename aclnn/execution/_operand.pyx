@@ -104,8 +104,8 @@ cdef class Headers:
     Attributes
     ----------
     key : bytes
-        That a plan is found by: descriptions, which arrays are the same memory, and what the process is
-        set to.
+        That a plan is found by: descriptions, which arrays are the same memory, and what the
+        process is set to.
     arrays : sequence of array
         Kept alive with their memory.
     """

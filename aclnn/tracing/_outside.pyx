@@ -72,8 +72,8 @@ cdef class Outside:
     Parameters
     ----------
     nodes : sequence of tuple
-        Parent, way and key; role and what is expected. An expected object of role `IDENTICAL` is a weak
-        reference, or a function that gives it; an array stands for its description.
+        Parent, way and key; role and what is expected. An expected object of role `IDENTICAL` is a
+        weak reference, or a function that gives it; an array stands for its description.
 
     Examples
     --------
@@ -141,8 +141,8 @@ cdef class Outside:
         self.nodes[index].contents = of_elements(array)
 
     def look_up(self, owners not None):
-        """Headers of the arrays that are there now, for each input, from its offset on; None where the
-        plan does not hold."""
+        """Headers of the arrays that are there now, for each input, from its offset on; None where
+        the plan does not hold."""
         cdef list found = [None] * self.count
         cdef bytes room = PyBytes_FromStringAndSize(
             NULL, self.count * <Py_ssize_t>sizeof(operand_t))

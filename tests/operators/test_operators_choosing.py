@@ -53,6 +53,9 @@ def test_places_of_what_is_not_zero(dtype):
         assert tuple(size) == wanted.shape
         np.testing.assert_array_equal(found[:count], wanted)
         assert not found[count:].any()
+        by_dims, size = aclnn.nonzero_by_dims(one)
+        assert tuple(size) == wanted.T.shape
+        np.testing.assert_array_equal(by_dims.ravel()[: count * rank], wanted.T.ravel())
 
 
 def test_shapes_after_a_stream_and_a_second_run():

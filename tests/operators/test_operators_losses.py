@@ -189,11 +189,15 @@ def test_losses_in_both_phases():
         wanted = aclnn.cross_entropy_loss(x, TARGETS, weight, reduction, label_smoothing=0.25)
         np.testing.assert_array_equal(outs[0], np.broadcast_to(wanted, shape))
         np.testing.assert_array_equal(logs, aclnn.log_softmax(x, 1))
+        form = aclnn.cross_entropy_loss_forward
+        both = form(x, TARGETS, weight, outs[1], lse, reduction=reduction, label_smoothing=0.25)
+        np.testing.assert_array_equal(outs[0], np.broadcast_to(both[0], shape))
         assert (outs[1] == 7).all()
         assert (lse == 7).all()
 
 
 def test_losses_of_pixels_and_of_one():
+    """Of pixels by nll_loss2d_forward, which has no functional form of its own."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     x, target = rng.standard_normal((2, 5, 3, 4)).astype(np.float32), rng.integers(0, 5, (2, 3, 4))

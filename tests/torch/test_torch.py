@@ -106,9 +106,6 @@ HAVE_NONE = {
 }
 HAVE_NONE |= {
     *(
-        "adamw_",
-        "nonzero_padded",
-        "nonzero_by_dims",
         "masked_select_padded",
         "scaled_masked_softmax_backward",
     )
