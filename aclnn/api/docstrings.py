@@ -159,6 +159,32 @@ OPERAND_WORDS = {
     "noise": "Takes the slopes that were drawn.", "buffer": "Takes what the gradient needs.",
     "logits": "A row of scores for each batch.", "p": "Sum of probabilities that each row keeps.",
     "k": "Number of elements that each row keeps.",
+    "cos": "Cosines of the angles, by position and column.",
+    "sin": "Sines of the angles, by position and column.",
+    "target": "The class of each row, or the probabilities of its classes.",
+    "zloss": "Not read.", "lse_for_zloss": "Not read.",
+    "logsumexp": "Logarithms of the sums of exponentials that the forward operator gave.",
+    "compress_lens": "Lengths of the sequences after compression.",
+    "compress_seq_offset": "First position of each sequence after compression.",
+    "seq_offset": "First position of each sequence.",
+    "k_rope_scale": "Scales of the rotated keys.", "k_rope_offset": "Offsets of the rotated keys.",
+    "c_kv_scale": "Scales of the compressed keys and values.",
+    "c_kv_offset": "Offsets of the compressed keys and values.",
+    "expanded_permuted_rows": "Results of the experts, a row for each token and expert.",
+    "expanded_src_to_dst_row": "Place of each row among those of the experts.",
+    "export_for_source_row": "Experts of each token.",
+    "skip1": "The first addend of the results.", "skip2": "The second addend of the results.",
+    "threshold": "Elements below it become 0; one element.",
+    "param": "Parameters, which are updated.", "exp_avg": "Running mean of gradients, which is updated.",
+    "exp_avg_sq": "Running mean of squared gradients, which is updated.",
+    "max_exp_avg_sq": "Largest running mean of squared gradients so far, which is updated.",
+    "step": "Number of updates that are finished, one element.",
+    "var": "The tensor that is written into.", "updates": "What is written.",
+    "on_value": "Value at the positions, one element.", "off_value": "Value elsewhere, one element.",
+    "repeats": "How often each element is repeated.", "y": "Result of the forward operator.",
+    "y_grad": "Gradient with respect to the forward operator's result.",
+    "A": "The triangular matrices.", "x1_offset": "Offsets of the first factor.",
+    "y_scale": "Scales of the result.", "y_offset": "Offsets of the result.",
 }  # fmt: skip
 
 
@@ -166,7 +192,7 @@ def _input_words(operator: Operator, role: str) -> str:
     if role in ("grad_output", "grad_out"):
         return "Gradient with respect to the forward operator's result."
     if not {"grad_output", "grad_out"} & {*operator.inputs}:
-        return OPERAND_WORDS.get(role, "The operand that the formula calls by this name.")
+        return OPERAND_WORDS[role]
     result = " or, if the option says so, its result" if "result" in role else ""
     return f"The input of the forward operator{result}."
 
