@@ -23,6 +23,7 @@ from graph.planner.problem cimport (
     drawn,
     key_t,
     late,
+    list_members,
     meet,
     over,
     part_t,
@@ -493,26 +494,14 @@ cdef bint set_up(beam_t *beam, const part_t *p, int width) noexcept nogil:
     beam.members = beam.starts + m + 1
     beam.low = beam.members + total
     beam.high = beam.low + n
-    list_members(beam, p)
+    list_reach(beam, p)
     return True
 
 
-cdef void list_members(beam_t *beam, const part_t *p) noexcept nogil:
+cdef void list_reach(beam_t *beam, const part_t *p) noexcept nogil:
     """The members of each section, and how far what a buffer meets goes."""
     cdef int k, c, m
-    memset(beam.starts, 0, (p.sections + 1) * sizeof(int))
-    for k in range(p.count):
-        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
-            beam.starts[c + 1] += 1
-    for c in range(p.sections):
-        beam.starts[c + 1] += beam.starts[c]
-    for k in range(p.count):
-        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
-            beam.members[beam.starts[c]] = k
-            beam.starts[c] += 1
-    for c in range(p.sections, 0, -1):
-        beam.starts[c] = beam.starts[c - 1]
-    beam.starts[0] = 0
+    list_members(p, beam.starts, beam.members)
     for k in range(p.count):
         # Members are in order of their first sections; the widest ends are looked for.
         beam.low[k] = p.buffers[beam.members[beam.starts[p.buffers[k].first]]].first

@@ -20,6 +20,7 @@ from graph.planner.problem cimport (
     buffer_t,
     drawn,
     late,
+    list_members,
     meet,
     over,
     part_t,
@@ -128,22 +129,10 @@ cdef inline bint start_forced(forced_t *f, work_t *w, const part_t *p) noexcept 
 
 cdef inline void list_pairs(forced_t *f) noexcept nogil:
     """The members of sections, and those that each buffer meets."""
-    cdef int k, j, c
+    cdef int k, j
     cdef int64_t at = 0
     cdef const part_t *p = f.p
-    memset(f.starts, 0, (p.sections + 1) * sizeof(int))
-    for k in range(p.count):
-        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
-            f.starts[c + 1] += 1
-    for c in range(p.sections):
-        f.starts[c + 1] += f.starts[c]
-    for k in range(p.count):
-        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
-            f.members[f.starts[c]] = k
-            f.starts[c] += 1
-    for c in range(p.sections, 0, -1):
-        f.starts[c] = f.starts[c - 1]
-    f.starts[0] = 0
+    list_members(p, f.starts, f.members)
     for k in range(p.count):
         f.near_starts[k] = <int>at
         for j in range(p.count):

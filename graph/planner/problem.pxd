@@ -1,6 +1,7 @@
 """Problems of placing, as searches see them: buffers, sections, parts, and work that is left."""
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
 
 
 cdef extern from *:
@@ -63,6 +64,24 @@ cdef struct work_t:
 
 cdef inline bint meet(const buffer_t *a, const buffer_t *b) noexcept nogil:
     return a.first <= b.last and b.first <= a.last
+
+
+cdef inline void list_members(const part_t *p, int *starts, int *members) noexcept nogil:
+    """The buffers of each section, in order: those of section c from ``starts[c]`` on."""
+    cdef int k, c
+    memset(starts, 0, (p.sections + 1) * sizeof(int))
+    for k in range(p.count):
+        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
+            starts[c + 1] += 1
+    for c in range(p.sections):
+        starts[c + 1] += starts[c]
+    for k in range(p.count):
+        for c in range(p.buffers[k].first, p.buffers[k].last + 1):
+            members[starts[c]] = k
+            starts[c] += 1
+    for c in range(p.sections, 0, -1):
+        starts[c] = starts[c - 1]
+    starts[0] = 0
 
 
 cdef inline double clock() noexcept nogil:
