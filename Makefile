@@ -132,6 +132,7 @@ linkcheck: $(STAMP)
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py
 	$(BIN)/python tools/make_derived.py .
+	$(BIN)/python tools/make_prototypes.py
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

@@ -1,7 +1,8 @@
-"""The C interface's library, and the folder laid out as a CANN installation that programs build with.
+"""The C interface's libraries, and the folder laid out as a CANN installation that programs build with.
 
 The build calls `make_home` once the headers are generated (`aclnn/capi/generator.py`). The library needs
-Python's headers for their structs, but is not linked with libpython.
+Python's headers for their structs, but is not linked with libpython. Functions beyond CANN's programs are in
+a second one, which is linked with the first and has no state.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Name: aclnn-cpu
 Description: CANN's aclnn interface on the CPU
 Version: {version}
 Cflags: -I${{includedir}} -I${{includedir}}/aclnnop -I${{includedir}}/aclnn
-Libs: -L${{libdir}} -l:{library} -Wl,-rpath,${{libdir}}
+Libs: -L${{libdir}} -l:{library} -l:{second} -Wl,-rpath,${{libdir}}
 """
 CMAKE = """get_filename_component(_aclnn_home "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
 if(NOT TARGET aclnn::aclnn)
@@ -38,7 +39,8 @@ if(NOT TARGET aclnn::aclnn)
     IMPORTED_LOCATION "${{_aclnn_home}}/lib64/{library}"
     IMPORTED_SONAME "{library}"
     INTERFACE_INCLUDE_DIRECTORIES
-      "${{_aclnn_home}}/include;${{_aclnn_home}}/include/aclnnop;${{_aclnn_home}}/include/aclnn")
+      "${{_aclnn_home}}/include;${{_aclnn_home}}/include/aclnnop;${{_aclnn_home}}/include/aclnn"
+    INTERFACE_LINK_LIBRARIES "${{_aclnn_home}}/lib64/{second}")
 endif()
 set(aclnn-cpu_VERSION {version})
 set(aclnn-cpu_HOME "${{_aclnn_home}}")
@@ -93,15 +95,19 @@ def make_home(
     libraries = home / "lib64"
     libraries.mkdir(parents=True, exist_ok=True)
     copy_headers(generated / "include", home / "include")
-    objects = compile_sources(generated, generated / "objects", flags)
-    script = generated / "capi" / "symbols.map"
-    library = libraries / generator.LIBRARY
-    if not is_newer(library, [*objects, script]):
-        link = ["-shared", f"-Wl,-soname,{generator.LIBRARY}", f"-Wl,--version-script={script}"]
-        # Once loaded it stays: threads have destructors in it.
-        link += ["-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-pthread"]
-        link += [] if flags else ["-Wl,-s"]
-        run([*compiler(), *link, *flags, *map(str, objects), "-o", str(library), "-ldl", "-lm"])
+    capi = generated / "capi"
+    built = generated / "objects"
+    first, second = libraries / generator.LIBRARY, libraries / generator.SECOND_LIBRARY
+    objects = compile_sources(generated, [SOURCES, capi], built, flags)
+    # Once loaded it stays: threads have destructors in it.
+    link_library(
+        first, objects, capi / "symbols.map", ["-Wl,-z,nodelete", "-pthread", "-lm"], flags
+    )
+    objects = compile_sources(
+        generated, [SOURCES / "second", capi / "second"], built / "second", flags
+    )
+    beside = [f"-L{libraries}", f"-l:{generator.LIBRARY}", "-Wl,-rpath,$ORIGIN"]
+    link_library(second, objects, capi / "second" / "symbols.map", beside, flags)
     make_other_names(generator, generated, libraries)
     write_descriptions(generator, home)
     note = home / "interpreter"
@@ -121,20 +127,31 @@ def copy_headers(source: Path, target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def compile_sources(generated: Path, folder: Path, flags: list[str]) -> list[Path]:
+def link_library(
+    library: Path, objects: list[Path], script: Path, more: list[str], flags: list[str]
+) -> None:
+    """A shared library that exports what the version script lists."""
+    if is_newer(library, [*objects, script]):
+        return
+    link = ["-shared", f"-Wl,-soname,{library.name}", f"-Wl,--version-script={script}"]
+    link += ["-Wl,-z,defs", "-Wl,-Bsymbolic-functions", *([] if flags else ["-Wl,-s"])]
+    run([*compiler(), *link, *flags, *map(str, objects), "-o", str(library), *more, "-ldl"])
+
+
+def compile_sources(
+    generated: Path, sources: list[Path], folder: Path, flags: list[str]
+) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    includes = [SOURCES, generated / "include", generated / "capi", generated]
+    includes = [*sources, SOURCES, generated / "include", generated / "capi", generated]
     multiarch = sysconfig.get_config_var("MULTIARCH") or "lib"
     given = [*FLAGS, *flags, *(f"-I{one}" for one in includes)]
     given += [f"-I{sysconfig.get_path('include')}", f"-DACLNN_MULTIARCH={multiarch}"]
     settings = folder / "settings"
     if not settings.exists() or settings.read_text() != repr((compiler(), given)):
         settings.write_text(repr((compiler(), given)))
-    headers = [*SOURCES.glob("*.h"), *generated.rglob("*.h"), settings]
+    headers = [*SOURCES.rglob("*.h"), *generated.rglob("*.h"), settings]
     found = []
-    for source in sorted([*SOURCES.glob("*.c"), *(generated / "capi").glob("*.c")]):
-        if source.stem == "filter":
-            continue
+    for source in sorted([path for one in sources for path in one.glob("*.c")]):
         path = folder / f"{source.stem}.o"
         if not is_newer(path, [source, *headers]):
             run([*compiler(), *given, "-c", str(source), "-o", str(path)])
@@ -147,36 +164,26 @@ def make_other_names(generator: ModuleType, generated: Path, libraries: Path) ->
 
     Wheels know no links, and copies of the library would each have a state.
     """
-    source = generated / "capi" / "filter.c"
     for name in generator.OTHER_NAMES:
+        has_both = name in generator.OPERATOR_NAMES
+        source = generated / "capi" / "filters" / ("operators.c" if has_both else "runtime.c")
         path = libraries / name
         if is_newer(path, [source, Path(__file__)]):
             continue
-        link = [
-            f"-Wl,-soname,{name}",
-            f"-Wl,-F,{generator.LIBRARY}",
-            "-Wl,-rpath,$ORIGIN",
-            "-Wl,-s",
-        ]
-        run(
-            [
-                *compiler(),
-                "-shared",
-                "-nostdlib",
-                "-fPIC",
-                "-w",
-                *link,
-                str(source),
-                "-o",
-                str(path),
-            ]
-        )
+        link = [f"-Wl,-soname,{name}", f"-Wl,-F,{generator.LIBRARY}"]
+        link += [f"-Wl,-f,{generator.SECOND_LIBRARY}"] if has_both else []
+        link += ["-Wl,-rpath,$ORIGIN", "-Wl,-s", "-nostdlib", "-fPIC", "-w"]
+        run([*compiler(), "-shared", *link, str(source), "-o", str(path)])
 
 
 def write_descriptions(generator: ModuleType, home: Path) -> None:
     text = (HERE / "aclnn" / "_version.py").read_text(encoding="utf-8")
     version = text.partition("__version__ = ")[2].split('"')[1]
-    words = {"version": version, "library": generator.LIBRARY}
+    words = {
+        "version": version,
+        "library": generator.LIBRARY,
+        "second": generator.SECOND_LIBRARY,
+    }
     files = {
         "lib64/pkgconfig/aclnn-cpu.pc": PKG_CONFIG,
         "share/cmake/aclnn-cpu/aclnn-cpu-config.cmake": CMAKE,

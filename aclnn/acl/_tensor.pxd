@@ -10,6 +10,7 @@ cdef class aclTensor:
     cdef readonly object owner           # keeps the storage alive
     cdef readonly bint writable, destroyed, device
     cdef unsigned int version            # counts descriptions, see aclInitTensor
+    cdef object reshaped     # called with the shape that a run has found, if it is not None
     cdef object __weakref__
 
     cdef int attach(self, object data, str name=*) except -1

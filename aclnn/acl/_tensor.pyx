@@ -168,6 +168,8 @@ cdef class aclTensor:
             step *= shape[axis]
         free(self.shape)
         self.shape, self.strides, self.ndim = made, made + ndim, ndim
+        if self.reshaped is not None:
+            self.reshaped(self.dims())
         return 0
 
     cdef void let_go(self):

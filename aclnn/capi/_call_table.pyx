@@ -35,6 +35,7 @@ from aclnn.capi._python_objects cimport (
     python_argument,
     python_memory,
     python_tensor_at,
+    tell_shape,
 )
 from aclnn.capi.abi cimport (
     ACLNN_BOOLS,
@@ -165,6 +166,7 @@ ctypedef struct known_pair_t:
     const char *name
     const char *tags
     int inout[MAX_PARAMETERS]  # the number of the output that a tensor in place is
+    bint is_measured           # whether data decide the shape of some output
 
 ctypedef struct memo_t:
     # A call that is known: its key, and what came of it. Executors hold it, and the table.
@@ -465,7 +467,7 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
     """
     cdef int index, kind, slot, count, n_values = 1
     cdef Py_ssize_t words
-    if count_operands(pair, given, request) != OK:
+    if pair.is_measured or count_operands(pair, given, request) != OK:
         return NOT_KNOWN
     request.operator_id = (<OperatorHandle>pair.handle).id
     request.switches = 0  # what they are stands in the key as it is
@@ -642,9 +644,24 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
     if size == NULL or result == NULL:
         missing = "workspaceSize" if size == NULL else "executor"
         return failed(NULLPTR, f"{name}GetWorkspaceSize: {missing} is null")
+    if pair.is_measured:
+        tell_shapes(pair, given, <aclOpExecutor>executor)
     made = remember(number, given, <aclOpExecutor>executor)
     size[0], result[0] = needed, <c_executor *>made
     return OK
+
+
+cdef int tell_shapes(const known_pair_t *pair, const argument_t *given,
+                     aclOpExecutor executor) except -1:
+    """Have runs tell the program's tensors the shapes that they find."""
+    cdef int index, slot
+    operator = executor.handle.operator
+    for index in range((<EntryHandle>pair.entry).n_parameters):
+        slot = (<EntryHandle>pair.entry).slots[index]
+        if ((<EntryHandle>pair.entry).kinds[index] == OUTPUT and given[index].tensor != NULL
+                and operator.outputs[slot] in operator.measured):
+            tell_shape(executor.bound[executor.request.n_inputs + slot], given[index].tensor)
+    return 0
 
 
 cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor planned) except NULL:
@@ -1164,7 +1181,7 @@ cdef int start(const services_t *given) noexcept nogil:
 cdef int prepare(const services_t *given) except -1:
     global services, known_pairs, reports
     cdef int number
-    services = given[0]
+    services, _table.services = given[0], given
     known_pairs = <known_pair_t *>calloc(services.n_pairs, sizeof(known_pair_t))
     if known_pairs == NULL:
         raise MemoryError
@@ -1198,6 +1215,7 @@ cdef int know(known_pair_t *pair, EntryHandle entry) except -1:
         for slots in entry.own_order if entry.kinds[index] == INOUT else ():
             if slots[0] == entry.slots[index] and len(slots) > 1:
                 pair.inout[index] = slots[1] - entry.handle.n_inputs
+    pair.is_measured = bool(entry.handle.operator.measured)
     Py_INCREF(entry)
     pair.entry, pair.handle = <PyObject *>entry, <PyObject *>entry.handle
     return 0

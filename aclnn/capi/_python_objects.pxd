@@ -4,3 +4,4 @@ cdef object python_argument(char tag, const argument_t *given)
 cdef object python_tensor(const c_tensor *given)
 cdef object python_tensor_at(const c_tensor *given, char *storage)
 cdef object python_memory(const void *address, Py_ssize_t size)
+cdef int tell_shape(object tensor, const c_tensor *given) except -1

@@ -1,24 +1,31 @@
 """Objects of programs in C as objects in Python, for calls that are not known yet, and messages."""
 
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport uint64_t
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint64_t
 
-from aclnn.acl._tensor cimport tensor_at
+from aclnn.acl._tensor cimport aclTensor, tensor_at
+from aclnn.acl._tensor_spec cimport MAX_DIMS
 from aclnn.capi.abi cimport (
     ACLNN_BOOLS,
     ACLNN_INTS,
+    ACLNN_RUNTIME_TABLE_NAME,
     ACLNN_SCALAR,
     ACLNN_TENSOR,
     ACLNN_TENSORS,
+    aclnn_hold,
+    aclnn_release,
+    aclnn_reshape,
     argument_t,
     c_bools,
     c_ints,
     c_scalar,
     c_tensor,
     c_tensors,
+    runtime_t,
 )
 
-from aclnn.acl import memory
+from aclnn.acl import _runtime, memory
 from aclnn.acl._lists import (
     aclCreateBoolArray,
     aclCreateIntArray,
@@ -33,6 +40,10 @@ from aclnn.acl.constants import aclDataType, aclFormat
 cdef extern from "Python.h":
     enum:
         PyBUF_WRITE
+
+
+cdef const runtime_t *runtime = <const runtime_t *>PyCapsule_GetPointer(
+    _runtime.table, ACLNN_RUNTIME_TABLE_NAME)
 
 
 cdef tuple sizes(const long long *values, int count):
@@ -143,6 +154,33 @@ cdef object python_argument(char tag, const argument_t *given):
     if tag == b"s":
         return None if given.text == NULL else given.text.decode("utf-8", "replace")
     return given.whole
+
+
+cdef class _Twin:
+    """Gives a tensor of C the shape that a run has found for its twin in Python."""
+
+    cdef c_tensor *tensor
+
+    def __dealloc__(self):
+        if self.tensor != NULL:
+            aclnn_release(self.tensor, runtime.drop_memory)
+
+    def __call__(self, dims):
+        cdef int64_t shape[MAX_DIMS]
+        cdef int axis
+        for axis in range(len(dims)):
+            shape[axis] = dims[axis]
+        if aclnn_reshape(self.tensor, shape, <int>len(dims)):
+            raise MemoryError
+
+
+cdef int tell_shape(object tensor, const c_tensor *given) except -1:
+    """Have a tensor of C take the shapes that runs find for its twin in Python."""
+    cdef _Twin twin = _Twin.__new__(_Twin)
+    twin.tensor = <c_tensor *>given
+    aclnn_hold(twin.tensor)
+    (<aclTensor>tensor).reshaped = twin
+    return 0
 
 
 cdef object python_memory(const void *address, Py_ssize_t size):

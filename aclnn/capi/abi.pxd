@@ -48,6 +48,7 @@ cdef extern from "objects.h" nogil:
         c_tensor **items
     void aclnn_hold(c_tensor *tensor)
     void aclnn_release(c_tensor *tensor, void (*drop)(void *) noexcept nogil)
+    int aclnn_reshape(c_tensor *tensor, const int64_t *shape, int ndim)
 
 cdef extern from "call_table.h" nogil:
     enum:
@@ -117,3 +118,4 @@ cdef extern from "call_table.h" nogil:
         void (*note)(int function, const argument_t *given, int64_t result,
                      int is_before) noexcept nogil
         void (*end)() noexcept nogil
+        const services_t *services

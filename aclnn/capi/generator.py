@@ -2,8 +2,9 @@
 
 ``python aclnn/capi/generator.py FOLDER`` writes ``FOLDER/include`` with the headers as CANN has them, and
 ``FOLDER/capi`` with sources of the library: a stub for every function of an operator and of the runtime,
-the struct of the runtime's functions (`runtime_table.h`) and the list of exported symbols. The build runs
-this before anything is compiled, so that modules are loaded by their paths.
+the struct of the runtime's functions (`runtime_table.h`) and the list of exported symbols. ``FOLDER/capi/second``
+has the same for the library of further operators, which runs them through the first one. The build runs this
+before anything is compiled, so that modules are loaded by their paths.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -36,11 +38,13 @@ pairs = _load("capi/pairs.py")
 
 MAJOR = 1  # of the library's name
 LIBRARY = f"libaclnn_cpu.so.{MAJOR}"
-# Names under which programs link or open the library.
-OTHER_NAMES = (
-    "libaclnn_cpu.so", "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libopapi.so",
-    "libopapi_math.so", "libopapi_nn.so", "libacl_op_compiler.so",
+SECOND_LIBRARY = f"libaclnn_cpu_further.so.{MAJOR}"
+# Names under which programs link or open the library, and those that have the second one's functions, too.
+RUNTIME_NAMES = (
+    "libaclnn_cpu.so", "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libacl_op_compiler.so",
 )  # fmt: skip
+OPERATOR_NAMES = ("libopapi.so", "libopapi_math.so", "libopapi_nn.so")
+OTHER_NAMES = RUNTIME_NAMES + OPERATOR_NAMES
 HANDLES = tuple(name for name, kind in prototypes.TYPES.items() if kind == "void *")
 OBJECTS = tuple(
     name
@@ -219,67 +223,79 @@ def headers() -> dict[str, str]:
     return found
 
 
+def _phases(listed: Iterable[Any]) -> list[str]:
+    return [
+        name for one in listed for name in (f"aclnn{one.name}GetWorkspaceSize", f"aclnn{one.name}")
+    ]
+
+
 def symbols() -> list[str]:
     """All functions that the library exports."""
-    operators = [
-        name
-        for one in pairs.EVERY
-        for name in (f"aclnn{one.name}GetWorkspaceSize", f"aclnn{one.name}")
-    ]
     return [
         *prototypes.RUNTIME,
         *prototypes.OBJECTS,
-        *operators,
+        *_phases(pairs.FIRST),
         "aclnnCalculateMatmulWeightSizeV2",
     ]
 
 
-def version_script() -> str:
+def second_symbols() -> list[str]:
+    """All functions that the library of further operators exports."""
+    return _phases(pairs.SECOND)
+
+
+def version_script(exported: Iterable[str]) -> str:
     """Version script: the symbols that the linker exports, and no others."""
-    listed = "".join(f"    {name};\n" for name in symbols())
+    listed = "".join(f"    {name};\n" for name in exported)
     return f"{{\n  global:\n{listed}  local: *;\n}};\n"
 
 
 RECORDED = "__builtin_expect(aclnn_recording, 0)"
 
 
+def _included(listed: Iterable[Any]) -> list[str]:
+    names = dict.fromkeys(one.header for one in listed)
+    return [f'#include "aclnnop/aclnn_{name}.h"\n' for name in names]
+
+
+def _stub(number: int, one: Any) -> str:
+    """Both phases of a pair, whose number both libraries know."""
+    given = ", ".join(f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters)
+    return f"""
+{one.plan} {{
+  const aclnn_argument given[] = {{{given}, {{.pointer = workspaceSize}}, {{.pointer = executor}}}};
+  return aclnn_plan({number}, given, workspaceSize, executor);
+}}
+
+{one.run} {{
+  return aclnn_run({number}, workspace, workspaceSize, executor, stream);
+}}
+"""
+
+
 def operator_stubs() -> str:
-    """A function in C for each of the operators', which gathers its arguments."""
-    lines = ['#include "library.h"\n', '#include "acl/acl.h"\n']
-    lines += [
-        f'#include "aclnnop/aclnn_{name}.h"\n'
-        for name in dict.fromkeys(p.header for p in pairs.EVERY)
-    ]
+    """The pairs of both libraries, and a function in C for each of the operators' of the first one."""
+    lines = ['#include "library.h"\n', '#include "acl/acl.h"\n', *_included(pairs.FIRST)]
     lines.append("\nconst aclnn_pair aclnn_pairs[] = {\n")
     lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.EVERY]
     lines.append("};\n")
     lines.append(f"const int aclnn_n_pairs = {len(pairs.EVERY)};\n")
     first = len(prototypes.RUNTIME) + len(prototypes.OBJECTS)
-    for number, one in enumerate(pairs.EVERY):
-        given = ", ".join(
-            f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters
-        )
-        plan, run = first + 2 * number, first + 2 * number + 1
-        lines.append(
-            f"""
-{one.plan} {{
-  const aclnn_argument given[] = {{{given}, {{.pointer = workspaceSize}}, {{.pointer = executor}}}};
-  aclnnStatus status;
-  if (!{RECORDED}) return aclnn_plan({number}, given, workspaceSize, executor);
-  aclnn_begin_note();
-  status = aclnn_plan({number}, given, workspaceSize, executor);
-  aclnn_note({plan}, given, status, 0);
-  aclnn_end_note();
-  return status;
-}}
+    lines.append(f"const int aclnn_first_phase = {first};\n")
+    lines += [_stub(number, one) for number, one in enumerate(pairs.FIRST)]
+    return "".join(lines)
 
-{one.run} {{
-  if ({RECORDED})
-    return aclnn_run_recorded({run}, {number}, workspace, workspaceSize, executor, stream);
-  return aclnn_run({number}, workspace, workspaceSize, executor, stream);
-}}
-"""
-        )
+
+def second_stubs() -> str:
+    """A function in C for each of the further operators."""
+    first = len(pairs.FIRST)
+    lines = ['#include "second.h"\n', *_included(pairs.SECOND)]
+    lines.append(f"\nconst int aclnn_first_pair = {first};\n")
+    lines.append(f"const int aclnn_n_own_pairs = {len(pairs.SECOND)};\n")
+    lines.append("const aclnn_pair aclnn_own_pairs[] = {\n")
+    lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.SECOND]
+    lines.append("};\n")
+    lines += [_stub(first + number, one) for number, one in enumerate(pairs.SECOND)]
     return "".join(lines)
 
 
@@ -374,10 +390,18 @@ def sources() -> dict[str, str]:
         "operators.c": operator_stubs(),
         "runtime.c": runtime_stubs(),
         "object_functions.c": object_stubs(),
-        "symbols.map": version_script(),
-        "filter.c": "".join(f"void {name}(void) {{}}\n" for name in symbols()),
+        "symbols.map": version_script(symbols()),
         "members.h": members(),
+        "filters/runtime.c": _empty(symbols()),
+        "filters/operators.c": _empty([*symbols(), *second_symbols()]),
+        "second/operators.c": second_stubs(),
+        "second/symbols.map": version_script(second_symbols()),
     }
+
+
+def _empty(names: Iterable[str]) -> str:
+    """Functions that do nothing: libraries of other names have them in the place of the real ones."""
+    return "".join(f"void {name}(void) {{}}\n" for name in names)
 
 
 def members() -> str:
@@ -403,7 +427,7 @@ def write(folder: Path, include: Path) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    for path in include.rglob("*.h"):
+    for path in (*include.rglob("*.h"), *folder.rglob("*.c")):
         if path not in wanted:
             path.unlink()
 

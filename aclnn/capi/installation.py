@@ -33,6 +33,12 @@ def library() -> Path:
     return found[-1]
 
 
+def second_library() -> Path:
+    """The library of further operators."""
+    found = library()
+    return found.with_name(found.name.replace(".so", "_further.so"))
+
+
 def cann_home() -> str:
     """The folder that is laid out as an installation of CANN."""
     library()
@@ -48,10 +54,10 @@ def cflags() -> str:
 
 
 def libs() -> str:
-    """The linker's flags: programs start without `LD_LIBRARY_PATH`."""
+    """The linker's flags, for both libraries: programs start without `LD_LIBRARY_PATH`."""
     found = library()
     folder = shlex.quote(str(found.parent))
-    return f"-L{folder} -l:{found.name} -Wl,-rpath,{folder}"
+    return f"-L{folder} -l:{found.name} -l:{second_library().name} -Wl,-rpath,{folder}"
 
 
 def _homes(executable: Path) -> list[Path]:
@@ -112,7 +118,11 @@ def described() -> str:
     >>> described().splitlines()[0].startswith("library")
     True
     """
-    lines = [f"library       {library()}", f"package       {HOME.parents[1]}"]
+    lines = [
+        f"library       {library()}",
+        f"operators     {second_library()}, further ones",
+        f"package       {HOME.parents[1]}",
+    ]
     found = interpreter()
     if found is None:
         looked = ", ".join(dict.fromkeys(map(str, _candidates())))

@@ -2,7 +2,8 @@
 
 The build imports this module by its path, when nothing is compiled yet: it needs the standard library
 only. Each line is ``header: Name(type parameter, ...)`` with the types of `TYPES`; the functions of
-`further.txt` may be missing in the package.
+`further.txt` may be missing in the package, those of `second.txt` are what a library of their own has:
+all that the package has besides. ``tools/make_prototypes.py`` adds what declarations have and no file.
 """
 
 from __future__ import annotations
@@ -92,4 +93,6 @@ def _read(name: str) -> tuple[Pair, ...]:
 
 PAIRS = _read("operators.txt")
 FURTHER = _read("further.txt")  # which may be missing
-EVERY = PAIRS + FURTHER
+FIRST = PAIRS + FURTHER  # of the library that CANN's programs link
+SECOND = _read("second.txt")  # of the other one
+EVERY = FIRST + SECOND

@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp"])  # fmt: skip
+@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.c"])  # fmt: skip
 def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
@@ -94,7 +94,12 @@ def test_exported_symbols_are_those_of_the_interface():
     c_programs.require()
     if shutil.which("nm") is None:
         pytest.skip("there is no nm")
-    for name in (generator.LIBRARY, *generator.OTHER_NAMES):
+    first, second = generator.symbols(), generator.second_symbols()
+    assert not set(first) & set(second)
+    exported = dict.fromkeys((generator.LIBRARY, *generator.RUNTIME_NAMES), first)
+    exported |= {name: [*first, *second] for name in generator.OPERATOR_NAMES}
+    exported[generator.SECOND_LIBRARY] = second
+    for name, wanted in exported.items():
         listed = subprocess.run(
             ["nm", "-D", "--defined-only", f"{installation.cann_home()}/lib64/{name}"],
             capture_output=True,
@@ -102,7 +107,7 @@ def test_exported_symbols_are_those_of_the_interface():
             check=True,
         )
         found = [line.split()[-1] for line in listed.stdout.splitlines()]
-        assert sorted(found) == sorted(generator.symbols())
+        assert sorted(found) == sorted(wanted)
 
 
 # --- In a process that Python runs in ---------------------------------------------------------------
@@ -292,7 +297,9 @@ def test_the_command_line_says_how_to_build(capsys):
 # --- What programs ran -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["views.c", "errors.c", "rebinding.c", "capture.cpp"])
+@pytest.mark.parametrize(
+    "name", ["views.c", "errors.c", "rebinding.c", "capture.cpp", "found_shapes.c"]
+)
 def test_recorded_calls_reproduce_themselves(folder, name, tmp_path):
     program = folder / name.partition(".")[0]
     if not program.exists():

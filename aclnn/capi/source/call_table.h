@@ -8,7 +8,7 @@
 #include "objects.h"
 #include "runtime_table.h"
 
-enum { ACLNN_CALL_TABLE_VERSION = 1 };
+enum { ACLNN_CALL_TABLE_VERSION = 2 };
 
 /* An argument of phase one; letters in `aclnn_pair.tags` say which member counts. */
 typedef union aclnn_argument {
@@ -41,7 +41,7 @@ typedef struct aclnn_description {
   void *data;
 } aclnn_description;
 
-/* What the library does for the module. */
+/* What the library does for the module, as long as the process lives. */
 typedef struct aclnn_services {
   const aclnn_pair *pairs;
   int n_pairs;
@@ -51,6 +51,11 @@ typedef struct aclnn_services {
   void (*forked_by_python)(void);
   /* From now on functions answer statuses: the interpreter ends. */
   void (*close)(void);
+  /* Both phases, for the library of further operators. */
+  aclnnStatus (*plan)(int pair, const aclnn_argument *given, uint64_t *workspace_size,
+                      aclOpExecutor **executor);
+  aclnnStatus (*run)(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
+                     aclrtStream stream);
 } aclnn_services;
 
 /* Functions that any thread may call without the interpreter's lock; they take it where they need it. */
@@ -81,6 +86,8 @@ typedef struct aclnn_call_table {
   void (*note)(int function, const aclnn_argument *given, int64_t result, int is_before);
   /* At the end of the process: the report, if one is asked for. */
   void (*end)(void);
+  /* What `start` was given. */
+  const aclnn_services *services;
 } aclnn_call_table;
 
 #endif

@@ -125,30 +125,43 @@ void aclnn_note(int function, const aclnn_argument *given, int64_t result, int i
 
 /* --- Operators ------------------------------------------------------------------------------------- */
 
-aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
-                       aclOpExecutor **executor) {
+static aclnnStatus plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
+                        aclOpExecutor **executor) {
   const aclnn_call_table *table = aclnn_table();
   if (ACLNN_LIKELY(table != 0)) return table->plan(pair, given, workspace_size, executor);
   if (executor) *executor = 0;
   return ACLNN_ERR_INNER;
 }
 
-aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
-                      aclrtStream stream) {
+static aclnnStatus run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
+                       aclrtStream stream) {
   const aclnn_call_table *table = aclnn_table();
   return ACLNN_LIKELY(table != 0) ? table->run(pair, workspace, workspace_size, executor, stream)
                                   : ACLNN_ERR_INNER;
 }
 
-aclnnStatus aclnn_run_recorded(int function, int pair, void *workspace, uint64_t workspace_size,
-                               aclOpExecutor *executor, aclrtStream stream) {
+aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
+                       aclOpExecutor **executor) {
+  aclnnStatus status;
+  if (ACLNN_LIKELY(!aclnn_recording)) return plan(pair, given, workspace_size, executor);
+  aclnn_begin_note();
+  status = plan(pair, given, workspace_size, executor);
+  aclnn_note(aclnn_first_phase + 2 * pair, given, status, 0);
+  aclnn_end_note();
+  return status;
+}
+
+aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
+                      aclrtStream stream) {
   const aclnn_argument given[] = {
       {.pointer = workspace}, {.whole = (int64_t)workspace_size}, {.pointer = executor}, {.pointer = stream}};
+  const int phase = aclnn_first_phase + 2 * pair + 1;
   aclnnStatus status;
+  if (ACLNN_LIKELY(!aclnn_recording)) return run(pair, workspace, workspace_size, executor, stream);
   aclnn_begin_note();
-  aclnn_note(function, given, 0, 1);
-  status = aclnn_run(pair, workspace, workspace_size, executor, stream);
-  aclnn_note(function, given, status, 0);
+  aclnn_note(phase, given, 0, 1);
+  status = run(pair, workspace, workspace_size, executor, stream);
+  aclnn_note(phase, given, status, 0);
   aclnn_end_note();
   return status;
 }

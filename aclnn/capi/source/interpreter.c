@@ -368,6 +368,8 @@ static void start(void) {
   services.fail = aclnn_fail_with;
   services.forked_by_python = forked_by_python;
   services.close = close_calls;
+  services.plan = aclnn_plan;
+  services.run = aclnn_run;
   if (aclnn_start_interpreter(&table) || table->start(&services)) {
     take_failure();
     return;

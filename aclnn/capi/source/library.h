@@ -8,6 +8,7 @@
 
 extern const aclnn_pair aclnn_pairs[];
 extern const int aclnn_n_pairs;
+extern const int aclnn_first_phase; /* the number of the first pair's phase one among all functions */
 
 /* The functions of the Cython module; null before the start, where there is no interpreter, at the end
    of the process, and in forked children. */
@@ -36,14 +37,11 @@ void aclnn_end_note(void);
 /* Gives the runtime, which has just started, the message that this thread has kept until then. */
 void aclnn_hand_message_over(void);
 
+/* Both phases of a pair. */
 aclnnStatus aclnn_plan(int pair, const aclnn_argument *given, uint64_t *workspace_size,
                        aclOpExecutor **executor);
 aclnnStatus aclnn_run(int pair, void *workspace, uint64_t workspace_size, aclOpExecutor *executor,
                       aclrtStream stream);
-
-/* Phase two, which is recorded. */
-aclnnStatus aclnn_run_recorded(int function, int pair, void *workspace, uint64_t workspace_size,
-                               aclOpExecutor *executor, aclrtStream stream);
 
 /* The interpreter, found or started: a capsule of the Cython module; -1 with a message. */
 int aclnn_start_interpreter(const aclnn_call_table **table);

@@ -92,4 +92,27 @@ static inline void aclnn_release(struct aclTensor *tensor, void (*drop)(void *bl
   free(tensor);
 }
 
+/* Gives a tensor that is still there the shape that a run has found: of elements without gaps, but that a
+   dimension which is the only one keeps its stride. No new description; -1 where memory is short. */
+static inline int aclnn_reshape(struct aclTensor *tensor, const int64_t *shape, int ndim) {
+  int64_t step = ndim == 1 && tensor->ndim == 1 ? tensor->strides[0] : 1, *numbers = tensor->shape;
+  if (tensor->magic != ACLNN_TENSOR) return 0;
+  if (ndim != tensor->ndim) {
+    numbers = (int64_t *)malloc((2 * (size_t)ndim + (size_t)tensor->storage_ndim + 1) * sizeof(int64_t));
+    if (!numbers) return -1;
+    for (int k = 0; k < tensor->storage_ndim; k++) numbers[2 * ndim + k] = tensor->storage_shape[k];
+    if (tensor->shape != tensor->own_numbers) free(tensor->shape);
+    tensor->shape = numbers;
+    tensor->strides = numbers + ndim;
+    tensor->storage_shape = tensor->strides + ndim;
+    tensor->ndim = ndim;
+  }
+  for (int axis = ndim; axis-- > 0;) {
+    tensor->shape[axis] = shape[axis];
+    tensor->strides[axis] = step;
+    step *= shape[axis];
+  }
+  return 0;
+}
+
 #endif
