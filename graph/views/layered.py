@@ -206,7 +206,7 @@ class Layout:
         ranks: list[list[Item]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
         for item in level.items:
             ranks[rank[item]].append(item)
-        rows = list(_rows_of(ranks, reads, _last_writers(rank, reads), _first_readers(rank, level)))
+        rows = list(_rows_of(ranks, reads, _readers(rank, level)))
         ports = list(dict.fromkeys(self._ports_of(level)))
         return [
             [port for port in ports if port.on_top],
@@ -404,46 +404,43 @@ def _ordered(items: Sequence[Item], after: dict[Item, dict[Item, None]]) -> dict
     return found
 
 
-def _first_readers(rank: dict[Item, int], level: Level) -> dict[Item, Item]:
-    """For each item the first of those that read it."""
-    found: dict[Item, Item] = {}
+def _readers(rank: dict[Item, int], level: Level) -> dict[Item, list[Item]]:
+    """For each item of a level those that read it."""
+    found: dict[Item, list[Item]] = {}
     for wire in level.wires.values():
         for item in wire.lower:
-            known = found.get(wire.upper)
-            if item in rank and (known is None or rank[item] < rank[known]):
-                found[wire.upper] = item
+            if item in rank:
+                found.setdefault(wire.upper, []).append(item)
     return found
 
 
-def _last_writers(rank: dict[Item, int], reads: dict[Item, list[Item]]) -> dict[Item, Item]:
-    """For each item the last of those that it reads."""
-    return {
-        item: max(known, key=rank.__getitem__)
-        for item, sources in reads.items()
-        if (known := [source for source in sources if source in rank])
-    }
-
-
 def _rows_of(
-    ranks: list[list[Item]],
-    reads: dict[Item, list[Item]],
-    writers: dict[Item, Item],
-    readers: dict[Item, Item],
+    ranks: list[list[Item]], reads: dict[Item, list[Item]], readers: dict[Item, list[Item]]
 ) -> Iterator[list[Entry]]:
-    """Ranks in rows that are not too wide: what begins or ends at one of several stands next to it."""
+    """Ranks in rows that are not too wide: what begins or ends at one of several stands next to it.
+
+    Everything stays behind all that it reads, in whichever row of a rank that is.
+    """
+    place = {item: (n, at) for n, one in enumerate(ranks) for at, item in enumerate(one)}
+    wide = {n for n, one in enumerate(ranks) if sum(_width(i) + GAP_X for i in one) > WIDEST}
     above: dict[Item, list[Item]] = {}
     below: dict[Item, list[Item]] = {}
-    wide = {n for n, one in enumerate(ranks) if sum(_width(i) + GAP_X for i in one) > WIDEST}
-    number = {item: n for n, one in enumerate(ranks) for item in one}
-    for item in number:
-        begins, ends = item not in reads, item not in readers
-        if begins and not ends and number[readers[item]] in wide:
-            above.setdefault(readers[item], []).append(item)
-        elif ends and not begins and item in writers and number[writers[item]] in wide:
-            below.setdefault(writers[item], []).append(item)
-    moved = {item for items in (*above.values(), *below.values()) for item in items}
+    moved: set[Item] = set()
+    for item in place:
+        sources = [source for source in reads.get(item, ()) if source in place]
+        last = max(sources, key=place.__getitem__, default=item)
+        if item not in readers and place[last][0] in wide and last is not item:
+            below.setdefault(last, []).append(item)
+            moved.add(item)
+    for item in place:
+        first = min(readers.get(item, ()), key=place.__getitem__, default=item)
+        if item in reads or first is item or place[first][0] not in wide:
+            continue
+        if moved.isdisjoint(readers[item]):
+            above.setdefault(first, []).append(item)
+    moved.update(item for items in above.values() for item in items)
     for one in ranks:
-        kept = [item for item in one if item not in moved or item in above or item in below]
+        kept = [item for item in one if item not in moved]
         for row in _cut(kept) if kept else ():
             yield from _cut([other for item in row for other in above.get(item, ())])  # type: ignore[arg-type]
             yield row

@@ -2,7 +2,7 @@
 
 import pytest
 from aclnn.graph.views.repeats import folded
-from pictures import Picture, assert_true, inside, random_graph, touched
+from pictures import Picture, assert_true, inside, random_graph, touched, wide_graph
 
 
 def assert_frames_hold_their_nodes(picture, graph, small):
@@ -44,6 +44,17 @@ def test_random_graphs_are_drawn_as_they_are(part):
         small = folded(graph, whole=seed % 7 == 0)
         assert_frames_hold_their_nodes(picture, graph, small)
         assert_edges_end_where_they_end(picture, small.graph)
+
+
+def test_wide_graphs_have_rows_behind_what_they_read():
+    """Ranks that are divided into rows, with what only begins or ends there next to its reader."""
+    for seed in range(60):
+        graph = wide_graph(seed)
+        picture = Picture(graph.to_svg(whole=True))
+        assert_true(picture)
+        assert_edges_end_where_they_end(picture, graph)
+        for _, points in picture.edges:
+            assert points[0][1] < points[-1][1], "an edge leads up"
 
 
 def test_random_graphs_have_what_is_tested():

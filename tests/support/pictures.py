@@ -65,6 +65,26 @@ def random_graph(seed):
     return run_passes(b.build(), draw.choice(("fused", "materialized"))).graph
 
 
+def wide_graph(seed):
+    """Few ranks of many nodes, whose rows have to be divided, read across ranks and by nobody."""
+    draw = random.Random(seed)
+    b = GraphBuilder()
+    ranks = [[b.input("x", (8, 8), F32)]]
+    for _ in range(draw.randint(2, 4)):
+        before, made = [value for rank in ranks for value in rank], []
+        for _ in range(draw.randint(6, 14)):
+            read = draw.sample(before, min(len(before), draw.randint(1, 3)))
+            if draw.random() < 0.3:
+                read = []
+            read += draw.sample(made, min(len(made), draw.random() < 0.1))
+            b.call = draw.choice(("", "an_operator_with_a_long_name")) and f"wide#{b.n_nodes}"
+            made.append(b.compute("a_kernel_with_a_long_name", read, (8, 8), F32, domain="opaque"))
+        ranks.append(made)
+    b.call = ""
+    b.view_copy(ranks[-1][0], b.output("out", (8, 8), F32))
+    return b.build()
+
+
 class Picture:
     """What a picture shows, as geometry: corners of boxes and frames, points along edges."""
 
