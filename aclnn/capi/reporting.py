@@ -103,7 +103,8 @@ def page(profile: Profile, n_runs: int, program: str) -> str:
 def _plan(runs: list[Any]) -> str:
     """A plan: its runs, graph, workspace and schedule."""
     plan = runs[0].plan
-    name = plan.operator.entries[0].name if plan.operator.entries else plan.operator.name
+    entries = getattr(plan.operator, "entries", ())  # a captured model has none
+    name = entries[0].name if entries else plan.operator.name
     title = f"{name}: {len(runs)} runs, workspace {plan.workspace_size} bytes"
     parts = [
         folded("operations", f"<pre>{escape(plan.graph.to_text())}</pre>"),

@@ -21,9 +21,20 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.c"])  # fmt: skip
+@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.c", "sampler.cpp", "sample.cpp"])  # fmt: skip
 def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
+
+
+def test_a_program_in_rust_has_bindings_of_its_own(folder):
+    if shutil.which("rustc") is None:
+        pytest.skip("there is no compiler of Rust (rustc)")
+    program = folder / "bindings"
+    source = c_programs.PROGRAMS / "bindings.rs"
+    flags = [f"-Clink-arg={flag}" for flag in shlex.split(installation.libs())]
+    command = ["rustc", "--edition=2021", "-O", "-Dwarnings", *flags, source, "-o", program]
+    subprocess.run(command, check=True)
+    assert c_programs.run(program) == ""
 
 
 def test_programs_run_without_a_cache_of_plans(folder):
@@ -342,6 +353,17 @@ def test_a_report_has_what_ran(folder, tmp_path):
     for name in ("RmsNorm", "Matmul", "Gelu", "Add", "Softmax"):
         assert f"<h3>aclnn{name}: " in text
     assert text.count("<svg") > 10
+
+
+def test_a_report_has_captured_models(folder, tmp_path):
+    page = tmp_path / "report.html"
+    program = folder / "sampler"
+    if not program.exists():
+        c_programs.build("sampler.cpp", folder)
+    assert c_programs.run(program, ACLNN_REPORT=str(page)) == ""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("6 runs, ") == 1  # of the model, three for each of two captures
+    assert "<h3>aclnnOneHot: 2 runs" in text
 
 
 def test_the_program_of_the_documentation_runs(folder):
