@@ -97,6 +97,7 @@ _HOMES = {
         "AclSetDynamicOutputTensorAddr",
         "AclSetDynamicTensorAddr",
     ),
+    "api.chosen": ("masked_select", "nonzero"),
     "api.executor": ("executor",),
     "api.tensors": ("tensor",),
     "execution._workspace": ("WorkspacePool",),

@@ -37,6 +37,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Plan once, run often, look inside": (
         "executor", "aclOpExecutor", "profile", "Profile",
     ),
+    "Results of the size that data decide": ("nonzero", "masked_select"),
     "Functions as plans": ("compile", "call", "WorkspacePool"),
     "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
