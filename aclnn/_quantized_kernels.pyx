@@ -146,6 +146,7 @@ cdef inline uint32_t bits_of_float(float x) noexcept nogil:
 cdef struct product_state:
     # Places among the operands, or -1.
     int scale, per_token, offset, bias, antiquant_scale, antiquant_offset, groups, out
+    int several             # operands that are a weight each, from the second on; 0: all are one
     int out_size            # bytes of a result
     int integers            # of a group: 4 or 2, or 1 where floats are multiplied
     int result              # RAW, FLOATING, BYTES
@@ -390,7 +391,7 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
                    char *scratch) noexcept nogil:
     """Some rows times some panels."""
     cdef const array_view *a = &views[0]
-    cdef const array_view *b = &views[1]
+    cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
     cdef int last = b.ndim - 1
     cdef ptrdiff_t by = b.strides[last - 1], next_ = b.strides[last]
     cdef ptrdiff_t groups = (piece.k + state.integers - 1) // state.integers
@@ -451,7 +452,7 @@ cdef int product(const array_view *views, const void *given, const void *params,
     cdef const array_view *b = &views[1]
     cdef const array_view *out = &views[state.out]
     cdef ptrdiff_t m = a.shape[a.ndim - 2], k = a.shape[a.ndim - 1]
-    cdef ptrdiff_t weights = b.shape[0] if b.ndim > 2 else 1
+    cdef ptrdiff_t weights = b.shape[0] if b.ndim > 2 else max(1, state.several)
     cdef ptrdiff_t panels = (b.shape[b.ndim - 1] + TILE_COLS - 1) // TILE_COLS
     cdef ptrdiff_t pieces = weights if state.along == BATCHES else views[state.groups].shape[0]
     cdef ptrdiff_t parts = state.row_parts, units = pieces * parts * panels
@@ -862,7 +863,7 @@ def places_of(names, present, first):
 def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
                    Py_ssize_t batch, Py_ssize_t m,
                    Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
-                   clears=False, shortens=False, group_size=0):
+                   clears=False, shortens=False, group_size=0, several=0):
     """The kernel of a product of matrices, for their dtypes.
 
     Parameters
@@ -878,10 +879,13 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     list_kind, activation, group_size : int
     clears, shortens : bool
         Whether rows that belong to no group become zeros; whether scales lose their 13 last bits.
+    several : int
+        How many operands are a weight each; 0 where one has all.
     """
     cdef product_state state
     whole = inputs[0] == "int8" and inputs[1] == "int8"
-    places = places_of(PRODUCT_OPERANDS, present, 2)
+    places = places_of(PRODUCT_OPERANDS, present, 1 + max(1, several))
+    state.several = several
     state.scale, state.per_token, state.offset = (
         places["scale"], places["per_token"], places["offset"])
     state.bias, state.groups, state.out = places["bias"], places["groups"], len(inputs)

@@ -214,7 +214,8 @@ def _form(
 
 def _tensor(one: Operator, role: str, given: str | None) -> str:
     kind = given or ("Sequence[Any]" if role in one.lists else "Any")
-    kind += " | None" if role in one.optional and one.is_required(role) and kind != "Any" else ""
+    shows_none = one.is_required(role) or role in one.lists
+    kind += " | None" if role in one.optional and shows_none and kind != "Any" else ""
     return f"{role}: {kind}{'' if one.is_required(role) else ' = None'}"
 
 

@@ -349,6 +349,8 @@ cdef class FunctionalHandle:
         """Read all inputs, lists item by item; gives how many there are, FOREIGN if one cannot be
         read in place."""
         cdef int index, n_single = self.handle.n_inputs
+        if self.handle.ends_lists:
+            return FOREIGN
         if self.handle.is_variadic:
             n_single -= 1
         for index in range(n_single):
@@ -471,14 +473,15 @@ cdef class FunctionalHandle:
         if values is self.counted_switches and have_same_shape(input, &self.counted_input):
             return self.latest_count
         self.counted_switches = None
-        count = self.count_of(numbers_of(input.shape, input.ndim), values)
+        first = self.handle.operator.kernel_operands[0]
+        count = self.count_of({first: numbers_of(input.shape, input.ndim)}, values)
         self.latest_count, self.counted_input = count, input[0]
         self.counted_switches = values
         return count
 
-    cdef object count_of(self, tuple shape, tuple switches):
+    cdef object count_of(self, dict shapes, tuple switches):
         operator = self.handle.operator
-        return operator.makes(shape, {a.role: v for a, v in zip(operator.switches, switches)})
+        return operator.makes(shapes, {a.role: v for a, v in zip(operator.switches, switches)})
 
     def call(self, inputs not None, outputs not None, numbers not None, switches):
         """Run on arrays that kernels can read: all inputs in the kernels' order, lists taken apart,
@@ -607,7 +610,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
         executor.handle, executor.origin = self.handle, self.name
         executor.make_room(n_inputs, len(outputs))
-        executor.names = self.names_of(n_inputs, len(outputs))
+        executor.names = self.names_of(inputs, len(outputs))
         executor.order = ()
         exact = []
         for index, value in enumerate(numbers):
@@ -652,28 +655,39 @@ cdef class FunctionalHandle:
         Parameters
         ----------
         inputs : sequence of array
-            Of which the shape of the first counts.
+            In the kernels' order, lists taken apart.
         switches : tuple or None
             None for the defaults.
         """
         if not self.handle.makes_list:
             return self.outputs
+        operator = self.handle.operator
         values = self.default_switches if switches is None else switches
-        return self.handle.operator.sized(self.count_of(inputs[0].shape, values)).outputs
+        shapes = []
+        for one in inputs:
+            shapes.append(None if one is None else one.shape)
+        count = self.count_of(operator.by_role(shapes), values)
+        return operator.sized(count).outputs
 
-    cdef tuple names_of(self, int n_inputs, int n_outputs):
+    cdef tuple names_of(self, inputs, int n_outputs):
         """A name for each operand; the tensors of a list are numbered."""
         cdef int index
+        operator = self.handle.operator
+        outputs = operator.outputs
         if self.handle.makes_list:
-            return (*self.handle.operator.kernel_operands,
-                    *self.handle.operator.sized(n_outputs).outputs)
+            outputs = operator.sized(n_outputs).outputs
         if not self.handle.is_variadic:
-            return self.operand_names
-        *single, listed = self.handle.operator.kernel_operands
-        found = list(single)
-        for index in range(n_inputs - len(single)):
-            found.append(f"{listed}[{index}]")
-        return (*found, *self.handle.operator.outputs)
+            return (*operator.kernel_operands, *outputs)
+        found = []
+        for role, one in operator.by_role(inputs).items():
+            if role not in operator.lists:
+                found.append(role)
+                continue
+            for index in range(len(one)):
+                found.append(f"{role}[{index}]")
+            if operator.is_ended(role):
+                found.append(role)
+        return (*found, *outputs)
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
              arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None,

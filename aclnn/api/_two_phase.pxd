@@ -45,11 +45,11 @@ cdef class EntryHandle:
                          object value) except -1
     cdef tuple as_tuple(self, PyObject **arguments)
     cdef aclOpExecutor read(self, PyObject **arguments)
-    cdef int count_inputs(self, PyObject **arguments) except -1
+    cdef tuple starts_of(self, PyObject **arguments)
     cdef int count_outputs(self, PyObject **arguments) except -1
     cdef int name_outputs_of(self, aclOpExecutor executor) except -1
     cdef void take_defaults(self, request_t *request) noexcept nogil
-    cdef int name_list(self, aclOpExecutor executor) except -1
+    cdef int name_lists(self, aclOpExecutor executor, tuple starts) except -1
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot,
                           object value) except -1
     cdef int refuse_rank(self, aclOpExecutor executor) except -1

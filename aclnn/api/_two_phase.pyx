@@ -232,6 +232,8 @@ cdef class EntryHandle:
         cdef int kind = self.kinds[index]
         if value is None or kind == IGNORED or (kind == ZERO and type(value) is int and value == 0):
             return 0
+        if kind == ABSENT_ONE and type(value) is aclTensorList and is_void(<aclTensorList>value):
+            return 0
         if kind == ARRAY:
             numbers = np.array(ints_of(<aclIntArray>value), np.int64)
             return self.read_tensor(executor, slot, <aclTensor>tensor(numbers))
@@ -263,11 +265,14 @@ cdef class EntryHandle:
     cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
         cdef aclOpExecutor executor = new_executor()
-        cdef int index, kind, slot, n_inputs, n_outputs
+        cdef int index, kind, slot, n_inputs = self.handle.n_inputs, n_outputs
         cdef bint deep = False
         cdef object switches = None
+        cdef tuple starts = None  # of operands' slots, where there are lists
         self.refuse_null(arguments)
-        n_inputs = self.count_inputs(arguments)
+        if self.handle.is_variadic:
+            starts = self.starts_of(arguments)
+            n_inputs = starts[self.handle.n_inputs]
         n_outputs = self.count_outputs(arguments)
         executor.handle = self.handle
         executor.origin = self.name
@@ -285,11 +290,16 @@ cdef class EntryHandle:
                 if switches is None:
                     switches = list(self.fixed_switches)
                 switches[slot] = self.read_switch(index, value)
-            elif kind == SCALAR:
+                continue
+            if kind == SCALAR:
                 self.read_scalar(executor, index, slot, value)
-            elif kind == FLOAT:
+                continue
+            if kind == FLOAT:
                 self.read_float(executor, index, slot, value)
-            elif kind >= SINGLE:
+                continue
+            if starts is not None and kind != OUTPUT and kind != OUTPUTS:
+                slot = starts[slot]
+            if kind >= SINGLE:
                 self.read_unlike(executor, index, slot, value)
             elif value is not None and (kind == INPUT or kind == OUTPUT):
                 slot += n_inputs if kind == OUTPUT else 0
@@ -305,12 +315,12 @@ cdef class EntryHandle:
         else:
             executor.switches = tuple(switches)
             executor.request.switches = self.handle.switch_code(executor.switches)
-        if self.handle.is_variadic:
-            self.name_list(executor)
+        if starts is not None:
+            self.name_lists(executor, starts)
         if self.handle.makes_list:
             self.name_outputs_of(executor)
-        executor.order = (self.order_of(n_inputs, n_outputs)
-                          if self.handle.is_variadic or self.handle.makes_list else self.own_order)
+        executor.order = (self.order_of(n_inputs, n_outputs, starts)
+                          if starts is not None or self.handle.makes_list else self.own_order)
         if deep:
             self.refuse_rank(executor)
         return executor
@@ -325,15 +335,21 @@ cdef class EntryHandle:
             self.read_tensor(executor, slot, <aclTensor>tensor(np.zeros(rank, np.int64)))
         return 0
 
-    cdef int count_inputs(self, PyObject **arguments) except -1:
-        """Number of inputs, those of a list included."""
+    cdef tuple starts_of(self, PyObject **arguments):
+        """The first slot of each operand, and how many slots there are: tensors of a list have one
+        each, and so has its end where others follow."""
         cdef int index
-        if not self.handle.is_variadic:
-            return self.handle.n_inputs
+        operator = self.handle.operator
+        counts, starts = [1] * self.handle.n_inputs, [0]
         for index in range(self.n_parameters):
             if self.kinds[index] == LIST:
-                return self.handle.n_inputs - 1 + len((<aclTensorList>arguments[index]).items)
-        return self.handle.n_inputs
+                given = <object>arguments[index]
+                counts[self.slots[index]] = (
+                    (0 if given is None else len((<aclTensorList>given).items))
+                    + operator.is_ended(self.entry.parameters[index].role))
+        for count in counts:
+            starts.append(starts[-1] + count)
+        return tuple(starts)
 
     cdef int count_outputs(self, PyObject **arguments) except -1:
         """Number of outputs: as many as the list has, where they are one."""
@@ -371,34 +387,46 @@ cdef class EntryHandle:
             request.operands[index].dtype = request.operands[index].format = 0
             request.operands[index].writable = True
 
-    cdef int name_list(self, aclOpExecutor executor) except -1:
-        """A name for each tensor of the list."""
-        cdef int first = self.handle.n_inputs - 1, count = executor.request.n_inputs - first
-        cdef int place
-        names = list(self.operand_names)
-        listed = []
-        for place in range(count):
-            listed.append(f"{names[first]}[{place}]")
-        names[first:first + 1] = listed
-        executor.names = tuple(names)
+    cdef int name_lists(self, aclOpExecutor executor, tuple starts) except -1:
+        """A name for each tensor of the lists."""
+        cdef int index, place, count
+        operator = self.handle.operator
+        names = []
+        for index, role in enumerate(operator.kernel_operands):
+            name = self.operand_names[index]
+            if role not in operator.lists:
+                names.append(name)
+                continue
+            count = starts[index + 1] - starts[index] - operator.is_ended(role)
+            for place in range(count):
+                names.append(f"{name}[{place}]")
+            if operator.is_ended(role):
+                names.append(name)
+        executor.names = (*names, *self.operand_names[self.handle.n_inputs:])
         return 0
 
-    def order_of(self, int n_inputs, int n_outputs):
+    def order_of(self, int n_inputs, int n_outputs, starts=None):
         """The slots that each tensor parameter stands for, in the order of the signature: inputs,
         then outputs; a tensor in place is both."""
+        cdef int first
+        operator = self.handle.operator
+        if starts is None:
+            starts = (*range(self.handle.n_inputs), n_inputs)
         inputs, outputs = [], []
         known = frozenset(p.role for p in self.entry.parameters)
         shared = tuple(p.role for p in self.entry.parameters if p.kind == "inout")
         left = tuple(n for n, role in enumerate(self.handle.operator.outputs) if role not in known)
         for index, parameter in enumerate(self.entry.parameters):
             if parameter.kind == "inputs":
-                for slot in range(self.slots[<int>index], n_inputs):
+                first = self.slots[<int>index]
+                for slot in range(starts[first],
+                                  starts[first + 1] - operator.is_ended(parameter.role)):
                     inputs.append((slot,))
             elif parameter.kind in ("input", "single"):
-                inputs.append((self.slots[<int>index],))
+                inputs.append((starts[self.slots[<int>index]],))
             elif parameter.kind == "inout":
                 number = left[shared.index(parameter.role)]
-                inputs.append((self.slots[<int>index], n_inputs + number))
+                inputs.append((starts[self.slots[<int>index]], n_inputs + number))
             elif parameter.kind == "output":
                 outputs.append((n_inputs + self.slots[<int>index],))
             elif parameter.kind == "outputs":
@@ -661,6 +689,14 @@ cdef PyObject *phase_two_called(PyObject *form, PyObject *const *values, Py_ssiz
     if result == NULL:
         strip_error()
     return result
+
+
+cdef bint is_void(aclTensorList listed):
+    """Whether a list has no tensor, or a single one of shape (0,): it counts as null."""
+    items = listed.items
+    if len(items) == 1:
+        return (<aclTensor>items[0]).ndim == 1 and (<aclTensor>items[0]).shape[0] == 0
+    return len(items) == 0
 
 
 cdef bint is_destroyed(object value, int kind):

@@ -416,6 +416,8 @@ cdef int count_operands(const known_pair_t *pair, const argument_t *given,
     cdef int index, kind
     request.n_inputs = (<OperatorHandle>pair.handle).n_inputs
     request.n_outputs = (<OperatorHandle>pair.handle).n_outputs
+    if (<OperatorHandle>pair.handle).ends_lists:
+        return NOT_KNOWN
     for index in range((<EntryHandle>pair.entry).n_parameters):
         kind = (<EntryHandle>pair.entry).kinds[index]
         if kind != LIST and kind != OUTPUTS:

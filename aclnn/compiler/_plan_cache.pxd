@@ -16,6 +16,7 @@ cdef class OperatorHandle:
     cdef readonly object operator
     cdef readonly int id, n_inputs, n_outputs, n_scalars
     cdef readonly bint is_variadic  # some input is a list of tensors
+    cdef readonly bint ends_lists   # None marks where one ends, as other inputs follow
     cdef readonly bint makes_list   # the output is one
     cdef readonly dict switch_codes
     cdef readonly tuple scalar_roles

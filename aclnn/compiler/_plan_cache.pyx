@@ -233,6 +233,7 @@ cdef class OperatorHandle:
         self.n_inputs = len(operator.kernel_operands)
         self.n_outputs = len(operator.outputs)
         self.is_variadic = bool(operator.lists)
+        self.ends_lists = operator.ends_lists
         self.makes_list = operator.makes is not None
         self.n_scalars = len(operator.scalars)
         self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)

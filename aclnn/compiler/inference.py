@@ -63,15 +63,18 @@ def _sample(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtype
 
 def _product(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
     a, b = (_shape(owner, id) for id in node.inputs[:2])
+    options = _given(node, "along", "list_kind", "activation", "clears", "shortens", "group_size")
+    several = len(node.inputs) - len(_present(node)) - 1
     return isa.quantized_kernels().product_kernel(
         inputs,
         outputs,
         present=_present(node),
-        batch=b[0] if len(b) > 2 else 1,
+        batch=b[0] if len(b) > 2 else several,
         m=a[-2],
         k=a[-1],
         n=b[-1],
-        **_given(node, "along", "list_kind", "activation", "clears", "shortens", "group_size"),
+        several=several if several > 1 else 0,
+        **options,
     )
 
 

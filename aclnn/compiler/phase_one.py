@@ -122,15 +122,11 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
 def _as_call(request: Request, soc: str) -> Call:
     operator, names = request.operator, request.names
     roles = (*operator.kernel_operands, *operator.outputs)
-    inputs = list(request.operands)
-    lists = {}
-    if operator.lists:
-        (role,) = operator.lists
-        first, last = operator.kernel_operands.index(role), request.n_inputs
-        lists[role] = tuple([spec for spec in inputs[first:last] if spec is not None])
-        inputs[first:last] = [None]
+    operands = operator.by_role(request.operands[: request.n_inputs])
+    lists = {role: operands.pop(role) for role in operator.lists}
+    results = zip(operator.outputs, request.operands[request.n_inputs :], strict=True)
     return Call(
-        tensors={role: spec for role, spec in zip(roles, inputs, strict=True) if spec is not None},
+        tensors={role: spec for role, spec in (*operands.items(), *results) if spec is not None},
         scalars={
             attribute.role: _scalar(attribute.role, found, request.scalar_texts or {})
             for attribute, found in zip(operator.scalars, request.numbers, strict=True)

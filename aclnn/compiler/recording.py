@@ -288,15 +288,9 @@ class Recording:
                 given = call.tensors.get(role)
                 made[role] = self._value(_dense(dtype if given is None else given.dtype, shape))
         phase_one.refuse_sizes(call.names, {r: self._specs[value] for r, value in made.items()})
-        operands = {
-            role: value
-            for role, value in zip(operator.kernel_operands, inputs, strict=False)
-            if value is not None and role not in operator.lists
-        }
-        lists = {}
-        if operator.lists:
-            first = len(operator.kernel_operands) - 1
-            lists[operator.lists[0]] = tuple([v for v in inputs[first:] if v is not None])
+        taken = operator.by_role(inputs)
+        lists = {role: taken.pop(role) for role in operator.lists}
+        operands = {role: value for role, value in taken.items() if value is not None}
         self._record(_Called(self, operator, call, results, operands, lists, made, tuple(numbers)))
         return made
 
@@ -698,6 +692,8 @@ class Recording:
             if role in operator.lists:
                 many = enumerate(call.lists[role])
                 lists[role] = tuple([self.input(f"{role}_{n}", spec) for n, spec in many])
+                if operator.is_ended(role):
+                    self.operands.append(None)
             elif role in call.tensors:
                 values[role] = self.input(role, call.tensors[role])
             else:

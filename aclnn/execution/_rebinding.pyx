@@ -337,13 +337,10 @@ cdef object place_of(str name, object index, Py_ssize_t count):
 
 cdef list parameter_slots(aclOpExecutor executor, int roles):
     """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
-    cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
     parameters, lists = [], {}
     for found in operand_slots(executor, roles):
-        slot, name = found[0], executor.names[found[0]]
-        if executor.handle.is_variadic and first_listed <= slot < first_output:
-            key = INPUTS
-        elif slot >= first_output and name.endswith("]"):  # of a list of outputs, as out[0]
+        name = executor.names[found[0]]
+        if name.endswith("]"):  # of a list, as out[0]
             key = name.rpartition("[")[0]
         else:
             parameters.append((name, None))

@@ -383,10 +383,15 @@ def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, An
     found: list[tuple[str, Any]] = []
     for role, operand in zip(operator.kernel_operands, given, strict=True):
         if role in operator.lists:
-            items = _listed(role, operand)
+            missing = operand is None and role in operator.optional
+            items = () if missing else _listed(role, operand)
             if operator.absent_items:
                 items = _indices(role, items)
             found += [(f"{role}[{n}]", one) for n, one in enumerate(items)]
+            if operator.is_ended(role):
+                if any(one is None for one in items):
+                    raise wrong_kind(f"{role} has None among its arrays")
+                found.append((role, None))
         elif operand is None and role not in operator.optional:
             raise wrong_kind(f"{role} is None, must be an array")
         else:

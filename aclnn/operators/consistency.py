@@ -59,8 +59,8 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
         yield "there is no input that says what the result is, and no rule that infers it"
     if operator.operands and sorted(operator.operands) != sorted(operator.inputs):
         yield "operands are not the inputs in another order"
-    if operator.lists and operator.lists != operator.inputs[-1:]:
-        yield f"only the last input may be a list, not {', '.join(operator.lists)}"
+    if unknown := set(operator.lists) - set(operator.inputs):
+        yield f"{', '.join(sorted(unknown))}, which are lists, are no inputs"
     if operator.number_form is not None and operator.number_form[0] not in operator.inputs:
         yield f"{operator.number_form[0]}, which may be a number, is no input"
     if unknown := set(operator.numbers) - set(operator.inputs):

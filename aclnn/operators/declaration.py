@@ -8,8 +8,9 @@ References, test cases and competing implementations are kept apart from it.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -169,8 +170,10 @@ class Operator:
     entries : tuple of Entry
         The C-shaped pairs; the first is the one whose name stands for the operator.
     makes : callable, optional
-        Of one whose only output is a list of tensors: how many they are, by the shape of the first
-        input and the options. Rules, infer and lower see as many outputs, whose roles are numbered.
+        Of one whose only output is a list of tensors: how many they are, by the shapes of inputs by
+        role, that of a list being one for each tensor, and the options; without inputs that are lists
+        it gets the shape of the first input alone. Rules, infer and lower see as many outputs, whose
+        roles are numbered.
     formula : str or callable, optional
         Of a pointwise operator: the name of the kernels' formula, or a function of the switches
         that gives it.
@@ -181,7 +184,9 @@ class Operator:
     optional : tuple of str
         Roles of inputs and outputs that may be null.
     lists : tuple of str
-        Roles of inputs that are lists of tensors; the last of the inputs only.
+        Roles of inputs that are lists of tensors. Where operands are taken apart into single ones, a
+        list that is not the last of the inputs ends with None. One that is optional and null has no
+        tensors.
     infer : callable, optional
         Gives for a `Call` the dtype and shape of each output by role. Pointwise operators have the
         promoted dtype and the broadcast shape of their inputs.
@@ -290,7 +295,7 @@ class Operator:
     outputs: tuple[str, ...] = ("out",)
     optional: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
-    makes: Callable[[tuple[int, ...], Mapping[str, Any]], int] | None = None
+    makes: Callable[[Mapping[str, Any], Mapping[str, Any]], int] | None = None
     infer: Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]] | None = None
     lower: Callable[[Any], Mapping[str, int]] | None = None
     functional: bool = True
@@ -498,7 +503,7 @@ class Operator:
             switches={role: self.unlike.get(role, value) for role, value in options.items()},
             names={role: role for role in roles},
             soc=soc,
-            lists={role: (tensors[role],) for role in self.lists},
+            lists={role: (tensors[role],) for role in self.lists if role in tensors},
             c_shaped=c_shaped,
         )
 
@@ -506,6 +511,33 @@ class Operator:
     def n_results(self) -> int | None:
         """Number of results, None where that depends on the call."""
         return None if self.makes is not None else len(self.outputs)
+
+    @property
+    def ends_lists(self) -> bool:
+        """Whether some list is followed by other inputs, so that None marks its end."""
+        return any(map(self.is_ended, self.lists))
+
+    def is_ended(self, role: str) -> bool:
+        """Whether None follows the tensors of a list, where operands are taken apart."""
+        return role in self.lists and role != self.kernel_operands[-1]
+
+    def by_role(self, operands: Sequence[Any]) -> dict[str, Any]:
+        """Operands that were taken apart by their roles in the kernels' order, lists as tuples.
+
+        >>> from aclnn.operators import REGISTRY
+        >>> REGISTRY["cat"].by_role(["one", "other"])
+        {'tensors': ('one', 'other')}
+        """
+        found: dict[str, Any] = {}
+        rest = iter(operands)
+        for role in self.kernel_operands:
+            if role not in self.lists:
+                found[role] = next(rest)
+            elif self.is_ended(role):
+                found[role] = tuple(itertools.takewhile(_is_there, rest))
+            else:
+                found[role] = tuple([one for one in rest if one is not None])
+        return found
 
     def sized(self, count: int) -> Operator:
         """One that makes a list, with that many outputs in the place of the list."""
@@ -541,6 +573,10 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
         kind = PARAMETER_KINDS[kind or "in"]
         parameters.append(Parameter(cann, role or _role_of(cann, kind), kind, optional))
     return Entry(name, tuple(parameters), tuple(fixed.items()))
+
+
+def _is_there(given: Any) -> bool:
+    return given is not None
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -1,133 +1,225 @@
-"""Products of groups of rows, or of groups of columns, with a weight for each."""
+"""Products of lists of matrices, or of groups of rows or of columns, with a weight for each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     FLOATING,
+    NOTHING_TO_DO,
     Call,
     Rule,
+    TensorSpec,
     dtype_among,
-    has_shape,
+    list_dtype_among,
     option_dtype_among,
-    same_dtype,
 )
-from aclnn.operators.declaration import Attribute, Operator
-from aclnn.operators.lowering import Lowering
-from aclnn.operators.quantization import BITS, BYTE, HALVES, LONG, PACKED, SINGLE
-from aclnn.operators.sizes import dtype_among_if, has_rank, number, option_within, size_is
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.quantization import BITS, BYTE, HALVES, LONG, PACKED, PER_PACK, SINGLE
+from aclnn.operators.sizes import number, option_within
 
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
-ALONG_ROWS, ALONG_K = 0, 2
+WITHOUT, ALONG_ROWS, ALONG_K = -1, 0, 2
 # Of the sums of quantised products; 3, the exact gelu, is refused.
 _ACTIVATIONS = (0, 1, 2, 4, 5)
+_ANTIQUANT = ("antiquant_scale", "antiquant_offset")
+_LISTS = ("x", "weight", "bias", "scale", *_ANTIQUANT, "per_token_scale")
+
+
+def _tensors(call: Call, role: str) -> tuple[TensorSpec, ...]:
+    """The tensors of a list; one alone of shape (0,) counts as none where there may be none."""
+    found = call.lists.get(role, ())
+    is_void = role not in ("x", "weight") and [one.shape for one in found] == [(0,)]
+    return () if is_void else found
+
+
+def _dtype(call: Call, role: str) -> aclDataType:
+    return call.lists[role][0].dtype
 
 
 def _is_quantised(call: Call) -> bool:
-    return call.dtype("x") == BYTE
+    return _dtype(call, "x") == BYTE
 
 
 def _is_weight_only(call: Call) -> bool:
-    return call.dtype("x") != BYTE and call.dtype("weight") == BYTE
+    return not _is_quantised(call) and _dtype(call, "weight") in (BYTE, PACKED)
 
 
 def _along(call: Call) -> int:
     return number(call, "group_type")
 
 
+def _weights(call: Call) -> list[Shape]:
+    """The shape of each weight: eight integers of four bits lie in an element along the last axis."""
+    packed = PER_PACK if _dtype(call, "weight") == PACKED else 1
+    return [(*one.shape[:-1], one.shape[-1] * packed) for one in call.lists["weight"]]
+
+
+def _columns(call: Call) -> int:
+    return _weights(call)[0][-1]
+
+
 def _groups(call: Call) -> int:
-    return call.shape("group_list")[0]
+    """Number of weights, each of which is a group's."""
+    shapes = _weights(call)
+    return shapes[0][0] if len(shapes) == 1 and len(shapes[0]) == 3 else len(shapes)
 
 
-def _sizes(call: Call) -> tuple[int, int, int]:
-    """M, K and N."""
-    m, k = call.shape("x")
-    return m, k, call.shape("weight")[-1]
+def _result_shapes(call: Call) -> list[Shape]:
+    xs, weights = [one.shape for one in call.lists["x"]], _weights(call)
+    if _along(call) == WITHOUT:
+        return [(*x[:-1], weight[-1]) for x, weight in zip(xs, weights, strict=True)]
+    if _along(call) == ALONG_ROWS:
+        return [(sum([x[0] for x in xs]), weights[0][-1])]
+    if len(weights) == 1:
+        return [(call.shape("group_list")[0], xs[0][0], weights[0][-1])]
+    return [(xs[0][0], weight[-1]) for weight in weights]
 
 
-def _product_shape(call: Call) -> Shape:
-    m, _, n = _sizes(call)
-    return (m, n) if _along(call) == ALONG_ROWS else (_groups(call), m, n)
+def _count_results(shapes: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """Number of results of a call, before its rules."""
+    role = {WITHOUT: "x", ALONG_K: "weight"}.get(options["group_type"])
+    return max(1, len(shapes[role])) if role else 1
+
+
+def _outs(call: Call) -> list[str]:
+    """The results that are given, in order."""
+    return [role for role in call.tensors if role.startswith("out_")]
 
 
 def _out_dtype(call: Call) -> aclDataType:
-    if "out" in call.tensors:
-        return call.dtype("out")
+    for role in _outs(call):
+        return call.dtype(role)
     chosen = call.switches["output_dtype"]
     if isinstance(chosen, aclDataType):
         return chosen
-    return _HALF if _is_quantised(call) else call.dtype("x")
+    return _HALF if _is_quantised(call) else _dtype(call, "x")
 
 
 # --- Rules ----------------------------------------------------------------------------------------
 
 
+def _not_empty() -> Rule:
+    def test(call: Call) -> str | None:
+        for role in ("x", "weight"):
+            if not call.lists.get(role):
+                return f"{call.names[role]} is empty, must have a tensor"
+        return None
+
+    return Rule("`x` and `weight` have a tensor", test, ("x", "weight"))
+
+
 def _group_type() -> Rule:
     def test(call: Call) -> str | None:
-        if _along(call) in (ALONG_ROWS, ALONG_K):
-            return None
-        return (
-            f"{call.names['group_type']} is {_along(call)}, must be 0 or 2; of products without groups each is "
-            "a call of matmul"
-        )
-
-    return Rule("`group_type` is 0 or 2", test, ("group_type",))
-
-
-def _has_groups() -> Rule:
-    def test(call: Call) -> str | None:
-        if "group_list" in call.tensors:
-            return None
-        return f"{call.names['group_list']} is null, must be given with {call.names['group_type']} {_along(call)}"
-
-    return Rule("`group_list` is given", test, ("group_list", "group_type"))
-
-
-def _listed_groups() -> Rule:
-    def test(call: Call) -> str | None:
-        shape, kind = call.shape("group_list"), number(call, "group_list_type")
-        name = call.names["group_list"]
-        if len(shape) != (2 if kind == 2 else 1) or (kind == 2 and shape[1] != 2):
-            return (
-                f"{name} has shape {shape}, must have {'(groups, 2)' if kind == 2 else '(groups,)'}"
-            )
-        if kind == 2 and _along(call) != ALONG_ROWS:
-            return f"{call.names['group_list_type']} is 2, must be 0 or 1 with {call.names['group_type']} 2"
-        weights = call.shape("weight")[0]
-        if _along(call) == ALONG_ROWS and shape[0] != weights:
-            return f"{name} has {shape[0]} groups, {call.names['weight']} {weights}"
+        along, several = _along(call), number(call, "split_item") < 2
+        name = call.names["split_item"]
+        if along not in (WITHOUT, ALONG_ROWS, ALONG_K):
+            return f"{call.names['group_type']} is {along}, must be -1, 0 or 2"
+        if along == WITHOUT and not several:
+            return f"{name} is {number(call, 'split_item')}, must be 0 or 1 with {call.names['group_type']} -1"
+        if along == ALONG_ROWS and several:
+            return f"{name} is {number(call, 'split_item')}, must be 2 or 3 with {call.names['group_type']} 0"
         return None
 
     return Rule(
-        "`group_list` has a number, or a pair, for each weight", test, ("group_list", "weight")
+        "`group_type` is -1 with `split_item` 0 or 1, 0 with 2 or 3, or 2",
+        test,
+        ("group_type", "split_item"),
     )
 
 
-def _weight_fits() -> Rule:
+def _listed_by_pairs() -> Rule:
     def test(call: Call) -> str | None:
-        x, weight = call.shape("x"), call.shape("weight")
-        rank = 3 if _along(call) == ALONG_ROWS else 2
-        if len(weight) == rank and weight[-2] == x[1]:
-            return None
-        return f"{call.names['weight']} has shape {weight}, must have {rank} dimensions, and {x[1]} rows"
+        kind = number(call, "group_list_type")
+        if "group_list" in call.tensors:
+            rank = len(call.shape("group_list"))
+            if rank != (2 if kind == 2 else 1):
+                return f"{call.names['group_list']} has {rank} dimensions, must have {2 if kind == 2 else 1}"
+        if kind == 2 and _along(call) != ALONG_ROWS:
+            return f"{call.names['group_list_type']} is 2, must be 0 or 1 with {call.names['group_type']} {_along(call)}"
+        return None
 
-    return Rule("`weight` is (groups, K, N), or (K, N) with `group_type` 2", test, ("weight", "x"))
+    return Rule(
+        "`group_list` has two dimensions with `group_list_type` 2, which is of `group_type` 0, else one",
+        test,
+        ("group_list", "group_list_type"),
+    )
+
+
+def _ranks() -> Rule:
+    def test(call: Call) -> str | None:
+        for role, most in (("x", 6), ("weight", 8)):
+            for place, one in enumerate(call.lists[role]):
+                if not 2 <= len(one.shape) <= most:
+                    return f"{call.names[role]}[{place}] has {len(one.shape)} dimensions, must have 2 to {most}"
+        return None
+
+    return Rule("`x` have 2 to 6 dimensions, `weight` at least 2", test, ("x", "weight"))
+
+
+def _one_dtype(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for place, one in enumerate(_tensors(call, role)):
+            if one.dtype != _dtype(call, role):
+                return (
+                    f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must have that of "
+                    f"{call.names[role]}[0], {call.word(_dtype(call, role))}"
+                )
+        return None
+
+    return Rule(f"`{role}` have one dtype", test, (role,))
+
+
+def _dtype_if(role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str) -> Rule:
+    """Lists whose dtype depends on other operands; `words` says how."""
+
+    def test(call: Call) -> str | None:
+        for place, one in enumerate(_tensors(call, role)):
+            found = allowed(call)
+            if one.dtype not in found:
+                return f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must be {call.words(found)}"
+        return None
+
+    return Rule(f"`{role}` are {words}", test, (role,))
+
+
+def _out_dtypes_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        for role in _outs(call):
+            if call.dtype(role) not in _out_dtypes(call) or call.dtype(role) != _out_dtype(call):
+                return (
+                    f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be "
+                    f"{call.words(_out_dtypes(call))}, all alike"
+                )
+        return None
+
+    return Rule("`out` have the dtype of `x`; of INT8 FLOAT16, BF16, INT8 or INT32", test, ("x",))
+
+
+def _activation_number() -> Rule:
+    def test(call: Call) -> str | None:
+        chosen = number(call, "act_type")
+        if chosen in _ACTIVATIONS:
+            return None
+        return f"{call.names['act_type']} is {chosen}, must be 0, 1, 2, 4 or 5"
+
+    return Rule("`act_type` is 0, 1, 2, 4 or 5", test, ("act_type",))
 
 
 def _activation() -> Rule:
     def test(call: Call) -> str | None:
         chosen, name = number(call, "act_type"), call.names["act_type"]
-        if chosen not in _ACTIVATIONS:
-            return f"{name} is {chosen}, must be 0, 1, 2, 4 or 5"
         if chosen and (not _is_quantised(call) or _out_dtype(call) not in HALVES):
             return f"{name} is {chosen}, must be 0 but for int8 with results of half precision"
         return None
 
     return Rule(
-        "`act_type` is 0, or 1, 2, 4 or 5 of INT8 with results of half precision",
+        "`act_type` is 0, but of INT8 with results of half precision",
         test,
         ("act_type", "x"),
     )
@@ -146,21 +238,21 @@ def _output_dtype() -> Rule:
             return None
         return f"{call.names['output_dtype']} is {call.word(chosen)}, must be {call.words(_out_dtypes(call))}"  # type: ignore[arg-type]
 
-    return Rule(f"{among.text}, and that of `out`", test, ("output_dtype", "out"))
+    return Rule(f"{among.text}, and that of `out`", test, ("output_dtype",))
 
 
 def _weight_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    return (BYTE,) if _is_quantised(call) else (call.dtype("x"), BYTE)
+    return (BYTE,) if _is_quantised(call) else (_dtype(call, "x"), BYTE, PACKED)
 
 
 def _bias_dtypes(call: Call) -> tuple[aclDataType, ...]:
     if _is_quantised(call):
         return (PACKED, _BRAIN) if _out_dtype(call) == _BRAIN else (PACKED,)
-    return (SINGLE,) if call.dtype("x") == _BRAIN else (call.dtype("x"),)
+    return (SINGLE,) if _dtype(call, "x") == _BRAIN else (_dtype(call, "x"),)
 
 
 def _out_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    return (*HALVES, BYTE, PACKED) if _is_quantised(call) else (call.dtype("x"),)
+    return (*HALVES, BYTE, PACKED) if _is_quantised(call) else (_dtype(call, "x"),)
 
 
 def _scale_dtypes(call: Call) -> tuple[aclDataType, ...]:
@@ -169,10 +261,10 @@ def _scale_dtypes(call: Call) -> tuple[aclDataType, ...]:
 
 def _quantised_operands() -> Rule:
     def test(call: Call) -> str | None:
-        given = [role for role in ("scale", "per_token_scale") if role in call.tensors]
+        given = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
         if not _is_quantised(call):
             return (
-                f"{call.names[given[0]]} is given, must be null for {call.word(call.dtype('x'))}"
+                f"{call.names[given[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
                 if given
                 else None
             )
@@ -183,53 +275,230 @@ def _quantised_operands() -> Rule:
             return f"{call.names['scale']} is null, must be given for {call.word(out)}"
         if out == BYTE and "per_token_scale" in given:
             return f"{call.names['per_token_scale']} is given, must be null for {call.word(out)}"
+        lists = [role for role in _LISTS if len(_tensors(call, role)) > 1]
+        if lists:
+            return f"{call.names[lists[0]]} has several tensors, must have 1 for {call.word(BYTE)}"
         return (
-            f"{call.names['group_type']} is 2, must be 0 for {call.word(BYTE)}"
-            if _along(call)
+            f"{call.names['group_type']} is {_along(call)}, must be 0 for {call.word(BYTE)}"
+            if _along(call) != ALONG_ROWS
             else None
         )
 
     return Rule(
-        "scales are given as INT8 needs them", test, ("scale", "per_token_scale", "x", "group_type")
+        "scales are given as INT8 needs them, which is of `group_type` 0 and single tensors",
+        test,
+        ("scale", "per_token_scale", "x", "group_type"),
     )
 
 
 def _antiquant_operands() -> Rule:
     def test(call: Call) -> str | None:
-        for role in ("antiquant_scale", "antiquant_offset"):
-            if (role in call.tensors) != _is_weight_only(call):
+        for role in _ANTIQUANT:
+            if bool(_tensors(call, role)) != _is_weight_only(call):
                 must = "be given" if _is_weight_only(call) else "be null"
                 return f"{call.names[role]} must {must} for {call.names['weight']} of this dtype"
+        if _is_weight_only(call) and _along(call) == ALONG_K:
+            return f"{call.names['group_type']} is 2, must be -1 or 0 for {call.word(BYTE)} weights"
         return None
 
     return Rule(
-        "`antiquant_scale` and `antiquant_offset` are given for INT8 weights of a floating `x`",
+        "`antiquant_scale` and `antiquant_offset` are given for quantised weights of a floating `x`",
         test,
     )
 
 
 def _no_bias_along_k() -> Rule:
     def test(call: Call) -> str | None:
-        if "bias" not in call.tensors or _along(call) == ALONG_ROWS:
+        if not _tensors(call, "bias") or _along(call) != ALONG_K:
             return None
         return f"{call.names['bias']} is given, must be null with {call.names['group_type']} 2"
 
     return Rule("`bias` is null with `group_type` 2", test, ("bias", "group_type"))
 
 
-def _for_columns(call: Call) -> Shape:
-    return call.shape("weight")[0], _sizes(call)[2]
+def _counts() -> Rule:
+    def test(call: Call) -> str | None:
+        xs, weights = len(call.lists["x"]), len(call.lists["weight"])
+        along, names = _along(call), call.names
+        if along == WITHOUT or xs > 1:
+            if along == ALONG_K:
+                return f"{names['x']} has {xs} tensors, must have 1 with {names['group_type']} 2"
+            if xs != weights:
+                return f"{names['x']} has {xs} tensors, {names['weight']} {weights}"
+        if along == ALONG_K and (weights > 1) != (number(call, "split_item") < 2):
+            return (
+                f"{names['split_item']} is {number(call, 'split_item')}, must be "
+                f"{'0 or 1' if weights > 1 else '2 or 3'} with {weights} tensors of {names['weight']}"
+            )
+        return None
+
+    return Rule(
+        "there are as many `x` as `weight`, or one with `group_type` 0 or 2", test, ("x", "weight")
+    )
+
+
+def _has_groups() -> Rule:
+    def test(call: Call) -> str | None:
+        given, name = "group_list" in call.tensors, call.names["group_list"]
+        along, several = _along(call), len(call.lists["weight"]) > 1
+        if along == WITHOUT or (along == ALONG_K and several):
+            return f"{name} is given, must be null for these lists" if given else None
+        if not given:
+            one = len(call.lists["x"]) == 1
+            return (
+                f"{name} is null, must be given with one tensor of {call.names['x']}"
+                if one
+                else None
+            )
+        shape = call.shape("group_list")
+        if 0 in shape or (len(shape) == 2 and shape[1] != 2):
+            return f"{name} has shape {shape}, must have {'(groups, 2)' if len(shape) == 2 else '(groups,)'}"
+        if along == ALONG_ROWS and shape[0] != _groups(call):
+            return f"{name} has {shape[0]} groups, {call.names['weight']} {_groups(call)}"
+        return None
+
+    return Rule(
+        "`group_list` has a number, or a pair, for each weight; it is null where all sizes are known",
+        test,
+        ("group_list", "weight"),
+    )
+
+
+def _pairs(call: Call) -> Iterator[tuple[int, int, int]]:
+    """The places of x and weight that are multiplied, and K."""
+    xs, weights = call.lists["x"], call.lists["weight"]
+    for place in range(max(len(xs), len(weights))):
+        x, weight = min(place, len(xs) - 1), min(place, len(weights) - 1)
+        yield x, weight, xs[x].shape[-1]
+
+
+def _weights_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        along, shapes, name = _along(call), _weights(call), call.names["weight"]
+        rank = 3 if along == ALONG_ROWS and len(shapes) == 1 and len(call.lists["x"]) == 1 else 2
+        left = call.lists["x"][0].shape[-1] if along == ALONG_K and len(shapes) > 1 else None
+        for x, place, k in _pairs(call):
+            shape, rows = shapes[place], call.lists["x"][x].shape
+            if along != WITHOUT and len(rows) != 2:
+                return f"{call.names['x']}[{x}] has {len(rows)} dimensions, must have 2"
+            if len(shape) != rank or (left is None and shape[-2] != k):
+                return f"{name}[{place}] has shape {shape}, must have {rank} dimensions" + (
+                    "" if left is not None else f", and {k} rows"
+                )
+            if along != WITHOUT and shape[-1] != shapes[0][-1]:
+                return f"{name}[{place}] has {shape[-1]} columns, {name}[0] has {shapes[0][-1]}"
+            left = None if left is None else left - shape[0]
+        return f"{name} do not have as many rows as {call.names['x']}[0] columns" if left else None
+
+    return Rule(
+        "`weight` are (K, N), or one (groups, K, N) with `group_type` 0 and one `x`",
+        test,
+        ("weight", "x"),
+    )
+
+
+def _for_columns(role: str) -> Rule:
+    """There is a tensor for each weight, with an element for each column."""
+
+    def test(call: Call) -> str | None:
+        given, weights = _tensors(call, role), _weights(call)
+        if not given:
+            return None
+        name = call.names[role]
+        if len(given) != len(weights):
+            return f"{name} has {len(given)} tensors, {call.names['weight']} {len(weights)}"
+        for place, (one, weight) in enumerate(zip(given, weights, strict=True)):
+            wanted = (*weight[:-2], weight[-1])
+            if one.shape == wanted or _is_by_groups(call, role, one.shape, weight):
+                continue
+            return f"{name}[{place}] has shape {one.shape}, must have {wanted}"
+        return None
+
+    return Rule(f"`{role}` have an element for each column of `weight`", test, (role, "weight"))
+
+
+def _is_by_groups(call: Call, role: str, shape: Shape, weight: Shape) -> bool:
+    """Whether rows of a weight of four bits share scales in groups."""
+    if role not in _ANTIQUANT or _dtype(call, "weight") != PACKED or len(shape) != len(weight):
+        return False
+    return (*shape[:-2], shape[-1]) == (*weight[:-2], weight[-1]) and (
+        shape[-2] > 0 and weight[-2] % shape[-2] == 0
+    )
+
+
+def _for_rows() -> Rule:
+    def test(call: Call) -> str | None:
+        for one in _tensors(call, "per_token_scale"):
+            wanted = call.lists["x"][0].shape[:1]
+            if one.shape != wanted:
+                return (
+                    f"{call.names['per_token_scale']}[0] has shape {one.shape}, must have {wanted}"
+                )
+        return None
+
+    return Rule("`per_token_scale` has an element for each row", test, ("per_token_scale", "x"))
+
+
+def _out_shapes() -> Rule:
+    def test(call: Call) -> str | None:
+        given, shapes = _outs(call), _result_shapes(call)
+        if given and len(given) != len(shapes):
+            return f"there are {len(given)} tensors for results, but {len(shapes)} products"
+        for role, shape in zip(given, shapes, strict=False):
+            if call.shape(role) != shape:
+                return f"{call.names[role]} has shape {call.shape(role)}, but must have {shape}"
+        return None
+
+    return Rule("`out` have the shapes of the products", test)
+
+
+def _without_rows() -> Rule:
+    def test(call: Call) -> str | None:
+        empty = all(one.size == 0 for one in call.lists["x"])
+        return NOTHING_TO_DO if empty and call.c_shaped and not call.makes_absent else None
+
+    return Rule("in C-shaped calls, if every `x` is empty there is nothing to do", test, ("x",))
 
 
 # --- Lowering -------------------------------------------------------------------------------------
 
 
-def _lower(lowering: Lowering) -> Mapping[str, int]:
-    call = lowering.call
-    dtype, shape = lowering.results["out"]
-    weight = lowering.value("weight")
-    operands, present = [lowering.value("x"), weight], []
-    groups, n = call.shape("weight")[0], _sizes(call)[2]
+def _weight_values(lowering: Lowering) -> list[int]:
+    """The weights; integers of four bits in bytes of their own."""
+    values = lowering.values("weight")
+    if _dtype(lowering.call, "weight") != PACKED:
+        return list(values)
+    made = []
+    for value, shape in zip(values, _weights(lowering.call), strict=True):
+        lines = math.prod(shape[:-1])
+        flat = lowering.reshaped(value, (lines, shape[-1] // PER_PACK))
+        unpacked = lowering.opaque("unpack4", [flat], BYTE, (lines, shape[-1]))
+        made.append(lowering.reshaped(unpacked, shape))
+    return made
+
+
+def _joined(lowering: Lowering, values: list[int], dtype: aclDataType) -> int:
+    """Matrices one below the other, in new memory, unless there is one alone."""
+    builder = lowering.builder
+    if len(values) == 1:
+        return values[0]
+    shapes = [builder.shape(value) for value in values]
+    n = shapes[0][-1]
+    whole = builder.buffer("joined", (sum([m for m, _ in shapes]), n), graph_dtype(dtype))
+    start = 0
+    for value, shape in zip(values, shapes, strict=True):
+        if shape[0]:
+            part = builder.view(whole, shape, (n, 1), start * n)
+            builder.view_copy(builder.contiguous(value), part)
+        start += shape[0]
+    return whole
+
+
+def _factors(lowering: Lowering, place: int | None) -> tuple[list[str], list[int]]:
+    """Operands besides matrices: of the weight in a place, or of all of them; and their names."""
+    call, present, operands = lowering.call, [], []
+    n = _weights(call)[place or 0][-1]
+    weights = _groups(call) if place is None else 1
     for role, name in (
         ("scale", "scale"),
         ("per_token_scale", "per_token"),
@@ -237,40 +506,128 @@ def _lower(lowering: Lowering) -> Mapping[str, int]:
         ("antiquant_scale", "antiquant_scale"),
         ("antiquant_offset", "antiquant_offset"),
     ):
-        if not lowering.has(role):
+        given = _tensors(call, role)
+        if not given:
             continue
+        values = list(lowering.values(role))
+        if place is not None:
+            values = values[place : place + 1]
+        if given[0].dtype not in (BITS, LONG, PACKED):
+            values = [lowering.dense(value, SINGLE) for value in values]
         present.append(name)
-        value = lowering.value(role)
-        if call.dtype(role) not in (BITS, LONG, PACKED):
-            value = lowering.dense(value, SINGLE)
-        operands.append(lowering.reshaped(value, (groups, 1, n)) if "antiquant" in name else value)
-    operands.append(lowering.value("group_list"))
-    made = lowering.opaque(
-        "quantized_product", operands, dtype, shape,
-        present=(*present, "groups"), along=1 if _along(call) == ALONG_ROWS else 2,
-        list_kind=number(call, "group_list_type"), activation=number(call, "act_type"), clears=True,
-    )  # fmt: skip
-    return {"out": made}
+        if name == "per_token":
+            operands.append(values[0])
+            continue
+        dtype = given[0].dtype if given[0].dtype in (BITS, LONG, PACKED) else SINGLE
+        flat = [
+            lowering.reshaped(one, (math.prod(lowering.builder.shape(one)) // n, n))
+            for one in values
+        ]
+        whole = _joined(lowering, flat, dtype)
+        rows = lowering.builder.shape(whole)[0]
+        shape = (weights, rows // weights, n) if role in _ANTIQUANT else (weights, n)
+        operands.append(lowering.reshaped(whole, shape))
+    return present, operands
+
+
+def _lower_groups(lowering: Lowering) -> int:
+    """One product of groups that are known when it runs."""
+    call = lowering.call
+    dtype, shape = lowering.results["out_0"]
+    present, factors = _factors(lowering, None)
+    x = _joined(lowering, list(lowering.values("x")), _dtype(call, "x"))
+    return lowering.opaque(
+        "quantized_product",
+        [x, *_weight_values(lowering), *factors, lowering.value("group_list")],
+        dtype,
+        shape,
+        present=(*present, "groups"),
+        along=1 if _along(call) == ALONG_ROWS else 2,
+        list_kind=number(call, "group_list_type"),
+        activation=number(call, "act_type"),
+        clears=not call.c_shaped,
+    )
+
+
+def _lower_each(lowering: Lowering) -> list[int]:
+    """A product for each weight, of rows and columns that are known now."""
+    call, builder = lowering.call, lowering.builder
+    xs, weights, made = lowering.values("x"), _weight_values(lowering), []
+    start = 0
+    for x, place, k in _pairs(call):
+        value, (rows, n) = xs[x], _weights(call)[place]
+        if _along(call) == ALONG_K:
+            (m, _), strides = builder.shape(value), builder.value(value).strides
+            value, k, start = (
+                builder.view(value, (m, rows), strides, start * strides[1]),
+                rows,
+                start + rows,
+            )
+        m = math.prod(builder.shape(value)[:-1])
+        present, factors = _factors(lowering, place)
+        made.append(
+            lowering.opaque(
+                "quantized_product",
+                [lowering.reshaped(value, (m, k)), weights[place], *factors],
+                _out_dtype(call),
+                (m, n),
+                present=tuple(present),
+            )
+        )
+    return made
+
+
+def _lower(lowering: Lowering) -> Mapping[str, int]:
+    call = lowering.call
+    if "group_list" in call.tensors:
+        return {"out_0": _lower_groups(lowering)}
+    made, shapes = _lower_each(lowering), _result_shapes(call)
+    if _along(call) == ALONG_ROWS:
+        return {"out_0": _joined(lowering, made, _out_dtype(call))}
+    return {
+        f"out_{place}": lowering.reshaped(value, shape)
+        for place, (value, shape) in enumerate(zip(made, shapes, strict=True))
+        if lowering.wants(f"out_{place}")
+    }
+
+
+def _c_signature(extra: str = "") -> str:
+    return (
+        "x:tensors weight:tensors biasOptional=bias:tensors? scaleOptional=scale:tensors? "
+        "offsetOptional:absent antiquantScaleOptional=antiquant_scale:tensors? "
+        "antiquantOffsetOptional=antiquant_offset:tensors? "
+        "perTokenScaleOptional=per_token_scale:tensors? groupListOptional=group_list:in? "
+        "activationInputOptional:absent activationQuantScaleOptional:absent "
+        "activationQuantOffsetOptional:absent splitItem:int groupType:int groupListType:int "
+        f"actType:int {extra}out:outs activationFeatureOutOptional:absent dynQuantScaleOutOptional:absent"
+    )
 
 
 grouped_matmul = Operator(
     name="grouped_matmul",
-    summary="Products of groups of rows with a weight each.",
-    expression="group_type 0: out[s:e] = x[s:e] @ weight[g] + bias[g]; 2: out[g] = x[:, s:e] @ weight[s:e]",
+    summary="Products of lists of matrices, or of groups of rows with a weight each.",
+    expression="group_type -1: out[i] = x[i] @ weight[i] + bias[i]; 0: out[s:e] = x[s:e] @ weight[g] + bias[g]; 2: out[g] = x[:, s:e] @ weight[s:e]",
     notes=(
+        "All operands but `group_list` are lists. group_type -1: as many weights as x, and results (split_item 0 or 1). "
+        "0: one result (split_item 2 or 3), of groups of the rows of one x with a weight each, (groups, K, N) or a list "
+        "of (K, N); or of all rows of several x, one for each weight: group_list, where given, says the groups then too. "
+        "2: of the columns of one x, the groups of one weight (one result, (groups, M, N)) or a list of weights (a "
+        "result for each; no group_list). "
         "Groups are listed by their ends, with group_list_type 1 by their sizes, with 2 by pairs of a weight and a size "
         "as far as the first size of 0. They are read when the call runs: one that ends before it begins, or beyond "
-        "the rows, ends the run with 161002. Rows of no group are 0. int8: (sums + bias)·scale·per_token_scale, then "
+        "the rows, ends the run with 161002. Rows of no group are 0, those of C-shaped calls are left alone. "
+        "int8: (sums + bias)·scale·per_token_scale, then "
         "act_type (1: relu; 2: gelu by tanh; 4: fast gelu; 5: silu); sums are exact. int8 weights of a floating x: "
-        "(weight + antiquant_offset)·antiquant_scale. Other sums are in float32, over K in its order, and rounded once. "
-        "PyTorch's adapter has lists of tensors, of which this takes single ones."
+        "(weight + antiquant_offset)·antiquant_scale; of int32, which hold eight integers of four bits, rows may share "
+        "scales in groups. Other sums are in float32, over K in its order, and rounded once."
     ),
-    inputs=(
-        "x", "weight", "bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale", "group_list",
-    ),
-    optional=("group_list", "bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale"),
+    inputs=(*_LISTS, "group_list"),
+    optional=(*_LISTS[2:], "group_list"),
+    lists=_LISTS,
+    makes=_count_results,
     attributes=(
-        Attribute("group_type", 0, "int", doc="0: groups of rows; 2: of columns of x."),
+        Attribute("split_item", 0, "int", doc="0, 1: several results; 2, 3: one."),
+        Attribute("group_type", WITHOUT, "int", doc="-1: no groups; 0: groups of rows; 2: of columns of x."),
         Attribute("group_list_type", 0, "int", doc="How groups are listed: 0 to 2."),
         Attribute("act_type", 0, "int", doc="An activation of what is dequantised."),
         Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, float16 for int8."),
@@ -278,44 +635,51 @@ grouped_matmul = Operator(
     parameters=("x", "weight"),
     unlike={
         "x": {"shape": (1, 1), "strides": (1, 1)},
-        "weight": {"shape": (1, 1, 1), "strides": (1, 1, 1)},
-        "group_list": {"shape": (1,), "strides": (1,), "dtype": LONG},
+        "weight": {"shape": (1, 1), "strides": (1, 1)},
     },
-    entries=(),
-    rules=(
-        dtype_among("x", (*FLOATING, BYTE)),
-        _group_type(),
-        option_within("group_list_type", 0, 2),
-        _activation(),
-        has_rank("x", 2),
-        has_rank("weight", 2, 3),
-        dtype_among_if("weight", _weight_dtypes, "of the dtype of `x`, or INT8"),
-        _has_groups(),
-        dtype_among("group_list", (LONG,)),
-        dtype_among_if("out", _out_dtypes, "of the dtype of `x`; of INT8 FLOAT16, BF16, INT8 or INT32"),
-        _output_dtype(),
-        dtype_among_if("bias", _bias_dtypes, "of the dtype of `x`, FLOAT for BF16, INT32 for INT8"),
-        _quantised_operands(),
-        dtype_among_if("scale", _scale_dtypes, "BF16 for results of BF16, FLOAT for FLOAT16, UINT64 or INT64 for INT8"),
-        dtype_among("per_token_scale", (SINGLE,)),
-        _antiquant_operands(),
-        same_dtype("antiquant_scale", "x"),
-        same_dtype("antiquant_offset", "x"),
-        _no_bias_along_k(),
-        _weight_fits(),
-        _listed_groups(),
-        size_is("bias", _for_columns, "a row for each group"),
-        size_is("scale", _for_columns, "a row for each group"),
-        size_is("antiquant_scale", _for_columns, "a row for each group"),
-        size_is("antiquant_offset", _for_columns, "a row for each group"),
-        size_is("per_token_scale", lambda call: call.shape("x")[:1], "an element for each row"),
-        has_shape("out", _product_shape, "the shape of the product"),
+    entries=(
+        entry("aclnnGroupedMatmulV4", _c_signature()),
+        entry("aclnnGroupedMatmulV5", _c_signature("tuningConfigOptional:ignored? ")),
     ),
-    infer=lambda call: {"out": (_out_dtype(call), _product_shape(call))},
+    rules=(
+        _not_empty(),
+        option_within("split_item", 0, 3),
+        _group_type(),
+        _listed_by_pairs(),
+        _activation_number(),
+        option_within("group_list_type", 0, 2),
+        _ranks(),
+        list_dtype_among("x", (*FLOATING, BYTE)),
+        _one_dtype("x"),
+        _dtype_if("weight", _weight_dtypes, "of the dtype of `x`, INT8, or INT32 that is packed"),
+        _one_dtype("weight"),
+        dtype_among("group_list", (LONG,)),
+        _out_dtypes_fit(),
+        _output_dtype(),
+        _activation(),
+        _dtype_if("bias", _bias_dtypes, "of the dtype of `x`, FLOAT for BF16, INT32 for INT8"),
+        _quantised_operands(),
+        _dtype_if("scale", _scale_dtypes, "BF16 for results of BF16, FLOAT for FLOAT16, UINT64 or INT64 for INT8"),
+        _dtype_if("per_token_scale", lambda call: (SINGLE,), "FLOAT"),
+        _antiquant_operands(),
+        _dtype_if("antiquant_scale", lambda call: (_dtype(call, "x"),), "of the dtype of `x`"),
+        _dtype_if("antiquant_offset", lambda call: (_dtype(call, "x"),), "of the dtype of `x`"),
+        _no_bias_along_k(),
+        _counts(),
+        _weights_fit(),
+        _has_groups(),
+        *[_for_columns(role) for role in ("bias", "scale", *_ANTIQUANT)],
+        _for_rows(),
+        _out_shapes(),
+        _without_rows(),
+    ),
+    infer=lambda call: {
+        f"out_{place}": (_out_dtype(call), shape) for place, shape in enumerate(_result_shapes(call))
+    },
     lower=_lower,
     example=(
-        "grouped_matmul(np.float32([[1], [2], [3]]), np.float32([[[10]], [[100]]]), group_list=np.int64([1, 3]))",
-        "array([[ 10.],\n       [200.],\n       [300.]], dtype=float32)",
+        "grouped_matmul([np.float32([[1, 2]]), np.float32([[3]])], [np.float32([[10], [100]]), np.float32([[2]])])",
+        "(array([[210.]], dtype=float32), array([[6.]], dtype=float32))",
     ),
     accuracy="Sums are in float32, rounded once; those of int8 are exact.",
     seealso=("matmul", "quant_matmul", "moe_token_permute"),

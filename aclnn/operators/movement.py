@@ -993,7 +993,7 @@ def _split(
             for place, size in enumerate(_sizes(call))
         },
         lower=_lower_split,
-        makes=lambda shape, options: max(1, len(_pieces(shape, options))),
+        makes=lambda shapes, options: max(1, len(_pieces(shapes["input"], options))),
         inputs=("input",),
         attributes=(attribute, replace(_ALONG, doc="The dimension that is split.")),
         entries=(entry(*item),),

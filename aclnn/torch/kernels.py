@@ -95,8 +95,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     inferred = phase_one.infer(operator, _call(schema, values))
     tensors = [values[role] for role in operator.inputs if role not in operator.lists]
     tensors = [one for one in tensors if one is not None]
-    if operator.lists:
-        tensors += values[operator.lists[0]]
+    tensors += [one for role in operator.lists for one in values[role] or ()]
     made: list[Any] = []
     for place, role in enumerate(operator.outputs if operator.makes is None else inferred):
         if role not in inferred:
@@ -168,7 +167,7 @@ def _call(schema: Schema, values: dict[str, Any]) -> Call:
         switches={a.role: _switch(a.kind, values[a.role]) for a in operator.switches},
         names={role: role for role in (*schema.parameters, *operator.outputs)},
         soc=socs.FAMILIES[current_settings()["soc"]],
-        lists={role: tuple([_spec(one) for one in values[role]]) for role in operator.lists},
+        lists={role: tuple([_spec(one) for one in values[role] or ()]) for role in operator.lists},
     )
 
 

@@ -102,7 +102,7 @@ BARE = {"rules": (), "entries": ()}
         (GELU, {"outputs": (), "rules": (), "entries": ()}, "there is no output"),
         (GELU, {"inputs": (), "rules": (), "entries": ()}, "there is no input that says what"),
         (SUM, {"operands": ("input",)}, "operands are not the inputs in another order"),
-        (SUM, {"lists": ("input",)}, "only the last input may be a list, not input"),
+        (SUM, {"lists": ("out",)}, "out, which are lists, are no inputs"),
         (SUM, {"number_form": ("alpha", "adds")}, "alpha, which may be a number, is no input"),
         (GELU, {"functional": False, "entries": ()}, "it has neither a functional form"),
         (SLOPE, {"attributes": (replace(NUMBER, kind="number"),)}, "option .* is of kind 'number'"),

@@ -279,7 +279,7 @@ def test_runs_take_arrays_in_the_order_of_the_functional_form(name):
     ordered = [x for role in roles for x in listed_arrays(given[role])]
     other = [np.ascontiguousarray(x[..., ::-1]) if x.dtype.kind == "f" else x for x in ordered]
     changed = with_arrays({role: given[role] for role in roles}, other)
-    if name == "index_put":  # whose list is not the last: arrays are bound by their names
+    if name in ("index_put", "grouped_matmul"):  # whose lists are not the last: bound by names
         return
     if samples.UNLIKE.get(name, samples.NOTHING).absent:  # operands of which have a place, too
         same(name, made_by(executor.run(**changed)), computed(name, changed))

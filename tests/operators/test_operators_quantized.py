@@ -1,5 +1,7 @@
 """Quantisation and products of quantised matrices, against sums of Python's integers and float32."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -194,6 +196,16 @@ def listed(ends, kind):
     return np.int64({0: ends, 1: sizes}[kind])
 
 
+def grouped(x, weight, *, group_type=0, group_list, **options):
+    """One product of the groups of single tensors."""
+    tensors = {"bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale"}
+    lists = {role: [one] if role in tensors else one for role, one in options.items()}
+    (found,) = aclnn.grouped_matmul(
+        [x], [weight], group_list=group_list, group_type=group_type, split_item=3, **lists
+    )
+    return found
+
+
 @named("dtype", [np.dtype(np.float32), np.dtype(np.float16), BF16], ids=str)
 @named("kind", [0, 1])
 def test_groups_of_rows(dtype, kind):
@@ -206,7 +218,7 @@ def test_groups_of_rows(dtype, kind):
     for one in (weight, np.ascontiguousarray(weight.swapaxes(1, 2)).swapaxes(1, 2)):
         for threads in (1, 2):
             with aclnn.num_threads(threads):
-                found = aclnn.grouped_matmul(
+                found = grouped(
                     x, one, bias=bias, group_list=listed(ends, kind), group_list_type=kind
                 )
             unit = {4: 1e-5, 2: 2.0**-7 if dtype == BF16 else 2.0**-10}[dtype.itemsize]
@@ -220,7 +232,7 @@ def test_pairs_of_groups():
         rng_of(1).normal(size=(3, 5, 4)),
     )
     pairs = np.int64([[2, 4], [0, 1], [1, 0]])
-    found = aclnn.grouped_matmul(x, weight.astype(np.float32), group_list=pairs, group_list_type=2)
+    found = grouped(x, weight.astype(np.float32), group_list=pairs, group_list_type=2)
     np.testing.assert_allclose(found[:4], x[:4] @ weight[2], 1e-5, 1e-5)
     np.testing.assert_allclose(found[4], x[4] @ weight[0], 1e-5, 1e-5)
     assert (found[5] == 0).all()
@@ -229,7 +241,7 @@ def test_pairs_of_groups():
 def test_groups_of_columns():
     x, weight = rng_of(0).normal(size=(7, 9)), rng_of(1).normal(size=(9, 5))
     given = np.ascontiguousarray(x.T.astype(np.float32)).T, weight.astype(np.float32)
-    found = aclnn.grouped_matmul(*given, group_list=np.int64([2, 2, 8]), group_type=2)
+    found = grouped(*given, group_list=np.int64([2, 2, 8]), group_type=2)
     wanted = [x[:, s:e] @ weight[s:e] for s, e in ((0, 2), (2, 2), (2, 8))]
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
 
@@ -241,13 +253,13 @@ def test_groups_of_int8():
     group = np.repeat([0, 1, 2], [4, 1, 4])
     sums = np.einsum("mk,mkn->mn", x.astype(int), weight.astype(int)[group])
     lists = {"group_list": np.int64(ends)}
-    same(aclnn.grouped_matmul(x, weight, **lists, output_dtype="int32"), sums)
+    same(grouped(x, weight, **lists, output_dtype="int32"), sums)
     wanted = sums.astype(np.float32) * scale[group] * token[:, None]
-    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, **lists)
+    found = grouped(x, weight, scale=scale, per_token_scale=token, **lists)
     same(found, wanted.astype(np.float16))
-    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=1, **lists)
+    found = grouped(x, weight, scale=scale, per_token_scale=token, act_type=1, **lists)
     same(found, np.maximum(wanted, 0).astype(np.float16))
-    found = aclnn.grouped_matmul(x, weight, scale=scale, per_token_scale=token, act_type=5, **lists)
+    found = grouped(x, weight, scale=scale, per_token_scale=token, act_type=5, **lists)
     np.testing.assert_allclose(found.astype(float), silu(wanted.astype(float)), 2.0**-10, 1e-6)
 
 
@@ -255,7 +267,7 @@ def test_groups_with_quantised_weights():
     x, weight = rng_of(0).normal(size=(5, 20)).astype(np.float16), integers((2, 20, 7))
     scale, offset = rng_of(1).uniform(0.1, 0.2, (2, 2, 7)).astype(np.float16)
     whole = (weight + offset[:, None].astype(float)) * scale[:, None].astype(float)
-    found = aclnn.grouped_matmul(
+    found = grouped(
         x, weight, antiquant_scale=scale, antiquant_offset=offset, group_list=np.int64([2, 5])
     )
     wanted = np.concatenate([x[:2].astype(float) @ whole[0], x[2:].astype(float) @ whole[1]])
@@ -276,8 +288,162 @@ def test_groups_with_quantised_weights():
 def test_groups_that_there_are_not(groups, kind, words):
     x, weight = np.ones((5, 3), np.float32), np.ones((2, 3, 4), np.float32)
     with pytest.raises(aclnn.AclnnError, match=words) as caught:
-        aclnn.grouped_matmul(x, weight, group_list=np.int64(groups), group_list_type=kind)
+        grouped(x, weight, group_list=np.int64(groups), group_list_type=kind)
     assert caught.value.status == INVALID
+
+
+def matrices(shapes, dtype=np.float32, seed=0):
+    return [rng_of(seed, n).normal(size=shape).astype(dtype) for n, shape in enumerate(shapes)]
+
+
+def exactly(a, b, added=0):
+    return a.astype(float) @ b.astype(float) + added
+
+
+def near(found, wanted, unit=2.0**-10):
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.astype(float), other, unit, 10 * unit)
+
+
+@named("dtype", [np.dtype(np.float32), np.dtype(np.float16), BF16], ids=str)
+def test_lists_of_products(dtype):
+    x = matrices([(3, 20), (2, 4, 33), (0, 5), (1, 7)], dtype)
+    weight = matrices([(20, 17), (33, 4), (5, 2), (7, 40)], dtype, 1)
+    bias = matrices([(17,), (4,), (2,), (40,)], np.float32 if dtype == BF16 else dtype, 2)
+    turned = [np.ascontiguousarray(one.T).T for one in weight]
+    for second in (weight, turned):
+        near(
+            aclnn.grouped_matmul(x, second, bias=bias),
+            [exactly(*one[:2], one[2].astype(float)) for one in zip(x, weight, bias, strict=True)],
+            2.0**-6,
+        )
+        found = aclnn.grouped_matmul(x, second)
+        near(found, [exactly(*one) for one in zip(x, weight, strict=True)], 2.0**-6)
+        assert [one.shape for one in found] == [(3, 17), (2, 4, 4), (0, 2), (1, 40)]
+
+
+@named("kind", [0, 1, 2])
+def test_a_weight_for_each_group_of_rows(kind):
+    x, weight, bias = (
+        *matrices([(11, 30)]),
+        matrices([(30, 37)] * 4, seed=1),
+        matrices([(37,)] * 4, seed=2),
+    )
+    ends = [3, 3, 8, 9]
+    groups = listed(ends, kind) if kind < 2 else np.int64([[0, 3], [2, 5], [3, 1], [1, 0]])
+    options = {"group_list": groups, "group_list_type": kind, "group_type": 0, "split_item": 2}
+    wanted = np.zeros((11, 37))
+    for g, (s, e) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        wanted[s:e] = exactly(x[s:e], weight[g], bias[g].astype(float))
+    for threads in (1, 2):
+        with aclnn.num_threads(threads):
+            near(aclnn.grouped_matmul([x], weight, bias=bias, **options), [wanted])
+    (stacked,) = aclnn.grouped_matmul([x], [np.stack(weight)], bias=[np.stack(bias)], **options)
+    (found,) = aclnn.grouped_matmul([x], weight, bias=bias, **options)
+    same(found, stacked)
+
+
+def test_rows_of_several_tensors_make_one():
+    x, weight = matrices([(3, 20), (0, 20), (4, 20)]), matrices([(20, 17)] * 3, seed=1)
+    wanted = np.concatenate([exactly(*one) for one in zip(x, weight, strict=True)])
+    options = {"group_type": 0, "split_item": 3}
+    near(aclnn.grouped_matmul(x, weight, **options), [wanted])
+    near(aclnn.grouped_matmul(x, weight, group_list=np.int64([3, 3, 7]), **options), [wanted])
+
+
+def test_columns_of_one_tensor_for_each_weight():
+    x, weight = matrices([(6, 9)])[0], matrices([(2, 5), (3, 5), (4, 5)], seed=1)
+    wanted = [exactly(x[:, s:e], w) for s, e, w in zip((0, 2, 5), (2, 5, 9), weight, strict=True)]
+    for one in (x, np.asfortranarray(x)):
+        near(aclnn.grouped_matmul([one], weight, group_type=2), wanted)
+
+
+def test_lists_of_quantised_weights():
+    x = matrices([(3, 16), (2, 24)], np.float16)
+    weight = [integers((16, 8), 1, 7), integers((24, 16), 2, 7)]
+    scale = [rng_of(3, n).uniform(0.1, 0.2, s).astype(np.float16) for n, s in enumerate([8, 16])]
+    offset = [rng_of(4, n).uniform(0.1, 0.2, s).astype(np.float16) for n, s in enumerate([8, 16])]
+    wanted = [
+        exactly(a, (b + o.astype(float)) * s.astype(float))
+        for a, b, s, o in zip(x, weight, scale, offset, strict=True)
+    ]
+    lists = {"antiquant_scale": scale, "antiquant_offset": offset}
+    near(aclnn.grouped_matmul(x, weight, **lists), wanted, 2.0**-8)
+    near(aclnn.grouped_matmul(x, [packed(one) for one in weight], **lists), wanted, 2.0**-8)
+    scales = np.stack([scale[0], scale[0] * 2])
+    spread = np.repeat(scales, 8, 0).astype(float)
+    found = aclnn.grouped_matmul(
+        x[:1],
+        [packed(weight[0])],
+        antiquant_scale=[scales],
+        antiquant_offset=[np.zeros_like(scales)],
+    )
+    near(found, [exactly(x[0], weight[0] * spread)], 2.0**-8)
+
+
+def c_list(*arrays):
+    return aclnn.aclCreateTensorList([tensor(one) for one in arrays])
+
+
+def c_arguments(x, weight, out, groups=None, *, item=3, along=0, version=4, **given):
+    """Arguments of a C-shaped function on lists of arrays, after its name."""
+    operands = [c_list(*given[r]) if r in given else None for r in ("bias", "scale", "offset")]
+    tuning = (None,) if version == 5 else ()
+    numbers = (item, along, given.get("kind", 0), given.get("act", 0), *tuning)
+    listed = None if groups is None else tensor(groups)
+    lists = (c_list(*x), c_list(*weight), *operands, None, None, None)
+    rest = (listed, None, None, None, *numbers, c_list(*out), None, given.get("dynamic"))
+    return f"aclnnGroupedMatmulV{version}", *lists, *rest
+
+
+@named("version", [4, 5])
+def test_lists_in_both_phases(version):
+    x, weight = matrices([(5, 6)])[0], matrices([(6, 7)] * 3, seed=1)
+    out = np.full((5, 7), 9, np.float32)
+    run(*c_arguments([x], weight, [out], np.int64([1, 3, 4]), version=version))
+    rows = [exactly(x[s:e], w) for s, e, w in zip((0, 1, 3), (1, 3, 4), weight, strict=True)]
+    np.testing.assert_allclose(out[:4], np.concatenate(rows), 1e-5, 1e-5)
+    same(out[4], np.full(7, 9))  # left alone
+    outs = [np.zeros((5, 7), np.float32) for _ in weight]
+    run(*c_arguments([x] * 3, weight, outs, item=0, along=-1, version=version))
+    near(outs, [exactly(x, one) for one in weight])
+
+
+def test_void_lists_count_as_null():
+    x, weight = matrices([(2, 3)]), matrices([(3, 4)], seed=1)
+    out, void = np.zeros((2, 4), np.float32), np.zeros(0, np.float32)
+    for lists in ({"bias": [void], "scale": []}, {"offset": [void]}, {"dynamic": c_list(void)}):
+        run(*c_arguments(x, weight, [out], item=0, along=-1, **lists))
+        near([out], [exactly(x[0], weight[0])])
+
+
+def test_rules_of_lists():
+    x, weight = matrices([(2, 3), (2, 3)]), matrices([(3, 4), (3, 4)], seed=1)
+    room = [np.zeros((2, 4), np.float32) for _ in range(2)]
+    each = {"item": 0, "along": -1}
+    groups = np.int64([1, 2])
+    for call, words in (
+        ((x, weight, room[:1], None, each), "1 tensors for results, but 2 products"),
+        ((x[:1], weight, room, None, each), "x has 1 tensors, weight 2"),
+        ((x, weight, room, groups, each), "must be null"),
+        ((x, weight, room, None, {"item": 3, "along": -1}), "must be 0 or 1"),
+        ((x, weight, room, None, {"item": 0, "along": 0}), "must be 2 or 3"),
+        ((x, weight, room, None, {"along": 1}), "must be -1, 0 or 2"),
+        ((x[:1], weight, room[:1], None, {}), "is null, must be given"),
+        ((x[:1], weight, room[:1], np.int64([2]), {}), "has 1 groups"),
+        (([], [], room, None, each), "x is empty"),
+        ((x, weight, room, None, {**each, "bias": [np.zeros(4, np.float32)]}), "has 1 tensors"),
+        ((x, weight, room, None, {**each, "offset": room}), "must be null"),
+        ((x, weight, room, None, {**each, "act": 3}), "act_type|actType"),
+        ((x, weight, room, groups, {**each, "kind": 2}), "dimensions"),
+        ((x, [weight[0], weight[1].T], room, None, each), "must have 2 dimensions, and 3 rows"),
+        ((x, [weight[0], np.float16(weight[1])], room, None, each), "has dtype FLOAT16"),
+    ):
+        *lists, numbers = call
+        status, message = refused(*c_arguments(*lists, **numbers))
+        assert status == INVALID
+        assert re.search(words, message), message
 
 
 # --- Elements and rows ----------------------------------------------------------------------------

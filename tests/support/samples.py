@@ -287,10 +287,8 @@ UNLIKE = {
         halves_only=True, absent=("quant_scale", "quant_offset", "bias"),
     ),
     "grouped_matmul": Unlike(
-        {"weight": (2, 3, 4)},
-        {"group_list": np.int64},
-        values={"group_list": [1, 2]},
-        absent=("bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale"),
+        {"x": ((2, 3), (1, 5)), "weight": ((3, 4), (5, 2))},
+        absent=("bias", "scale", "antiquant_scale", "antiquant_offset", "per_token_scale", "group_list"),
     ),
     "add_rms_norm_quant": _norm_quant("beta"),
     "add_rms_norm_quant_v2": _norm_quant("rms_norm"),
