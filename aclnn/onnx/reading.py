@@ -14,6 +14,7 @@ import re
 from collections import namedtuple
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -352,7 +353,7 @@ class _Program:
                 trace.name(array, _identifier(name))
         for node in self._nodes:
             for trace in traces[:1]:
-                trace.recording.origin = partial(tuple, [f"{_called(node)}: {node.op_type}"])
+                trace.recording.origin = partial(tuple, _lines_of(node))
             inputs = tuple([values[name] for name in node.input])
             values |= zip(node.output, self._told(node, inputs), strict=False)
         found = [values[name] for name in self.outputs]
@@ -486,6 +487,14 @@ def _titled(node: Any) -> str:
 
 def _called(node: Any) -> str:
     return node.name or next(iter(node.output), "?")
+
+
+def _lines_of(node: Any) -> list[str]:
+    """Modules that hold a node, the outermost first, where its name is a path, and the node."""
+    called = _called(node)
+    parts = called.split("/")[1:-1] if called.startswith("/") else []
+    modules = [*accumulate(parts, lambda before, part: f"{before}/{part}")]
+    return [*modules, f"{called}: {node.op_type}"]
 
 
 def _some(names: Sequence[str]) -> str:

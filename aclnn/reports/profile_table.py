@@ -17,7 +17,7 @@ def sheet_of(executors: Sequence[ExecutorTime]) -> Sheet:
     """The table with all executors that ran."""
     if not executors:
         return (NOTHING,)
-    rows = [row for executor in executors for row in _rows(executor)]
+    rows = [row for one in executors for row in _rows(one, len(executors) > 1)]
     headers = (
         "step", "shape", "dtypes", "elements", "runs", "threads", "median µs", "least µs",
         "bytes read", "bytes written", "GB/s", "GFLOP/s", "work", "per second", "share",
@@ -31,7 +31,7 @@ def _microseconds(nanoseconds: float) -> str:
     return f"{nanoseconds / 1000:.2f}"
 
 
-def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
+def _rows(one: ExecutorTime, several: bool) -> Iterator[tuple[Any, ...]]:
     """Rows of the table: an executor's steps, then its whole runs."""
     for step in one.steps:
         yield (
@@ -53,10 +53,11 @@ def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
         for op in step.ops:
             estimate = _microseconds(op.estimated_ns)
             yield (f"≈ {op.node}", "", "", "", "", "", estimate, *[""] * 8)
-    yield _time_row("between the steps", one.between, share=f"{one.between_share:.0%}")
+    yield _time_row("between steps", one.between, share=f"{one.between_share:.0%}")
     moved = one.bytes_read + one.bytes_written
+    name = f"whole run, {one.operator}" if several else "whole run"
     yield _time_row(
-        f"whole run of {one.operator}", one.times, f"{one.bytes_read:,}", f"{one.bytes_written:,}",
+        name, one.times, f"{one.bytes_read:,}", f"{one.bytes_written:,}",
         f"{moved / max(one.median, 1.0):.1f}", _work_words(moved, 0, one.median), f"{one.share:.0%}",
     )  # fmt: skip
     if one.queued:
@@ -85,15 +86,28 @@ def _extent_words(step: StepTime) -> str:
 
 
 def _dtype_words(names: Sequence[str], written: int) -> str:
-    """Dtypes that are read and those that are written, each said once.
+    """Dtypes that are read and those that are written, each said once: of several the short names.
 
     >>> _dtype_words(("float16", "float16", "float32"), 1), _dtype_words(("int8", "int8"), 1)
-    ('float16 -> float32', 'int8')
+    ('f16→f32', 'int8')
     """
     first = len(names) - written
     reads, writes = (tuple(dict.fromkeys(part)) for part in (names[:first], names[first:]))
-    words = ", ".join(writes)
-    return words if reads in ((), writes) else f"{', '.join(reads)} -> {words}"
+    if reads in ((), writes):
+        return writes[0] if len(writes) == 1 else ",".join(map(_short, writes))
+    return "→".join(",".join(map(_short, part)) for part in (reads, writes))
+
+
+def _short(dtype: str) -> str:
+    """A dtype by its first letter and its bits, as the command line takes it.
+
+    >>> _short("bfloat16"), _short("float8_e4m3fn"), _short("uint8"), _short("bool")
+    ('bf16', 'f8_e4m3fn', 'u8', 'bool')
+    """
+    for name, letter in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i")):
+        if dtype.startswith(name):
+            return letter + dtype[len(name) :]
+    return dtype
 
 
 def _work_words(moved: int, flops: int, took: float) -> tuple[str, str]:

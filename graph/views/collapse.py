@@ -182,7 +182,8 @@ def _together(inside: list[Box], group: Group | None = None) -> Box:
         lines += [f"+{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
     else:
         last = inside[-1].lines[-1] if group.kind == CALL else _kinds(inside)
-        lines = [group.words, f"{count} nodes", last]
+        words = origin[-1] if origin and group.kind in (FUNCTION, LINE) else group.words
+        lines = [words, f"{count} nodes", last]
     title = "\n".join([f"{head}: {some([box.names[0] for box in inside], MOST_HOVERED)}", *origin])
     path = common_start([box.path for box in inside])
     if group in path:

@@ -105,10 +105,20 @@ def _spare(group: Group, inside: Sequence[Box | Group]) -> Group | None:
     if group.kind == REPEAT:
         return only if isinstance(only, Group) and only.kind == FUNCTION else None
     if isinstance(only, Group) and group.kind == only.kind == FUNCTION:
-        return only
+        return group if _is_module_in(only.words, group.words) else only
     if isinstance(only, Box) and group.kind == LOOP and only.is_node:
         only.lines.append(group.words)
     return group
+
+
+def _is_module_in(words: str, around: str) -> bool:
+    """Whether a group is named by a path that begins with the name of the one around it.
+
+    >>> _is_module_in("m/encoder/layer.0", "m/encoder"), _is_module_in("m.py:2: g()", "m.py:3: f()")
+    (True, False)
+    """
+    name = around.partition(": ")[0]
+    return words.startswith((f"{name}/", f"{name}."))
 
 
 def common_start(paths: Sequence[Sequence[Any]]) -> tuple[Any, ...]:

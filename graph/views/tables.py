@@ -70,7 +70,7 @@ def _without_wide(made: Table) -> Table:
 WIDTH = 100  # characters of a line on a terminal
 GAP = 2  # characters between columns
 LEAST = 6  # characters that a cut column keeps
-FEW = 10  # characters that it keeps where others can be cut
+FEW = 11  # characters that it keeps where others can be cut
 NAME = 20  # characters that a column of names keeps
 
 

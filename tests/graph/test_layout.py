@@ -1,7 +1,9 @@
 """Pictures of graphs tell the truth: no edge crosses a box, no frame holds a stranger or overlaps."""
 
 import pytest
+from aclnn.graph import GraphBuilder
 from aclnn.graph.views.repeats import folded
+from graph_tools import F32
 from pictures import Picture, assert_true, inside, random_graph, touched, wide_graph
 
 
@@ -69,3 +71,14 @@ def test_random_graphs_have_what_is_tested():
         assert sum(words in title for title in titles) >= least, words
     assert lines > 40
     assert n > 5
+
+
+def test_the_innermost_of_modules_around_the_same_nodes_has_the_frame():
+    b = GraphBuilder()
+    x = b.input("x", (8, 8), F32)
+    for n in range(2):
+        b.origin = ("m", "m/encoder", "m/encoder/layer.0", f"/m/encoder/layer.0/{n}: MatMul")
+        x = b.compute("matmul", [x, b.input("w", (8, 8), F32)], (8, 8), F32, domain="opaque")
+    b.origin = ()
+    b.view_copy(x, b.output("out", (8, 8), F32))
+    assert Picture(b.build().to_svg()).titles == ["m/encoder/layer.0"]

@@ -451,6 +451,23 @@ def test_plans_show_names_of_the_model(mlp):
     assert executor.plan.to_text()
 
 
+def test_paths_in_names_of_nodes_are_modules():
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 3])
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["h"], name="/layer.0/act/Relu"),
+        onnx.helper.make_node("Relu", ["h"], ["y"], name="Relu_1"),
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    made = aclnn.from_onnx(model).executor(np.ones((2, 3), np.float32)).graph_as_built
+    origins = [node.origin for node in made.nodes if node.attr("kernel") == "relu"]
+    assert origins == [
+        ("layer.0", "layer.0/act", "/layer.0/act/Relu: Relu"),
+        ("Relu_1: Relu",),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -323,7 +323,7 @@ def test_tables_say_shapes_dtypes_and_what_lies_between_steps():
     assert max(map(len, text.splitlines())) <= 100
     *_, last, between, whole = text.splitlines()
     assert last.split()[:3] == ["gelu_backward", "(1,2048)", "float32"]
-    assert between.startswith("between the steps ")
+    assert between.startswith("between steps ")
     assert whole.startswith("whole run")
     assert whole.endswith(" 100%")
 
