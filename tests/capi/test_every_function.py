@@ -196,6 +196,11 @@ def test_every_function_of_python_has_a_prototype():
     assert set(added.splitlines()) == set(lines)
 
 
+def test_functions_of_the_first_library_become_no_more():
+    """They are those that CANN's programs link: new ones belong to ``second.txt``."""
+    assert (len(pairs.PAIRS), len(pairs.FURTHER)) == (244, 21)
+
+
 @pytest.mark.parametrize("pair", THERE, ids=lambda pair: pair.name)
 def test_prototypes_are_those_of_the_declarations(pair):
     """Names, and types as CANN has them."""
