@@ -169,13 +169,18 @@ def _without_idle_casts(draft: Rewriter, nodes: list[Node]) -> list[Node]:
 def _folds(draft: Rewriter, node: Node, cast: Node, id: int) -> bool:
     """Whether a node computes the same from what was cast."""
     source, result = draft.value(cast.inputs[0]), draft.value(cast.output)
-    if not node.can_load(source.dtype) or not node.takes_in(cast):
+    if not node.can_load(source.dtype) or not _may_take_in(node, cast, source, result):
         return False
     if not is_exact(source.dtype.name, result.dtype.name):
         reads = node.attr("reads")
         if reads != result.dtype.name or not _is_real(source.dtype.name):
             return False
     return draft.can_load(source, id)
+
+
+def _may_take_in(node: Node, cast: Node, source: Value, result: Value) -> bool:
+    """Whether the node's digits stay: of another call it takes in what only moves elements."""
+    return node.takes_in(cast) or node.reads_strided and source.dtype == result.dtype
 
 
 def _is_real(dtype: str) -> bool:

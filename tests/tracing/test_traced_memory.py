@@ -294,3 +294,30 @@ def test_graphs_keep_the_bits_of_numbers():
     assert Graph.from_json(graph.to_json()) == graph
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert len({node.attrs for node in graph.nodes}) > 1
+
+
+def test_products_read_what_a_split_gives_as_they_read_slices():
+    """Copies that other calls make of parts are strides of products, whose bits stay."""
+
+    def split(x):
+        return aclnn.split_with_sizes(aclnn.rms_norm(x, (48,)), (16, 16, 16), 1)
+
+    def sliced(x):
+        y = aclnn.rms_norm(x, (48,))
+        return y[:, :16], y[:, 16:32], y[:, 32:]
+
+    def after(parts):
+        q, k, v = parts
+        return aclnn.bmm(q.reshape(6, 4, 4), aclnn.permute(k.reshape(6, 4, 4), (0, 2, 1))), v * 2
+
+    x = np.random.default_rng(0).standard_normal((6, 48)).astype(np.float32)
+    made = [aclnn.compile(lambda x, cut=cut: after(cut(x))).executor(x) for cut in (split, sliced)]
+    steps = [[node.name for node in executor.graph.nodes] for executor in made]
+    assert steps == [["rms_norm", "matmul", "muls"]] * 2
+    assert made[0].plan.size == made[1].plan.size
+    q, k, v = split(x)
+    whole = np.ascontiguousarray(k.reshape(6, 4, 4).transpose(0, 2, 1))
+    expected = aclnn.bmm(np.ascontiguousarray(q).reshape(6, 4, 4), whole), v * 2
+    for executor in made:
+        for one, other in zip(executor.run(), expected, strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
