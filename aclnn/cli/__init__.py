@@ -29,6 +29,7 @@ COMMANDS = {
 
 _NUMBER = r"((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)"
 _BELOW_ZERO = re.compile(rf"-{_NUMBER}(,\s*-?{_NUMBER})*", re.IGNORECASE)
+EXAMPLE_OPERAND = "--self"  # which usages name among the options
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,11 +47,11 @@ class Parser(argparse.ArgumentParser):
         if found := _INVALID_CHOICE.search(message):
             return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
         if message.startswith("unrecognized arguments: "):
+            words, _, taken = message.partition(";")
             known = re.findall(r"--[\w-]+", self.format_usage())
-            guesses = [
-                did_you_mean(one, known)
-                for one in re.findall(r"--[\w-]+", message.partition(";")[0])
-            ]
+            if own := re.findall(r"--[\w-]+", taken):  # operands are those of the operator
+                known = [*own, *(flag for flag in known if flag != EXAMPLE_OPERAND)]
+            guesses = [did_you_mean(one, known) for one in re.findall(r"--[\w-]+", words)]
             if not guesses and "--operand" in known and "[" in message:
                 return "; operands have names, such as --self float32[64,128]"
             return next(filter(None, guesses), "")

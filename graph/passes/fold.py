@@ -180,7 +180,7 @@ def _folds(draft: Rewriter, node: Node, cast: Node, id: int) -> bool:
 
 def _may_take_in(node: Node, cast: Node, source: Value, result: Value) -> bool:
     """Whether the node's digits stay: of another call it takes in what only moves elements."""
-    return node.takes_in(cast) or node.reads_strided and source.dtype == result.dtype
+    return node.takes_in(cast) or (node.reads_strided and source.dtype == result.dtype)
 
 
 def _is_real(dtype: str) -> bool:

@@ -779,6 +779,10 @@ def test_wrong_flags_are_answered_with_the_right_ones(capsys):
         with pytest.raises(SystemExit):
             cli.main(["inspect", "leaky_relu", "--self", "f32[3]", flag, "1"])
         assert "it takes --self, --out, --negative-slope" in capsys.readouterr().err
+    for flag, hint in (("--slf", "--dim\n"), ("--inptu", "did you mean '--input'?\n")):
+        with pytest.raises(SystemExit):
+            cli.main(["inspect", "swiglu", flag, "f32[4]"])
+        assert capsys.readouterr().err.endswith(hint)
 
 
 @pytest.mark.parametrize(
