@@ -19,6 +19,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
+from aclnn.torch.applied import bind_graphs, holds_applied
 from aclnn.torch.expansion import flattened, is_functional
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
@@ -126,6 +127,7 @@ def compiled_graph(
             observe.add_folded(folded)
         return code_of(with_executors(graph, options, observe))
 
+    bind_graphs(graph_module)
     write_into_new_values(graph_module)
     if is_functional(graph_module):
         return compile_graph(graph_module)
@@ -169,13 +171,16 @@ def _replace(graph: GraphModule, node: Any, options: Options, observe: Observer 
     """Call the executor instead of the module that stands for it."""
     name = str(node.target)
     inputs = [one.meta.get("val", one.meta.get("example_value")) for one in node.args]
-    module = flattened(getattr(graph, name), inputs)
+    own = getattr(graph, name)
+    module = flattened(own, inputs)
     sink_views(module.graph)
 
-    def compile_graph(own: GraphModule, is_new: bool) -> Callable[..., Any]:
-        return code_of(with_executors(own, options, observe if is_new else None))
+    def compile_graph(graph: GraphModule, is_new: bool) -> Callable[..., Any]:
+        return code_of(with_executors(graph, options, observe if is_new else None))
 
-    part = Part(module, name, inputs, options.planning, compile_graph)
+    part = Part(
+        module, name, inputs, options.planning, compile_graph, own if holds_applied(own) else None
+    )
     if observe is not None:
         observe.add_executor(int(name.removeprefix(PREFIX)), part)
     with graph.graph.inserting_before(node):

@@ -29,6 +29,19 @@ Compile = Callable[[GraphModule, bool], Callable[..., Any]]
 class Part:
     """A graph of ATen's operators that runs as an executor, one for each description of its inputs.
 
+    Parameters
+    ----------
+    module : GraphModule
+    name : str
+    inputs : sequence of tensor
+        Fake ones.
+    options : dict
+        Of `aclnn.compile`.
+    compile_graph : callable
+        Compiles the graphs of its gradients.
+    differentiated : GraphModule, optional
+        What has the gradients: the same graph before functions with gradients of their own became ATen's operators.
+
     Attributes
     ----------
     compiled : Compiled
@@ -44,9 +57,10 @@ class Part:
         inputs: Sequence[Any],
         options: dict[str, Any],
         compile_graph: Compile,
+        differentiated: GraphModule | None = None,
     ):
         self.__name__ = name
-        self._module = module
+        self._differentiated = differentiated or module
         self._like = inputs
         self._compile = compile_graph
         nodes = list(module.graph.nodes)
@@ -144,7 +158,11 @@ class Part:
         if needed not in self._trained:
             given = [True] * len(self._outputs)
             graph, count = gradient_graph(
-                self._module, self._example_inputs(), needed, given, self._example_grads(given)
+                self._differentiated,
+                self._example_inputs(),
+                needed,
+                given,
+                self._example_grads(given),
             )
             joint = divided(graph, len(needed), count)
             forward = self._compile(joint.forward, False)
@@ -158,7 +176,11 @@ class Part:
         key = needed, given
         if key not in self._backwards:
             graph, count = gradient_graph(
-                self._module, self._example_inputs(), needed, given, self._example_grads(given)
+                self._differentiated,
+                self._example_inputs(),
+                needed,
+                given,
+                self._example_grads(given),
             )
             (outputs,) = graph.graph.output_node().args
             graph.graph.output_node().args = (tuple(outputs[count:]),)
