@@ -11,6 +11,7 @@ import operator as python
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from aclnn.api.functional import HANDLES_BY_NAME
@@ -22,6 +23,11 @@ aten = torch.ops.aten
 
 def _converted(x: Any, *, dtype: Any = None, **layout: Any) -> Any:
     return x if dtype is None else form("cast")(x, acl_dtype(dtype))
+
+
+def _number(value: float, *, dtype: Any = None, **layout: Any) -> Any:
+    """An array without dimensions: what the plan reads, not what it computes."""
+    return form("cast")(np.array(value), acl_dtype(dtype or torch.get_default_dtype()))
 
 
 def _cat(tensors: Any, dim: int = 0) -> Any:
@@ -199,6 +205,7 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten.where.self: ("where", lambda condition, a, b: form("where")(condition, a, b)),
     aten.rsub.Scalar: ("rsub", lambda x, number, alpha=1: form("rsub")(x, number, alpha=alpha)),
     aten._to_copy.default: ("cast", _converted),
+    aten.scalar_tensor.default: ("cast", _number),
     aten.cat.default: ("cat", _cat),
     aten.embedding.default: ("embedding", _embedding),
     aten.gather.default: (

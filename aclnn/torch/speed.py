@@ -112,13 +112,15 @@ class Speed:
         """Keep what was measured for other processes."""
         self._kept.save()
 
-    def is_slower(self, node: Node) -> Cost | None:
+    def is_slower(self, node: Node, tracked: bool = False) -> Cost | None:
         """The cost of a node that PyTorch does faster, be it in a chain; else None.
 
-        To leave a node divides a part, which costs one more call.
+        To leave a node divides a part, which costs one more call, and where gradients are wanted (`tracked`) one more
+        node of autograd's.
         """
         cost = self.cost_of(node)
-        limit = max(SLOWER_FROM * cost.theirs, cost.theirs + self.call.ours)
+        call = self.tracked_call if tracked else self.call
+        limit = max(SLOWER_FROM * cost.theirs, cost.theirs + call.ours)
         return cost if cost.ours >= limit else None
 
     def pays(self, calls: Iterable[Node], n_views: int = 0, tracked: bool = False) -> bool:

@@ -23,6 +23,7 @@ from aclnn.torch.writes import COPY, updates_of, writes_in, writes_of
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
+aten = torch.ops.aten
 MOST_TENSORS = 200  # of a part: executors take 256, some of which are made on the way
 
 
@@ -204,12 +205,14 @@ def pays(nodes: list[Node], speed: Speed | None) -> bool:
     calls = [one for node in nodes for one in expansion_of(node) or () if _computes(one)]
     if speed is None or any(is_own(one.target) for one in calls):
         return bool(calls)
-    tracked = any(_is_tracked(value_of(node)) for node in nodes)
+    tracked = any(is_tracked(value_of(node)) for node in nodes)
     return speed.pays(calls, sum(map(is_view, nodes)), tracked)
 
 
-def _is_tracked(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
+def is_tracked(value: Any) -> bool:
+    """Whether gradients of a value are wanted, or of one of several."""
+    several = value if isinstance(value, tuple | list) else [value]
+    return any(isinstance(one, torch.Tensor) and one.requires_grad for one in several)
 
 
 def _computes(call: Node) -> bool:
@@ -243,8 +246,9 @@ def reason_against(node: Node, speed: Speed | None) -> str | None:
         return "what it calls is not known"
     if not found:  # it gives what it is given, as dropout does where nothing is trained
         return _reason_against_tensor(value_of(node))
+    tracked = is_tracked(value_of(node))
     for one in found:
-        reason = _known_reason(one) or _reason_of_speed(one, speed)
+        reason = _known_reason(one) or _reason_of_speed(one, speed, tracked)
         if reason is not None:
             return reason
     return None
@@ -270,11 +274,11 @@ def _reason_against_call(call: Node) -> str | None:
     return _reason_of_trial(call)
 
 
-def _reason_of_speed(call: Node, speed: Speed | None) -> str | None:
+def _reason_of_speed(call: Node, speed: Speed | None, tracked: bool) -> str | None:
     """Why an executor should not do a call that it can do."""
     if speed is None or not _computes(call) or is_own(call.target):
         return None
-    cost = speed.is_slower(call)
+    cost = speed.is_slower(call, tracked)
     if cost is None:
         return None
     return f"PyTorch's kernel is faster: {cost.theirs:.3g} µs, ours {cost.ours:.3g}"
@@ -310,7 +314,7 @@ def _reason_of_trial(node: Node) -> str | None:
     wanted = _tensors_of(node)
     several = list(made) if isinstance(made, tuple) else [made]
     for one, tensor in zip(several, wanted, strict=True):
-        if not isinstance(one, TracedArray):
+        if not isinstance(one, TracedArray) and node.target is not aten.scalar_tensor.default:
             return "it gives what is no array"
         if one.shape != tuple(tensor.shape):
             return f"its result would have shape {one.shape}, not {tuple(tensor.shape)}"

@@ -861,6 +861,108 @@ def test_a_part_has_to_gain_more_where_gradients_are_wanted(times, monkeypatch):
         assert len([part for part in found.parts if "gelu" in part]) == count
 
 
+def test_a_node_left_where_gradients_are_wanted_costs_one_of_autograds(times, monkeypatch):
+    """It divides a part, so that PyTorch has to be faster by more."""
+    monkeypatch.setattr(speed, "_smallest_step", lambda: (12.0, 4.0))
+    times["mean"] = 60.0, 50.0
+
+    def long(x):
+        return torch.exp(torch.exp(normalized(torch.exp(torch.exp(x * 2)))))
+
+    for tracked in (False, True):
+        torch._dynamo.reset()
+        given = tensor(64, 128).requires_grad_(tracked)
+        found = aclnn.torch.explain(long, given, options={"take": "measured"})
+        reasons = [why for name, why in found.left if name == "mean"]
+        assert reasons == ([] if tracked else ["PyTorch's kernel is faster: 50 µs, ours 58"])
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_attention_with_a_mask_of_bools_is_trained_in_one_part(is_constant):
+    """PyTorch makes numbers of the mask on the way."""
+
+    def attend(q, k, v, mask):
+        places = torch.arange(q.shape[-2])
+        seen = places[:, None] >= places if is_constant else mask
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen) * 2
+
+    given = [tensor(1, 2, 6, 8, seed=seed).requires_grad_() for seed in range(3)]
+    mask = (tensor(6, 6, seed=4) > 0.3) | torch.eye(6, dtype=torch.bool)
+    options = {"take": "all"}
+    found = aclnn.torch.explain(attend, *given, mask, options=options)
+    assert not [(name, why) for name, why in found.left if not why.startswith("a view")]
+    torch._dynamo.reset()
+    made = torch.compile(attend, backend="aclnn", options=options)
+    direction = tensor(1, 2, 6, 8, seed=3)
+    ours, wanted = (
+        torch.autograd.grad((one(*given, mask) * direction).sum(), given) for one in (made, attend)
+    )
+    torch.testing.assert_close(ours, wanted)
+
+
+class Clipped(torch.autograd.Function):
+    """Rounds, and hands the gradient through where numbers are small: not what its calls have."""
+
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return torch.floor(x * scale) / scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return torch.where(x.abs() < 0.5, grad * ctx.scale, 0), None
+
+
+OF_DYNAMO = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+@OF_DYNAMO
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("take", ["all", "measured"])
+def test_functions_with_gradients_of_their_own_are_inside_of_parts(tracked, take):
+    def model(x, y):
+        return torch.tanh(Clipped.apply(x * y + 0.1, 4.0) * x + torch.exp(-y))
+
+    given = [tensor(16, 64, seed=seed).requires_grad_(tracked) for seed in range(2)]
+    options = {"take": take}
+    found = aclnn.torch.explain(model, *given, options=options)
+    assert not found.left
+    assert len(found.parts) == 1 + tracked
+    torch._dynamo.reset()
+    made = torch.compile(model, backend="aclnn", options=options, fullgraph=True)
+    for _ in range(2):
+        ours, wanted = (one(*given) for one in (made, model))
+        torch.testing.assert_close(ours, wanted)
+        if tracked:
+            direction = tensor(16, 64, seed=2)
+            gradients = [
+                torch.autograd.grad((one * direction).sum(), given) for one in (ours, wanted)
+            ]
+            torch.testing.assert_close(*gradients)
+
+
+@OF_DYNAMO
+def test_functions_that_pytorch_does_keep_their_gradients():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.special.i0(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 7
+
+    def model(x):
+        return torch.exp(Twice.apply(torch.sin(x) * 2)) + x
+
+    x = tensor(8, 8).requires_grad_()
+    made = torch.compile(model, backend="aclnn", options={"take": "all"})
+    ours, wanted = (torch.autograd.grad(one(x).sum(), x) for one in (made, model))
+    torch.testing.assert_close(ours, wanted)
+
+
 def test_nodes_know_the_modules_that_called_for_them():
     class Block(torch.nn.Module):
         def __init__(self):

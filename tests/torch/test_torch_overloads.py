@@ -77,6 +77,7 @@ CALLS = {
     ),
     "sort.stable": (lambda x: x.sort(dim=1, stable=True), FLOATS),
     "sum": (lambda x: x.sum(), FLOATS[:1]),
+    "sum of few": (lambda x: x.reshape(2, 3, 4).sum(0, True) + x.reshape(3, 2, 4).sum(1).sum(0), FLOATS),
     "sum of integers": (lambda x: x.sum(0), INTEGERS),
     "var.correction": (lambda x: x.var(1, correction=0), FLOATS[:1]),
     "var_mean": (lambda x: torch.var_mean(x, 1), FLOATS[:1]),
@@ -145,7 +146,7 @@ def test_overloads_are_taken_and_give_what_eager_calls_give(dtype):
 DIFFERENTIABLE = [
     "clamp.Tensor", "cumsum", "dot", "gather_nd", "index", "index, columns", "index_put", "lerp.Scalar",
     "max.dim", "min.other", "linalg_vector_norm", "pow.Scalar", "pow.Tensor_Tensor", "prod.dim", "repeat", "roll",
-    "scatter.src", "scatter_add", "sum", "var.correction", "var_mean", "avg_pool2d", "max_pool2d",
+    "scatter.src", "scatter_add", "sum", "sum of few", "var.correction", "var_mean", "avg_pool2d", "max_pool2d",
     "adaptive_avg_pool2d", "upsample_nearest2d", "im2col", "constant_pad_nd", "conv2d",
 ]  # fmt: skip
 
