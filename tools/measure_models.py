@@ -28,6 +28,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--without", nargs="*", default=[], help="contenders that are left out")
     parser.add_argument("--part", default="1/1", help="one of several runs over architectures")
     parser.add_argument("--trained", action="store_true", help="a step of training as well")
+    parser.add_argument("--check", action="store_true", help="compare results, measure nothing")
     parser.add_argument("--json", help="append results to a file, a line each")
     return parser.parse_args()
 
@@ -330,7 +331,8 @@ def measure_architectures(given: argparse.Namespace) -> None:
                         words = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                         report(given, what=name, **row, failed=words)
                         continue
-                    found.append(measured["ratio"])
+                    if "ratio" in measured:
+                        found.append(measured["ratio"])
                     report(given, what=name, **row, **measured)
     if found:
         slower = sum(one < 0.97 for one in found)
@@ -358,6 +360,8 @@ def measure_one(
             calls = {name: step_of(one, inputs) for name, one in (("ours", made), ("eager", model))}
         else:
             calls = {"ours": lambda: made(**inputs), "eager": lambda: model(**inputs)}
+        if given.check:
+            return row
         seconds = timed(calls, given)
     return {**row, "ms": seconds["ours"] * 1e3, "ratio": seconds["eager"] / seconds["ours"]}
 

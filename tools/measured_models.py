@@ -114,7 +114,7 @@ PAIRS = ["Bart", "T5"]
 VISION = ["Beit", "ConvNext", "Dinov2", "MobileNetV2", "ResNet", "Swin", "ViT"]
 ARCHITECTURES = [*TEXT, *PAIRS, *VISION]
 WIDTHS = (64, 256)
-SHAPES = ((1, 16), (2, 64), (4, 128))  # batch and length, of pictures the batch alone
+SHAPES = ((1, 16), (4, 32), (2, 128))  # batch and length, of pictures the batch alone
 
 _IMAGE = {"ConvNext": 64, "MobileNetV2": 64, "ResNet": 64, "Swin": 64}  # others 32
 
