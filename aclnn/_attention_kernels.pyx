@@ -106,6 +106,12 @@ cdef extern from "attention/attend.h" nogil:
                       scratch_t *parts)
     int attend(const attention_t *, ptrdiff_t first, ptrdiff_t rows, int segments, char *memory,
                int64_t *bad)
+    ptrdiff_t part_size(ptrdiff_t values, ptrdiff_t rows)
+    int attend_segment(const attention_t *, ptrdiff_t first, ptrdiff_t rows, int64_t segment,
+                       char *memory, float *part, int64_t *bad)
+    void join_segments(const attention_t *, ptrdiff_t first, ptrdiff_t rows, char *memory,
+                       float *parts, ptrdiff_t size)
+    bint is_last(int32_t *done, int32_t all)
 
 cdef extern from "attention/gradient.h" nogil:
     int BLOCK_ROWS, KEYS
@@ -139,6 +145,8 @@ cdef enum:
     BAD_LENGTH = 103      # a length that is negative or larger than there is room for
     BAD_KEY_LENGTH = 104
     SHARES = 4            # of the work that each of several threads gets, if there is so much
+    FEW_PANELS = 64       # whose keys are divided among threads that would have none
+    MOST_PARTS = 4 << 20  # bytes of the results of segments
 
 cdef struct state_t:
     attention_t like      # what is the same for all calls
@@ -149,6 +157,9 @@ cdef struct state_t:
     bint is_tree          # the mask is for the last keys, as many as queries
     int64_t low, high
     int segments
+    ptrdiff_t of_units    # bytes of counters of a run, of units of rows
+    ptrdiff_t n_parts     # segments of each unit, or 0 where keys are not divided
+    ptrdiff_t part        # floats of the results of one
     int64_t n_prefix
     int64_t *prefix       # of each batch
     int64_t n_lengths, n_key_lengths
@@ -297,6 +308,44 @@ cdef inline ptrdiff_t rows_at_once(ptrdiff_t rows, ptrdiff_t most) noexcept nogi
     return max(<ptrdiff_t>ROWS, up_to((rows + parts - 1) // parts, ROWS))
 
 
+cdef void begin_run(void *block, const void *given, const kernel_number *numbers,
+                    int n_numbers) noexcept nogil:
+    """The scale, then for each unit of rows how many of its segments are done; room for their
+    results follows."""
+    memset(block, 0, 64 + (<const state_t *>given).of_units)
+    (<kernel_number *>block)[0] = numbers[0]
+
+
+cdef int attention_by_keys(const batches_t *b, attention_t *a, char *block, char *scratch,
+                           ptrdiff_t chunk, ptrdiff_t chunks, int64_t *bad) noexcept nogil:
+    """A share of the segments of all units of rows: who does the last of a unit writes its rows."""
+    cdef const state_t *state = b.state
+    cdef int32_t *done = <int32_t *>(block + 64)
+    cdef float *parts = <float *>(block + 64 + state.of_units)
+    cdef float *own
+    cdef ptrdiff_t rows = b.spaces * a.group, step = rows_at_once(rows, MOST_ROWS)
+    cdef ptrdiff_t blocks = (rows + step - 1) // step
+    cdef ptrdiff_t all_ = b.batch * b.heads * blocks * state.n_parts
+    cdef ptrdiff_t task, unit, segment, batch, row, count
+    cdef int64_t query, key
+    cdef int status
+    for task in range(all_ * chunk // chunks, all_ * (chunk + 1) // chunks):
+        unit, segment = task // state.n_parts, task % state.n_parts
+        batch, row = unit // (b.heads * blocks), unit % blocks * step
+        status = take_batch(b, batch, a, &query, &key, bad)
+        if status != 0:
+            return status
+        take_head(b, batch, unit // blocks % b.heads, query, key, a)
+        count = min(step, rows - row)
+        own = parts + unit * state.n_parts * state.part
+        status = attend_segment(a, row, count, segment, scratch, own + segment * state.part, bad)
+        if status != 0:
+            return status
+        if is_last(&done[unit], <int32_t>state.n_parts):
+            join_segments(a, row, count, scratch, own, state.part)
+    return 0
+
+
 cdef int attention(const array_view *views, const void *given, const void *params, void *scratch,
                    ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const state_t *state = <const state_t *>given
@@ -314,6 +363,9 @@ cdef int attention(const array_view *views, const void *given, const void *param
         rows = rows_in(&b, &a)
         total += b.heads * rows
         units += b.heads * ((rows + MOST_ROWS - 1) // MOST_ROWS)
+    if state.n_parts and units < chunks:
+        return attention_by_keys(&b, &a, <char *>params, <char *>scratch, chunk, chunks,
+                                 &context.detail)
     # Smaller parts where there would be fewer than chunks: results are the same.
     most = MOST_ROWS if units >= chunks else min(<ptrdiff_t>MOST_ROWS,
                                                  up_to((total + chunks - 1) // chunks, ROWS))
@@ -445,12 +497,10 @@ cdef class AttentionKernelRef:
     cdef readonly size_t fn
     cdef readonly double cost
     cdef readonly ptrdiff_t scratch
+    cdef readonly size_t prepare, params_size
     cdef Py_ssize_t panels, units
     cdef bint is_gradient
     cdef state_t kept
-
-    prepare = 0
-    params_size = 0
 
     def __cinit__(self, dict dtypes not None, dict shapes not None, *, str mask="hides",
                   bint shift_first=False, window=None, bint anchored=False, bint tree=False,
@@ -514,11 +564,28 @@ cdef class AttentionKernelRef:
         self.panels = batch * key_heads * up_to(rows, ROWS) // ROWS
         self.units = batch * key_heads * (up_to(rows, MOST_ROWS) // MOST_ROWS)
         depth += self.kept.like.rope + self.kept.like.values
+        if not (self.is_gradient or self.kept.cumulative or self.kept.key_cumulative):
+            self.divide_keys(rows, keys)
         if self.is_gradient:
             self.scratch = lay_out_gradient(&self.kept.like, NULL, &gradient_parts)
             blocks = up_to(rows, BLOCK_ROWS) // BLOCK_ROWS + up_to(keys, KEYS) // KEYS
             self.panels = self.units = batch * key_heads * blocks
         self.cost = batch * heads * keys * depth * (2.0 * queries / 100 + 0.05)
+        return 0
+
+    cdef int divide_keys(self, Py_ssize_t rows, Py_ssize_t keys) except -1:
+        """Find whether segments of keys are worth being computed side by side."""
+        cdef Py_ssize_t count = up_to(keys, SEGMENT) // SEGMENT, room
+        if count < 2 or not 0 < self.panels < FEW_PANELS:
+            return 0
+        self.kept.part = part_size(self.kept.like.values, rows_at_once(rows, MOST_ROWS))
+        room = self.units * count * self.kept.part * <Py_ssize_t>sizeof(float)
+        if room > MOST_PARTS:
+            return 0
+        self.kept.n_parts = count
+        self.kept.of_units = up_to(self.units * <Py_ssize_t>sizeof(int32_t), 64)
+        self.prepare = <size_t>begin_run
+        self.params_size = 64 + self.kept.of_units + room
         return 0
 
     @property
@@ -538,6 +605,8 @@ cdef class AttentionKernelRef:
         """
         if threads < 2:
             return 1
+        if self.kept.n_parts and self.panels < SHARES * threads:
+            return min(self.units * self.kept.n_parts, SHARES * threads)
         wanted = SHARES * threads if self.units >= SHARES * threads else threads
         return max(1, min(self.panels, wanted))
 

@@ -99,6 +99,37 @@ def test_bits_depend_on_no_other_query(dtype, causal, rng, threads_as_before):
     assert bits(call(q, k, v, few)) == bits(seen)
 
 
+# Batch and heads, heads of keys, queries, keys: less units of rows than threads, several segments.
+FEW = [(1, 1, 1, 1, 4096), (1, 1, 1, 5, 2500), (1, 6, 2, 3, 1025), (2, 1, 1, 40, 3000)]
+
+
+@pytest.mark.parametrize("shape", FEW, ids=str)
+@pytest.mark.parametrize("form", ["plain", "causal", "masked"])
+def test_bits_depend_on_no_division_of_keys(shape, form, rng, threads_as_before):
+    batch, heads, own, queries, keys = shape
+    q, k, v = (
+        random(rng, (batch, n, rows, size))
+        for n, rows, size in ((heads, queries, 24), (own, keys, 24), (own, keys, 20))
+    )
+    mask = rng.random((batch, 1, queries, keys)) < 0.5 if form == "masked" else None
+    if mask is not None:
+        mask[0, 0, 0, : keys - 500] = False  # the first segments, but for the shortest
+    options = {"is_causal": form == "causal", "enable_gqa": True}
+    found = []
+    for threads in (1, 2, 3, 8):
+        aclnn.set_num_threads(threads)
+        found.append(aclnn.scaled_dot_product_attention(q, k, v, mask, **options))
+    wide = [np.repeat(x.astype(float), heads // own, 1) for x in (k, v)]
+    scores = q.astype(float) @ wide[0].swapaxes(-1, -2) / np.sqrt(24)
+    seen = np.tril(np.ones((queries, keys), bool)) if form == "causal" else mask
+    scores = scores if seen is None else np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ wide[1]
+    np.testing.assert_allclose(found[0], want, 1e-5, 1e-6)
+    for one in found[1:]:
+        assert bits(one) == bits(found[0])
+
+
 def test_broadcast_batches_and_heads(rng):
     q, k, v = random(rng, (2, 1, 5, 8)), random(rng, (3, 7, 8)), random(rng, (2, 3, 7, 4))
     whole = [np.broadcast_to(x, (2, 3, *x.shape[-2:])).copy() for x in (q, k, v)]

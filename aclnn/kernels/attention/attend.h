@@ -413,11 +413,8 @@ static void finish_row(const attention_t *a, ptrdiff_t row, float most, const fl
     }
 }
 
-/* Rows [first, first + rows) of a batch and head of keys. 0, or BAD_BLOCK with the id in `bad`. */
-static int attend(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int segments, char *memory, int64_t *bad) {
-    scratch_t s;
-    lay_out(a, rows, segments, memory, &s);
-    ptrdiff_t depth = a->depth + a->rope, padded = (rows + ROWS - 1) / ROWS * ROWS;
+/* The keys that any of some rows sees; 0 to 0 where there are none. */
+static range_t seen_by_all(const attention_t *a, ptrdiff_t first, ptrdiff_t rows) {
     range_t seen = { INT64_MAX, 0 };
     for (ptrdiff_t r = 0; r < rows; r++) {
         range_t own = seen_by(a, query_of(a, first + r));
@@ -425,33 +422,61 @@ static int attend(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int seg
         seen.begin = own.begin < seen.begin ? own.begin : seen.begin;
         seen.end = own.end > seen.end ? own.end : seen.end;
     }
-    pack_queries(a, first, rows, &s);
-    begin_rows(padded, s.width, s.most, s.sums, s.out);
-    int several = seen.end > 0 && (seen.end - 1) / SEGMENT > seen.begin / SEGMENT;
-    if (several) begin_rows(padded, s.width, s.most_of_all, s.sums_of_all, s.total);
-    int64_t key = seen.end > 0 ? seen.begin / KEYS * KEYS : 0;
-    while (key < seen.end) {
-        ptrdiff_t n = seen.end - key < KEYS ? (ptrdiff_t)(seen.end - key) : KEYS;
-        s.plain = NULL;
-        s.plain_row = 0;
+    if (seen.end == 0) seen.begin = 0;
+    return seen;
+}
+
+/* Goes on with the keys [key, end), from the begin of a tile; whether every block that they are in exists. */
+static int attend_keys(
+    const attention_t *a, scratch_t *s, ptrdiff_t first, ptrdiff_t rows, int64_t key, int64_t end, int64_t *bad) {
+    ptrdiff_t depth = a->depth + a->rope;
+    for (; key < end; key += KEYS) {
+        ptrdiff_t n = end - key < KEYS ? (ptrdiff_t)(end - key) : KEYS;
+        s->plain = NULL;
+        s->plain_row = 0;
         if (rows == 1 && n % PARTS == 0 && are_plain(a, &a->key) && a->rope == 0) {
-            s.plain = (const float *)(const void *)(a->key.data + key * a->key.row);
-            s.plain_row = a->key.row / (ptrdiff_t)sizeof(float);
+            s->plain = (const float *)(const void *)(a->key.data + key * a->key.row);
+            s->plain_row = a->key.row / (ptrdiff_t)sizeof(float);
         } else {
-            if (!rows_of(a, &a->key, key, n, s.rows, bad)) return BAD_BLOCK;
-            pack_keys(s.rows, n, a->type, 0, a->depth, depth, s.keys, s.buffer);
+            if (!rows_of(a, &a->key, key, n, s->rows, bad)) return 0;
+            pack_keys(s->rows, n, a->type, 0, a->depth, depth, s->keys, s->buffer);
         }
         if (a->rope) {
-            if (!rows_of(a, &a->key_rope, key, n, s.rows, bad)) return BAD_BLOCK;
-            pack_keys(s.rows, n, a->type, a->depth, a->rope, depth, s.keys, s.buffer);
+            if (!rows_of(a, &a->key_rope, key, n, s->rows, bad)) return 0;
+            pack_keys(s->rows, n, a->type, a->depth, a->rope, depth, s->keys, s->buffer);
         }
-        int plain = a->values == s.width && are_plain(a, &a->value);
-        if (!plain && !rows_of(a, &a->value, key, n, s.rows, bad)) return BAD_BLOCK;
-        values_t v = plain ? plain_values(a, key) : values_of(a, s.rows, n, &s);
+        int plain = a->values == s->width && are_plain(a, &a->value);
+        if (!plain && !rows_of(a, &a->value, key, n, s->rows, bad)) return 0;
+        values_t v = plain ? plain_values(a, key) : values_of(a, s->rows, n, s);
         for (ptrdiff_t place = 0; place < rows; place += ROWS)
-            attend_panel(a, &s, first + place, place, rows - place < ROWS ? rows - place : ROWS, key, n, &v);
-        key += KEYS;
-        if (several && (key % SEGMENT == 0 || key >= seen.end)) {
+            attend_panel(a, s, first + place, place, rows - place < ROWS ? rows - place : ROWS, key, n, &v);
+    }
+    return 1;
+}
+
+static inline ptrdiff_t padded_rows(ptrdiff_t rows) { return (rows + ROWS - 1) / ROWS * ROWS; }
+
+static inline int64_t end_of_segment(int64_t key, int64_t end) {
+    int64_t next = (key / SEGMENT + 1) * SEGMENT;
+    return next < end ? next : end;
+}
+
+static inline int has_several(range_t seen) { return seen.end > 0 && (seen.end - 1) / SEGMENT > seen.begin / SEGMENT; }
+
+/* Rows [first, first + rows) of a batch and head of keys. 0, or BAD_BLOCK with the id in `bad`. */
+static int attend(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int segments, char *memory, int64_t *bad) {
+    scratch_t s;
+    lay_out(a, rows, segments, memory, &s);
+    ptrdiff_t padded = padded_rows(rows);
+    range_t seen = seen_by_all(a, first, rows);
+    int several = has_several(seen);
+    pack_queries(a, first, rows, &s);
+    begin_rows(padded, s.width, s.most, s.sums, s.out);
+    if (several) begin_rows(padded, s.width, s.most_of_all, s.sums_of_all, s.total);
+    for (int64_t key = seen.begin / KEYS * KEYS, end; key < seen.end; key = end) {
+        end = several ? end_of_segment(key, seen.end) : seen.end;
+        if (!attend_keys(a, &s, first, rows, key, end, bad)) return BAD_BLOCK;
+        if (several) {
             add_segment(&s, rows);
             begin_rows(padded, s.width, s.most, s.sums, s.out);
         }
@@ -462,5 +487,56 @@ static int attend(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int seg
         finish_row(a, first + r, most[r], sums + r * PARTS, out + r * s.width, s.width);
     return 0;
 }
+
+/* --- Rows of few units, by segments ------------------------------------------------------------------- */
+
+/* Floats that the results of a segment take. */
+static ptrdiff_t part_size(ptrdiff_t values, ptrdiff_t rows) {
+    return padded_rows(rows) * (width_of(values) + PARTS + LANES);
+}
+
+static void use_part(scratch_t *s, ptrdiff_t rows, float *part) {
+    ptrdiff_t padded = padded_rows(rows);
+    s->out = part;
+    s->sums = part + padded * s->width;
+    s->most = s->sums + padded * PARTS;
+}
+
+/* One segment of the keys of some rows, whose results stay in `part`. */
+static int attend_segment(
+    const attention_t *a, ptrdiff_t first, ptrdiff_t rows, int64_t segment, char *memory, float *part, int64_t *bad) {
+    scratch_t s;
+    lay_out(a, rows, 2, memory, &s);
+    use_part(&s, rows, part);
+    range_t seen = seen_by_all(a, first, rows);
+    int64_t key = segment * SEGMENT, begin = seen.begin / KEYS * KEYS, end = end_of_segment(key, seen.end);
+    if (begin > key) key = begin;
+    begin_rows(padded_rows(rows), s.width, s.most, s.sums, s.out);
+    if (key >= end) return 0;
+    pack_queries(a, first, rows, &s);
+    return attend_keys(a, &s, first, rows, key, end, bad) ? 0 : BAD_BLOCK;
+}
+
+/* Writes rows of which all segments are there: bits are those of `attend`. */
+static void join_segments(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, char *memory, float *parts, ptrdiff_t size) {
+    scratch_t s;
+    lay_out(a, rows, 2, memory, &s);
+    range_t seen = seen_by_all(a, first, rows);
+    int64_t segment = seen.begin / SEGMENT;
+    int several = has_several(seen);
+    begin_rows(padded_rows(rows), s.width, s.most_of_all, s.sums_of_all, s.total);
+    use_part(&s, rows, parts + segment * size);
+    for (; several && segment * SEGMENT < seen.end; segment++) {
+        use_part(&s, rows, parts + segment * size);
+        add_segment(&s, rows);
+    }
+    float *most = several ? s.most_of_all : s.most, *sums = several ? s.sums_of_all : s.sums;
+    float *out = several ? s.total : s.out;
+    for (ptrdiff_t r = 0; r < rows; r++)
+        finish_row(a, first + r, most[r], sums + r * PARTS, out + r * s.width, s.width);
+}
+
+/* Counts a segment that is done; whether it was the last of `all`. */
+static inline int is_last(int32_t *done, int32_t all) { return __atomic_add_fetch(done, 1, __ATOMIC_ACQ_REL) == all; }
 
 #endif
