@@ -48,7 +48,7 @@ def _result_dtype(call: Call) -> aclDataType:
     return own if own in FLOATING_AND_DOUBLE else aclDataType.ACL_INT64
 
 
-def _axes(call: Call) -> frozenset[int]:
+def reduced_axes(call: Call) -> frozenset[int]:
     """The dimensions that are summed over: none given stands for all."""
     rank = len(call.shape("input"))
     asked = call.switches.get("dim")
@@ -59,8 +59,8 @@ def _axes(call: Call) -> frozenset[int]:
     return frozenset([axis % builtins.max(1, rank) for axis in asked if rank])  # type: ignore[attr-defined]
 
 
-def _shape(call: Call) -> tuple[int, ...]:
-    axes, shape = _axes(call), call.shape("input")
+def shape_left(call: Call) -> tuple[int, ...]:
+    axes, shape = reduced_axes(call), call.shape("input")
     if call.switches.get("keepdim"):
         return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
     return tuple([size for axis, size in enumerate(shape) if axis not in axes])
@@ -128,9 +128,9 @@ def _test_dims(call: Call) -> str | None:
 
 
 def _test_shape(call: Call) -> str | None:
-    if "out" not in call.tensors or call.shape("out") == _shape(call):
+    if "out" not in call.tensors or call.shape("out") == shape_left(call):
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {_shape(call)}"
+    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape_left(call)}"
 
 
 def _runs(call: Call) -> list[tuple[int, bool]]:
@@ -138,7 +138,7 @@ def _runs(call: Call) -> list[tuple[int, bool]]:
 
     The shape alone decides, so that no stride changes an order of additions.
     """
-    axes = _axes(call)
+    axes = reduced_axes(call)
     runs: list[tuple[int, bool]] = []
     for axis, size in enumerate(call.shape("input")):
         summed = axis in axes
@@ -151,7 +151,7 @@ def _runs(call: Call) -> list[tuple[int, bool]]:
     return runs if builtins.any(summed for _, summed in runs) else [*runs, (1, True)]
 
 
-def _chained(
+def chained(
     lowering: Lowering, kernel: str, value: int, made: aclDataType, wide: aclDataType, **attrs: Any
 ) -> int:
     """One reduction after the other, the innermost first, with results of `wide` between them.
@@ -170,7 +170,7 @@ def _chained(
     return value
 
 
-def _in_runs(lowering: Lowering, dtype: aclDataType) -> int:
+def in_runs(lowering: Lowering, dtype: aclDataType) -> int:
     """The input, with dimensions that are walked as one."""
     sizes = tuple([size for size, _ in _runs(lowering.call)])
     return lowering.dense(lowering.reshaped("input", sizes), dtype)
@@ -178,7 +178,7 @@ def _in_runs(lowering: Lowering, dtype: aclDataType) -> int:
 
 def _sum_shape(call: Call) -> tuple[int, ...]:
     """That of the output, where CANN's function looks at no more than its number of elements."""
-    shape = _shape(call)
+    shape = shape_left(call)
     if not call.c_shaped or "out" not in call.tensors:
         return shape
     single = math.prod(shape) == 1 == call.tensors["out"].size
@@ -211,7 +211,7 @@ def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
     floating = dtype in FLOATING_AND_DOUBLE
     wide = aclDataType.ACL_DOUBLE if floating else aclDataType.ACL_INT64
     attrs: dict[str, Any] = {} if floating else {"loads": _WHOLE_NAMES, "stores": ()}
-    value = _chained(lowering, "sum", _in_runs(lowering, dtype), dtype, wide, **attrs)
+    value = chained(lowering, "sum", in_runs(lowering, dtype), dtype, wide, **attrs)
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 
@@ -219,20 +219,20 @@ def _any(lowering: Lowering, shape: tuple[int, ...]) -> int:
     """Whether any element is true: more of them than 64 bits can count do not fit memory."""
     truth, whole = aclDataType.ACL_BOOL, aclDataType.ACL_INT64
     attrs: dict[str, Any] = {"loads": _WHOLE_NAMES, "stores": ()}
-    count = _chained(lowering, "sum", _in_runs(lowering, truth), whole, whole, **attrs)
+    count = chained(lowering, "sum", in_runs(lowering, truth), whole, whole, **attrs)
     value = lowering.builder.cast(count, graph_dtype(truth))
     return lowering.builder.view(value, shape, contiguous_strides(shape))
 
 
-_DIM = Attribute("dim", None, "ints", keyword_only=False, doc="The dimensions; none means all.")
-_KEEPDIM = Attribute(
+DIM = Attribute("dim", None, "ints", keyword_only=False, doc="The dimensions; none means all.")
+KEEPDIM = Attribute(
     "keepdim",
     False,
     "bool",
     keyword_only=False,
     doc="Whether reduced dimensions remain, with size 1.",
 )
-_DIMS = Rule("`dim` has dimensions of `input`, none twice", _test_dims, ("dim", "input"))
+KNOWN_DIMS = Rule("`dim` has dimensions of `input`, none twice", _test_dims, ("dim", "input"))
 _CASTABLE = Rule("the result's dtype can be cast to that of `out`", _test_cast, ("out",))
 _SHAPE = Rule("`out` has the shape that is left", _test_shape, ("out", "input"))
 
@@ -248,8 +248,8 @@ sum = Operator(
     ),
     inputs=("input",),
     attributes=(
-        _DIM,
-        _KEEPDIM,
+        DIM,
+        KEEPDIM,
         Attribute(
             "dtype",
             None,
@@ -268,7 +268,7 @@ sum = Operator(
         of_cann(Rule("`out` has the dtype `dtype`", _test_asked_dtype, ("out", "dtype"))),
         _CASTABLE,
         at_most_8_dims("input"),
-        _DIMS,
+        KNOWN_DIMS,
         Rule(
             "`out` has the shape that is left; in C-shaped calls, any single element will do for "
             "one, and anything for the sum of an empty `input`",
@@ -288,7 +288,7 @@ sum = Operator(
 # --- Mean and variance --------------------------------------------------------------------------------
 
 
-def _of_nothing(lowering: Lowering) -> int:
+def of_nothing(lowering: Lowering) -> int:
     """0/0: no number, which a graph has no word for."""
     dtype, shape = lowering.results["out"]
     return lowering.point("divs", [lowering.filled(0, dtype, shape)], dtype, shape, params=(0.0,))
@@ -297,8 +297,8 @@ def _of_nothing(lowering: Lowering) -> int:
 def _lower_mean(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     if 0 in lowering.call.shape("input"):
-        return {"out": _of_nothing(lowering)}
-    value = _chained(lowering, "mean", _in_runs(lowering, dtype), dtype, aclDataType.ACL_DOUBLE)
+        return {"out": of_nothing(lowering)}
+    value = chained(lowering, "mean", in_runs(lowering, dtype), dtype, aclDataType.ACL_DOUBLE)
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 
@@ -313,8 +313,8 @@ mean = Operator(
     ),
     inputs=("input",),
     attributes=(
-        _DIM,
-        _KEEPDIM,
+        DIM,
+        KEEPDIM,
         Attribute("dtype", None, "dtype", doc="The dtype to cast the input to first."),
     ),
     entries=(entry("aclnnMean", "self=input dim:ints keepDim=keepdim:bool dtype:dtype out:out"),),
@@ -323,10 +323,10 @@ mean = Operator(
         Rule("`dtype` is floating, and `input` can be cast to it", _test_mean, ("input", "dtype")),
         _CASTABLE,
         at_most_8_dims("input"),
-        _DIMS,
+        KNOWN_DIMS,
         _SHAPE,
     ),
-    infer=lambda call: {"out": (_result_dtype(call), _shape(call))},
+    infer=lambda call: {"out": (_result_dtype(call), shape_left(call))},
     lower=_lower_mean,
     example=("mean(np.float32([[1, 2], [3, 4]]), 1)", "array([1.5, 3.5], dtype=float32)"),
     seealso=("sum", "var"),
@@ -338,10 +338,10 @@ mean = Operator(
 )
 
 
-def _freedom(call: Call) -> float:
+def freedom(call: Call) -> float:
     """Number of elements that each variance counts as being of."""
-    axes, shape = _axes(call), call.shape("input")
-    correction = call.switches["correction"] if call.switches["unbiased"] else 0
+    axes, shape = reduced_axes(call), call.shape("input")
+    correction = call.switches["correction"] if call.switches.get("unbiased", True) else 0
     assert isinstance(correction, int)
     return float(builtins.max(0, math.prod([shape[axis] for axis in axes]) - correction))
 
@@ -350,32 +350,33 @@ def _without_rest(lowering: Lowering, total: int, rest: int) -> int:
     """Squared distances from what the mean was rounded to are more: by the square of their sum / n."""
     double, sizes = aclDataType.ACL_DOUBLE, lowering.builder.value(total).shape
     shape = lowering.call.shape("input")
-    count = math.prod([shape[axis] for axis in _axes(lowering.call)])
+    count = math.prod([shape[axis] for axis in reduced_axes(lowering.call)])
     mean = lowering.point("divs", [rest], double, sizes, params=(float(count),))
     return lowering.point("addcmul", [total, rest, mean], double, sizes, params=(-1.0,))
 
 
-def _lower_var(lowering: Lowering) -> Mapping[str, int]:
+def variance(lowering: Lowering, dtype: aclDataType) -> int:
     """The mean of squared distances from the mean, in float64."""
-    dtype, shape = lowering.results["out"]
-    if 0 in lowering.call.shape("input"):
-        return {"out": _of_nothing(lowering)}
     double = aclDataType.ACL_DOUBLE
-    value = _in_runs(lowering, dtype)
+    value = in_runs(lowering, dtype)
     sizes = lowering.builder.value(value).shape
-    middle = _chained(lowering, "mean", value, double, double)
+    middle = chained(lowering, "mean", value, double, double)
     operands = [lowering.dense(one, double, sizes) for one in (value, middle)]
     apart = lowering.point("sub", operands, double, sizes, params=(1.0,))
     squares = lowering.point("square", [apart], double, sizes)
-    total = _chained(lowering, "sum", squares, double, double)
+    total = chained(lowering, "sum", squares, double, double)
     if dtype == double:
-        total = _without_rest(lowering, total, _chained(lowering, "sum", apart, double, double))
+        total = _without_rest(lowering, total, chained(lowering, "sum", apart, double, double))
     made = lowering.builder.value(total).shape
-    value = lowering.point("divs", [total], double, made, params=(_freedom(lowering.call),))
-    found = lowering.builder.view(
-        lowering.builder.cast(value, graph_dtype(dtype)), shape, contiguous_strides(shape)
-    )
-    return {"out": found}
+    return lowering.point("divs", [total], double, made, params=(freedom(lowering.call),))
+
+
+def _lower_var(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    if 0 in lowering.call.shape("input"):
+        return {"out": of_nothing(lowering)}
+    value = lowering.builder.cast(variance(lowering, dtype), graph_dtype(dtype))
+    return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 
 var = Operator(
@@ -389,11 +390,11 @@ var = Operator(
     ),
     inputs=("input",),
     attributes=(
-        _DIM,
+        DIM,
         Attribute(
             "unbiased", True, "bool", keyword_only=False, doc="Whether to apply a correction."
         ),
-        _KEEPDIM,
+        KEEPDIM,
         Attribute(
             "correction", 1, "int", doc="Number that is subtracted from the number of elements."
         ),
@@ -406,10 +407,10 @@ var = Operator(
         dtype_among("input", FLOATING_AND_DOUBLE),
         _CASTABLE,
         at_most_8_dims("input"),
-        _DIMS,
+        KNOWN_DIMS,
         _SHAPE,
     ),
-    infer=lambda call: {"out": (call.dtype("input"), _shape(call))},
+    infer=lambda call: {"out": (call.dtype("input"), shape_left(call))},
     lower=_lower_var,
     example=("var(np.float32([1, 2, 3, 4]))", "array(1.6666666, dtype=float32)"),
     seealso=("mean",),
@@ -427,7 +428,7 @@ var = Operator(
 def _test_elements(call: Call) -> str | None:
     """Nothing has no largest element; of no rows there is nothing to find."""
     shape = call.shape("input")
-    if builtins.all(shape[axis] for axis in _axes(call)) or 0 in _shape(call):
+    if builtins.all(shape[axis] for axis in reduced_axes(call)) or 0 in shape_left(call):
         return None
     return f"{call.names['input']} has shape {shape}, without an element to be the largest"
 
@@ -435,12 +436,11 @@ def _test_elements(call: Call) -> str | None:
 _ELEMENTS = Rule("`input` has elements along `dim`", _test_elements, ("input",))
 
 
-def _lower_most(lowering: Lowering) -> Mapping[str, int]:
+def largest(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
     """In the input's dtype; integers in 64 bits, by a kernel that takes one run at a time."""
-    dtype, shape = lowering.results["out"]
-    value = _in_runs(lowering, dtype)
+    value = in_runs(lowering, dtype)
     if dtype in FLOATING_AND_DOUBLE:
-        value = _chained(lowering, "amax", value, dtype, dtype)
+        value = chained(lowering, "amax", value, dtype, dtype)
     else:
         runs = _runs(lowering.call)
         for place in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
@@ -448,7 +448,7 @@ def _lower_most(lowering: Lowering) -> Mapping[str, int]:
             sizes[place] = 1
             axis = place - len(runs)
             value = lowering.opaque("most", [value], dtype, tuple(sizes), axis=axis)
-    return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
+    return lowering.builder.view(value, shape, contiguous_strides(shape))
 
 
 def _largest(name: str, summary: str, item: tuple[str, str], example: tuple[str, str], **more: Any):
@@ -464,12 +464,12 @@ def _largest(name: str, summary: str, item: tuple[str, str], example: tuple[str,
             dtype_among("input", REAL),
             _CASTABLE,
             at_most_8_dims("input"),
-            *((_DIMS,) if by_dims else (ends_if_empty("input", "out"),)),
+            *((KNOWN_DIMS,) if by_dims else (ends_if_empty("input", "out"),)),
             _ELEMENTS,
             _SHAPE,
         ),
-        infer=lambda call: {"out": (call.dtype("input"), _shape(call))},
-        lower=_lower_most,
+        infer=lambda call: {"out": (call.dtype("input"), shape_left(call))},
+        lower=lambda lowering: {"out": largest(lowering, *lowering.results["out"])},
         example=example,
         accuracy="Results are exact.",
         **more,
@@ -481,7 +481,7 @@ amax = _largest(
     "The largest elements along dimensions.",
     ("aclnnAmax", "self=input dim:ints keepDim=keepdim:bool out:out"),
     ("amax(np.float32([[1, 2], [4, 3]]), 1)", "array([2., 4.], dtype=float32)"),
-    attributes=(_DIM, _KEEPDIM),
+    attributes=(DIM, KEEPDIM),
     seealso=("max", "arg_max"),
     gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
     chunking="maxima",
@@ -535,7 +535,7 @@ arg_max = Operator(
             keyword_only=False,
             doc="The dimension; None means all elements.",
         ),
-        _KEEPDIM,
+        KEEPDIM,
     ),
     unlike={"out": {"dtype": aclDataType.ACL_INT64}},
     entries=(entry("aclnnArgMax", "self=input dim:int keepdim:bool out:out"),),
@@ -543,12 +543,12 @@ arg_max = Operator(
         dtype_among("input", (*FLOATING_AND_DOUBLE, *_WHOLE)),
         dtype_among("out", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
         at_most_8_dims("input"),
-        _DIMS,
+        KNOWN_DIMS,
         ends_if_empty("input", "out"),
         _ELEMENTS,
         _SHAPE,
     ),
-    infer=lambda call: {"out": (aclDataType.ACL_INT64, _shape(call))},
+    infer=lambda call: {"out": (aclDataType.ACL_INT64, shape_left(call))},
     lower=_lower_place,
     example=("arg_max(np.float32([[1, 2], [4, 3]]), 1)", "array([1, 0])"),
     accuracy="Results are exact.",
@@ -567,7 +567,7 @@ argmin = Operator(
     unlike=arg_max.unlike,
     entries=(entry("aclnnArgMin", "self=input dim:int keepdim:bool out:out"),),
     rules=(
-        _DIMS,
+        KNOWN_DIMS,
         dtype_among("input", (*FLOATING_AND_DOUBLE, *_WHOLE)),
         dtype_among("out", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
         at_most_8_dims("input"),
@@ -586,13 +586,12 @@ argmin = Operator(
 # --- Minima -------------------------------------------------------------------------------------------
 
 
-def _lower_least(lowering: Lowering) -> Mapping[str, int]:
+def smallest(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
     """Floats by the kernel of maxima, between two changes of sign."""
-    dtype, shape = lowering.results["out"]
-    value = _in_runs(lowering, dtype)
+    value = in_runs(lowering, dtype)
     sizes = lowering.builder.value(value).shape
     if dtype in FLOATING_AND_DOUBLE:
-        value = _chained(
+        value = chained(
             lowering, "amax", lowering.point("neg", [value], dtype, sizes), dtype, dtype
         )
         value = lowering.point("neg", [value], dtype, lowering.builder.value(value).shape)
@@ -603,7 +602,7 @@ def _lower_least(lowering: Lowering) -> Mapping[str, int]:
             made[place] = 1
             axis = place - len(runs)
             value = lowering.opaque("smallest", [value], dtype, tuple(made), axis=axis)
-    return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
+    return lowering.builder.view(value, shape, contiguous_strides(shape))
 
 
 def _smallest(
@@ -620,14 +619,14 @@ def _smallest(
         rules=(
             *((of_cann(same_dtype("out", "input")),) if by_dims else ()),
             dtype_among("input", REAL),
-            *((_CASTABLE, _DIMS) if by_dims else (dtype_among("out", REAL),)),
+            *((_CASTABLE, KNOWN_DIMS) if by_dims else (dtype_among("out", REAL),)),
             at_most_8_dims("input", "out"),
             *(() if by_dims else (ends_if_empty("input", "out"),)),
             _ELEMENTS,
             _SHAPE if by_dims else _SINGLE,
         ),
         infer=lambda call: {"out": (call.dtype("input"), _sum_shape(call))},
-        lower=_lower_least,
+        lower=lambda lowering: {"out": smallest(lowering, *lowering.results["out"])},
         example=example,
         accuracy="Results are exact.",
         **more,
@@ -644,7 +643,7 @@ amin = _smallest(
     "The smallest elements along dimensions.",
     ("aclnnAmin", "self=input dim:ints keepDim=keepdim:bool out:out"),
     ("amin(np.float32([[1, 2], [4, 3]]), 1)", "array([1., 3.], dtype=float32)"),
-    attributes=(_DIM, _KEEPDIM),
+    attributes=(DIM, KEEPDIM),
     seealso=("min", "argmin"),
     gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
 )
@@ -688,9 +687,11 @@ def axis_of_one(call: Call) -> int:
 
 
 def _test_indices_shape(call: Call) -> str | None:
-    if "indices" not in call.tensors or call.shape("indices") == _shape(call):
+    if "indices" not in call.tensors or call.shape("indices") == shape_left(call):
         return None
-    return f"{call.names['indices']} has shape {call.shape('indices')}, must have {_shape(call)}"
+    return (
+        f"{call.names['indices']} has shape {call.shape('indices')}, must have {shape_left(call)}"
+    )
 
 
 _EXTREME = (*FLOATING, aclDataType.ACL_INT64, aclDataType.ACL_BOOL)
@@ -709,7 +710,7 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
             Attribute(
                 "dim", REQUIRED, "int", keyword_only=False, doc="The dimension to look along."
             ),
-            _KEEPDIM,
+            KEEPDIM,
         ),
         unlike={"indices": {"dtype": aclDataType.ACL_INT64}},
         entries=(entry(cann, "self=input dim:int keepdim:bool out:out indices=indices:out"),),
@@ -727,8 +728,8 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
             Rule("`indices` has the shape of `out`", _test_indices_shape, ("indices", "input")),
         ),
         infer=lambda call: {
-            "out": (call.dtype("input"), _shape(call)),
-            "indices": (aclDataType.ACL_INT64, _shape(call)),
+            "out": (call.dtype("input"), shape_left(call)),
+            "indices": (aclDataType.ACL_INT64, shape_left(call)),
         },
         lower=_lower_extreme(kernel),
         example=(f"{name}(np.float32([[1, 2], [4, 3]]), 1)", example),
@@ -773,13 +774,13 @@ def _lower_truth(every: bool) -> Callable[[Lowering], Mapping[str, int]]:
         truth, whole = aclDataType.ACL_BOOL, aclDataType.ACL_INT64
         if 0 in lowering.call.shape("input"):
             return {"out": lowering.filled(float(every), dtype, shape)}
-        value = _in_runs(lowering, truth)
+        value = in_runs(lowering, truth)
         if every:
             value = lowering.point(
                 "logical_not", [value], truth, lowering.builder.value(value).shape
             )
         attrs: dict[str, Any] = {"loads": _WHOLE_NAMES, "stores": ()}
-        count = _chained(lowering, "sum", value, whole, whole, **attrs)
+        count = chained(lowering, "sum", value, whole, whole, **attrs)
         found = lowering.builder.cast(count, graph_dtype(truth))
         if every:
             found = lowering.point(
@@ -798,17 +799,17 @@ def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
         expression=f"{name} x ≠ 0 over the elements along dim",
         notes=f"NaN is true. Of no elements it is {empty}. Of uint8 the result is uint8, as in PyTorch.",
         inputs=("input",),
-        attributes=(_DIM, _KEEPDIM),
+        attributes=(DIM, KEEPDIM),
         unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
         entries=(entry(f"aclnn{name.capitalize()}", "self=input dim:ints keepdim:bool out:out"),),
         rules=(
             dtype_among("input", REAL),
             dtype_among("out", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
-            _DIMS,
+            KNOWN_DIMS,
             at_most_8_dims("input", "out"),
             _SHAPE,
         ),
-        infer=lambda call: {"out": (_truth_dtype(call), _shape(call))},
+        infer=lambda call: {"out": (_truth_dtype(call), shape_left(call))},
         lower=_lower_truth(name == "all"),
         example=(f"{name}(np.float32([[0, 2], [0, 0]]), 1)", f"array([{found}])"),
         accuracy="Results are exact.",
@@ -871,11 +872,11 @@ prod = Operator(
         Attribute(
             "dim", None, "int", keyword_only=False, doc="The dimension; None means all elements."
         ),
-        _KEEPDIM,
+        KEEPDIM,
         _PRODUCT_DTYPE,
     ),
     entries=(entry("aclnnProdDim", "self=input dim:int keepDim=keepdim:bool dtype:dtype out:out"),),
-    rules=(*_PRODUCT_RULES, _DIMS, _SHAPE),
+    rules=(*_PRODUCT_RULES, KNOWN_DIMS, _SHAPE),
     example=("prod(np.float32([[1, 2], [3, 4]]), 1)", "array([ 2., 12.], dtype=float32)"),
     seealso=("sum",),
     gradient={"input": "gradient_of_product(grad, input, out, dim, keepdim)"},
@@ -912,7 +913,7 @@ def _lower_norm(number: str) -> Callable[[Lowering], Mapping[str, int]]:
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
-        own, reduced = call.shape("input"), _axes(call)
+        own, reduced = call.shape("input"), reduced_axes(call)
         if 0 in own:
             return {"out": lowering.filled(0, dtype, shape)}
         kept = [axis for axis in range(len(own)) if axis not in reduced]
@@ -946,8 +947,8 @@ def _norm(
         inputs=("input",),
         attributes=(
             Attribute(number, 2.0, keyword_only=False, doc="The exponent, a float32 number."),
-            _DIM,
-            _KEEPDIM,
+            DIM,
+            KEEPDIM,
             *more,
         ),
         entries=(entry(*item),),
@@ -956,11 +957,11 @@ def _norm(
             convertible_scalars(number),
             *own_rules,
             Rule("the result's dtype can be cast to that of `out`", _test_norm_cast, ("out",)),
-            _DIMS,
+            KNOWN_DIMS,
             at_most_8_dims("input", "out"),
             _SHAPE,
         ),
-        infer=lambda call: {"out": (_norm_dtype(call), _shape(call))},
+        infer=lambda call: {"out": (_norm_dtype(call), shape_left(call))},
         lower=_lower_norm(number),
         example=(f"{name}(np.float32([[3, 4], [0, 2]]), 2, 1)", "array([5., 2.], dtype=float32)"),
         accuracy="Powers and sums are in float64, of n elements within n·2^-53, and rounded once.",

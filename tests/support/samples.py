@@ -190,10 +190,12 @@ UNLIKE = {
     "amax": Unlike(options={"dim": (1,)}),
     "var": Unlike(options={"dim": (1,)}),
     "arg_max": Unlike(options={"dim": 1}),
+    **{name: Unlike(options={"dim": (1,)}) for name in ("var_mean", "logsumexp", "aminmax")},
+    "aminmax_dim": Unlike(options={"dim": 1}),
     **{name: Unlike(options={"dim": 1}) for name in ("argmin", "prod", "max_dim", "min_dim")},
     **{
         name: Unlike(options={"dim": (1,)})
-        for name in ("amin", "any", "all", "norm", "linalg_vector_norm")
+        for name in ("amin", "any", "all", "norm", "linalg_vector_norm", "std", "std_mean")
     },
     **{
         name: Unlike(

@@ -106,6 +106,7 @@ HAVE_NONE = {
 }
 HAVE_NONE |= {
     *(
+        *("std_mean", "var_mean", "aminmax"),
         "masked_select_padded",
         "scaled_masked_softmax_backward",
     )
