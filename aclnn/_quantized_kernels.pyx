@@ -70,6 +70,7 @@ cdef extern from "quantized/tiles.h" nogil:
     float largest_magnitude(const float *, ptrdiff_t) noexcept
     void find_range(const float *, ptrdiff_t, float *, float *) noexcept
     int32_t nearest_within(float, float, float) noexcept
+    int32_t nearest_of_all(float) noexcept
 
 cdef enum:
     BLOCK = 256             # elements that are converted at a time
@@ -495,6 +496,7 @@ cdef struct quantize_state:
     bint divides
     bint twice              # multiplies by the scale two times
     int rounding            # 0 nearest even, 1 floor, 2 ceil, 3 trunc
+    bint wide               # results have 32 bits
     float low, high
 
 
@@ -558,8 +560,13 @@ cdef int quantize(const array_view *views, const void *given, const void *params
             if state.rounding:
                 for i in range(count):
                     x[i] = rounded(x[i], state.rounding)
-            put_bytes(x, to + k * out.strides[last], out.strides[last], count, state.low,
-                      state.high)
+            if state.wide:
+                for i in range(count):
+                    (<unaligned_int32 *>(to + (k + i) * out.strides[last]))[0] = (
+                        nearest_of_all(x[i]))
+            else:
+                put_bytes(x, to + k * out.strides[last], out.strides[last], count, state.low,
+                          state.high)
             k += count
     return 0
 
@@ -929,7 +936,10 @@ def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t
     state.load = float_loader(inputs[0])
     state.has_offset, state.divides, state.twice = len(inputs) > 2, divides, twice
     state.rounding = rounding
+    state.wide = outputs[0] == "int32"
     state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    if outputs[0] == "uint8":
+        state.low, state.high = 0, 255
     return refer_to("quantize", inputs, outputs, quantize, &state, sizeof(state),
                     0.3 * lines * n, lines, 0, {})
 

@@ -12,7 +12,6 @@ from aclnn.operators.checks import (
     Rule,
     dtype_among,
     has_shape,
-    of_cann,
     option_dtype_among,
     same_dtype,
     switch_among,
@@ -28,6 +27,7 @@ SINGLE, BYTE, PACKED = aclDataType.ACL_FLOAT, aclDataType.ACL_INT8, aclDataType.
 LONG, BITS = aclDataType.ACL_INT64, aclDataType.ACL_UINT64
 HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 PER_PACK = 8
+_UNSIGNED = aclDataType.ACL_UINT8
 ROUNDED = "Computed in float32, rounded to the nearest, ties to even, and saturated; a NaN gives 0."
 _PACKING = "int32 results hold eight integers of four bits each, the first in the lowest bits."
 _ACCURACY = "The formula in float32, each operation rounded."
@@ -87,14 +87,18 @@ def quantized(
     divides: bool = False,
     twice: bool = False,
     rounding: int = 0,
+    packs: bool = True,
 ) -> int:
-    """Elements times scales, or divided by them, plus offsets, as integers: all in one shape."""
-    bits = 4 if dtype == PACKED else 8
+    """Elements times scales, or divided by them, plus offsets, as integers: all in one shape.
+
+    `packs`: whether int32 ones hold eight integers of four bits.
+    """
+    packs &= dtype == PACKED
     made = lowering.opaque(
-        "quantize", operands, BYTE, shape,
-        divides=divides, twice=twice, rounding=rounding, bits=bits,
+        "quantize", operands, BYTE if packs else dtype, shape,
+        divides=divides, twice=twice, rounding=rounding, bits=4 if packs else 8,
     )  # fmt: skip
-    if dtype != PACKED:
+    if not packs:
         return made
     rows = as_matrix(lowering, made, shape)
     folded = packed(lowering, rows, dtype, math.prod(shape[:-1]), shape[-1])
@@ -144,8 +148,8 @@ def _smooth_shape(call: Call) -> Shape:
     return (*call.shape("group_index"), *last) if "group_index" in call.tensors else last
 
 
-def _integer_dtype(option: str) -> Rule:
-    among = option_dtype_among(option, (BYTE, PACKED))
+def _integer_dtype(option: str, *more: aclDataType) -> Rule:
+    among = option_dtype_among(option, (BYTE, PACKED, *more))
 
     def test(call: Call) -> str | None:
         return None if call.switches[option] is None else among.test(call)
@@ -494,30 +498,35 @@ def _lower_quantize(lowering: Lowering) -> Mapping[str, int]:
             spread = lowering.reshaped(lowering.dense(role, SINGLE), along)
             operands.append(lowering.dense(spread, None, shape))
     dtype, divides = lowering.results["out"][0], bool(call.switches["div_mode"])
-    return {"out": quantized(lowering, operands, dtype, shape, divides=divides)}
+    return {"out": quantized(lowering, operands, dtype, shape, divides=divides, packs=not divides)}
 
 
-def _only_int8() -> Rule:
-    """INT32 of CANN's function is no packing, and UINT8 another range."""
+def _folded_dtype(call: Call) -> aclDataType:
+    """The dtype of results as their shape sees it: where scales divide, int32 is no packing."""
+    return BYTE if call.switches["div_mode"] else _quant_dtype(call)
 
+
+def _has_range() -> Rule:
     def test(call: Call) -> str | None:
-        dtype = call.switches["dtype"]
-        if dtype == BYTE:
+        if call.switches["div_mode"] or _quant_dtype(call) != _UNSIGNED:
             return None
-        return f"{call.names['dtype']} is {call.word(dtype)}, must be {call.word(BYTE)}: others are not implemented here"  # type: ignore[arg-type]
+        return f"{call.names['dtype']} is {call.word(_UNSIGNED)}, must be {call.words((BYTE, PACKED))} without div_mode"
 
-    return Rule("`dtype` is INT8", test, ("dtype",))
+    return Rule("`dtype` is UINT8 only with `div_mode`", test, ("dtype", "div_mode"))
 
 
 quantize = Operator(
     name="quantize",
     summary="Elements as integers, by scales that divide or multiply them.",
     expression="y = round(input / scales + zero_points); without div_mode round(input·scales + zero_points)",
-    notes=f"{ROUNDED} Without `div_mode` scales are along the last dimension. {_PACKING}",
+    notes=(
+        f"{ROUNDED} Without `div_mode` scales are along the last dimension, and int32 results hold eight integers of "
+        "four bits each, the first in the lowest bits. With it int32 results are integers of 32 bits."
+    ),
     inputs=("input", "scales", "zero_points"),
     optional=("zero_points",),
     attributes=(
-        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="int8, or int32, packed."),
+        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="int8, uint8 or int32."),
         Attribute("axis", 1, "int", keyword_only=False, doc="The dimension that scales are along."),
         Attribute("div_mode", True, "bool", keyword_only=False, doc="Whether scales divide."),
     ),
@@ -536,20 +545,20 @@ quantize = Operator(
     ),
     rules=(
         has_rank("input", 1, 8),
-        of_cann(_only_int8()),
         dtype_among("input"),
         dtype_among("scales", FLOATING),
-        dtype_among("zero_points", (*FLOATING, aclDataType.ACL_INT32, BYTE)),
-        dtype_among("out", (BYTE, PACKED)),
-        _integer_dtype("dtype"),
+        dtype_among("zero_points", (*FLOATING, PACKED, BYTE, _UNSIGNED)),
+        dtype_among("out", (BYTE, _UNSIGNED, PACKED)),
+        _integer_dtype("dtype", _UNSIGNED),
         _is_dtype_of("dtype", "out"),
+        _has_range(),
         _axis_of_input(),
         _along_axis("scales"),
         _along_axis("zero_points"),
-        packs_evenly("input", _quant_dtype),
-        has_shape("out", quantized_shape("input", _quant_dtype), "the shape of `input`, packed"),
+        packs_evenly("input", _folded_dtype),
+        has_shape("out", quantized_shape("input", _folded_dtype), "the shape of `input`, packed"),
     ),
-    infer=lambda call: {"out": (_quant_dtype(call), quantized_shape("input", _quant_dtype)(call))},
+    infer=lambda call: {"out": (_quant_dtype(call), quantized_shape("input", _folded_dtype)(call))},
     lower=_lower_quantize,
     example=(
         "quantize(np.float32([[1, 2.5]]), np.float32([0.5]), np.float32([1]), 'int8')",

@@ -9,6 +9,7 @@ from calls import refused, run, tensor
 
 import aclnn
 from aclnn import aclDataType as T
+from aclnn.acl import dtypes
 
 INVALID, NULLPTR, TILING = 161002, 161001, 561002
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -626,8 +627,32 @@ def test_quantize_in_both_phases():
     out = np.zeros((4, 6), np.int8)
     run("aclnnQuantize", *map(tensor, (x, scales, points)), T.ACL_INT8, 1, tensor(out))
     np.testing.assert_array_equal(out, np.clip(np.rint(x / scales + points), -128, 127))
-    arguments = [*map(tensor, (x, scales, points)), T.ACL_INT32, 1, tensor(out)]
-    assert refused("aclnnQuantize", *arguments)[0] == 161002
+    wrong = [*map(tensor, (x, scales, points)), T.ACL_INT32, 1, tensor(out)]
+    assert refused("aclnnQuantize", *wrong)[0] == INVALID
+
+
+@named(
+    ("kind", "low", "high"), [(np.uint8, 0, 255), (np.int32, -(2**31), 2**31 - 1)], ids=["u1", "i4"]
+)
+def test_quantized_integers_without_signs_and_of_32_bits(kind, low, high):
+    x = np.float32([[0.25, -3, 300, 127.5], [2.5e9, -3e9, np.nan, np.inf]])
+    scales, points = np.float32([0.5, 1, 1, 1]), np.float32([0, 3, -1, 0])
+    exact = np.nan_to_num(x.astype(float) / scales + points, nan=0.0, posinf=1e30)
+    wanted = np.clip(np.rint(exact), low, high).astype(kind)
+    out = np.zeros(x.shape, kind)
+    run(
+        "aclnnQuantize",
+        *map(tensor, (x, scales, points)),
+        dtypes.of_numpy(out.dtype),
+        1,
+        tensor(out),
+    )
+    same(out, wanted)
+    for one in layouts(x):
+        same(aclnn.quantize(one, scales, points, out.dtype.name), wanted)
+    if kind == np.uint8:
+        with pytest.raises(aclnn.AclnnError, match="dtype is uint8"):
+            aclnn.quantize(x, scales, points, "uint8", 1, False)
 
 
 # --- What is refused ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #ifndef ACLNN_TILES_H
 #define ACLNN_TILES_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -293,6 +294,13 @@ static inline int32_t nearest_within(float x, float low, float high) {
     inside = inside < high ? inside : high;
     inside = x == x ? inside : 0.0f;
     return (int32_t)((inside + 12582912.0f) - 12582912.0f);
+}
+
+/* The nearest of all integers of 32 bits; 0 for a NaN. */
+static inline int32_t nearest_of_all(float x) {
+    if (x != x) return 0;
+    if (x >= 2147483648.0f) return INT32_MAX;
+    return x <= -2147483648.0f ? INT32_MIN : (int32_t)rintf(x);
 }
 
 #endif
