@@ -151,6 +151,66 @@ def test_records_that_no_loop_is_made_of_are_refused(made_in, record, flaw):
         made_in(record)
 
 
+WRITTEN = """\
+static int __Pyx_early(void);
+#ifndef CYTHON_SMALL_CODE
+    #define CYTHON_SMALL_CODE __attribute__((cold))
+#endif
+static CYTHON_INLINE int __Pyx_short(void);
+static PyObject *__pyx_pw_make(PyObject *self); /*proto*/
+static int const (*__pyx_table)[3];
+static int __pyx_f_loop(int n) {
+  return n;
+}
+static int __pyx_f_plan(int n) {
+  __Pyx_RefNannyDeclarations
+  return n;
+}
+static PyObject *__pyx_pf_run(PyObject *self, int n) {
+  __Pyx_RefNannyDeclarations
+  { PyThreadState *_save; Py_UNBLOCK_THREADS }
+}
+static PyObject *__pyx_pw_run(PyObject *self,
+#if CYTHON_METH_FASTCALL
+PyObject *const *args
+#endif
+) {
+  __Pyx_RefNannyDeclarations
+  return __pyx_pf_run(self, 0);
+}
+static void __Pyx_RaiseTooFew(int n) {
+}
+static int __Pyx_call(int n) {
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_kernel", "cold"),
+    [(True, {"__pyx_f_plan", "__Pyx_RaiseTooFew", "__Pyx_call"}), (False, {"__Pyx_RaiseTooFew"})],
+)
+def test_what_neither_calls_nor_kernels_pass_is_for_size(tmp_path, is_kernel, cold):
+    tool = runpy.run_path(str(ROOT / "tools" / "mark_cold.py"))
+    path = tmp_path / "some.c"
+    path.write_text(WRITTEN)
+    tool["mark"](path, is_kernel)
+    text = path.read_text()
+    found = re.findall(r"^static CYTHON_SMALL_CODE .*?(__[Pp]yx_\w+)\(", text, re.MULTILINE)
+    assert {*found} == cold
+    assert text.replace("static CYTHON_SMALL_CODE ", "static ").startswith(WRITTEN)
+    tool["mark"](path, is_kernel)
+    assert path.read_text() == text
+
+
+def test_kernel_modules_have_functions_for_size_and_loops_for_speed():
+    folder = ROOT / "build" / "cython" / "aclnn"
+    text = (folder / "_row_kernels.c").read_text(encoding="utf-8")
+    assert re.search(
+        r"^static CYTHON_SMALL_CODE .*_row_kernels_set_passes_for\(", text, re.MULTILINE
+    )
+    assert re.search(r"^static CYTHON_INLINE void __pyx_f_\w+_walk_rows\(", text, re.MULTILINE)
+
+
 def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, monkeypatch):
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
