@@ -90,6 +90,7 @@ WITH_SCRATCH = {
     *("solve_triangle", "spread_counts"),  # the latter makes indices that it keeps
 }
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
+COPIES += ("aclnnMseLoss", "aclnnL1Loss")
 # Arguments that others of the sample need.
 TOGETHER = {
     *(("aclnnScatterPaKvCache", "valueCacheRef"), ("aclnnMoeTokenUnpermute", "probsOptional")),

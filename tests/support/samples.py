@@ -192,6 +192,10 @@ UNLIKE = {
     "arg_max": Unlike(options={"dim": 1}),
     **{name: Unlike(options={"dim": (1,)}) for name in ("var_mean", "logsumexp", "aminmax")},
     "aminmax_dim": Unlike(options={"dim": 1}),
+    **{
+        name: Unlike(options={"reduction": "none"})
+        for name in ("mse_loss", "l1_loss", "smooth_l1_loss")
+    },
     **{name: Unlike(options={"dim": 1}) for name in ("argmin", "prod", "max_dim", "min_dim")},
     **{
         name: Unlike(options={"dim": (1,)})

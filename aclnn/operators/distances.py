@@ -1,0 +1,214 @@
+"""Losses of distances between numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    FLOATING,
+    FLOATING_AND_DOUBLE,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shapes,
+    broadcasts,
+    castable,
+    dtype_among,
+    of_cann,
+    promoted,
+    promotes,
+    switch_among,
+)
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+
+Shape = tuple[int, ...]
+_BOTH = ("input", "target")
+_DOUBLE, _TRUTH = aclDataType.ACL_DOUBLE, aclDataType.ACL_BOOL
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _terms_shape(call: Call) -> Shape:
+    shape = broadcast_shapes(*[call.shape(role) for role in call.given(_BOTH)])
+    return () if shape is None else shape
+
+
+def _result_shape(call: Call) -> Shape:
+    """The shape of the result; CANN's function of a threshold takes any `out` of one element for a number."""
+    if call.switches["reduction"] == "none":
+        return _terms_shape(call)
+    if call.c_shaped and "beta" in call.scalars and "out" in call.tensors:
+        return call.shape("out") if call.tensors["out"].size == 1 else ()
+    return ()
+
+
+def _fits() -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = _result_shape(call)
+        if "out" not in call.tensors or call.shape("out") == wanted:
+            return None
+        return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+
+    return Rule("`out` has the shape of the losses, or of one number", test, ("out", *_BOTH))
+
+
+def _is_threshold() -> Rule:
+    def test(call: Call) -> str | None:
+        found = call.scalars["beta"]
+        if not (found.negative or found.nan):
+            return None
+        return f"{call.names['beta']} is {found.text}, must not be negative"
+
+    return Rule("`beta` is not negative", test, ("beta",))
+
+
+def _apart(lowering: Lowering, shape: Shape) -> int:
+    operands = [lowering.dense(role, _DOUBLE, shape) for role in _BOTH]
+    return lowering.point("sub", operands, _DOUBLE, shape, params=(1.0,))
+
+
+def _squared(lowering: Lowering, shape: Shape) -> int:
+    return lowering.point("square", [_apart(lowering, shape)], _DOUBLE, shape)
+
+
+def _absolute(lowering: Lowering, shape: Shape) -> int:
+    return lowering.point("abs", [_apart(lowering, shape)], _DOUBLE, shape)
+
+
+def _smooth(lowering: Lowering, shape: Shape) -> int:
+    """Distances below the threshold squared; the quotient by a threshold of 0 is infinite or NaN, not below 1."""
+    size = _absolute(lowering, shape)
+    beta = lowering.point("fill", (), _DOUBLE, shape, params=(lowering.number("beta"),))
+    share = lowering.point("div", [size, beta], _DOUBLE, shape)
+    near = lowering.point("mul", [size, share], _DOUBLE, shape)
+    near = lowering.point("muls", [near], _DOUBLE, shape, params=(0.5,))
+    far = lowering.point("sub", [size, beta], _DOUBLE, shape, params=(0.5,))
+    one = lowering.filled(1, _DOUBLE, shape)
+    below = lowering.point("lt", [share, one], _TRUTH, shape, reads="float64")
+    return lowering.point("where", [below, near, far], _DOUBLE, shape, reads="float64")
+
+
+def _lower(terms: Callable[[Lowering, Shape], int]) -> Callable[[Lowering], Mapping[str, int]]:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call, builder, (dtype, made) = lowering.call, lowering.builder, lowering.results["out"]
+        shape, reduction = _terms_shape(call), call.switches["reduction"]
+        size = math.prod(shape)
+        if size == 0 and reduction != "none":
+            nothing = lowering.filled(0, dtype, made)
+            if reduction == "sum":
+                return {"out": nothing}
+            return {"out": lowering.point("divs", [nothing], dtype, made, params=(0.0,))}
+        value = terms(lowering, shape)
+        if reduction != "none":
+            line = lowering.reshaped(value, (1, size))
+            (value,) = lowering.rows("sum", [line], [(_DOUBLE, (1, 1))], -1)
+            if reduction == "mean":
+                value = lowering.point("divs", [value], _DOUBLE, (1, 1), params=(float(size),))
+        return {"out": lowering.reshaped(builder.cast(value, graph_dtype(dtype)), made)}
+
+    return lower
+
+
+_SHARE = "(grad / ((input - target).numel() or 1) if reduction == 'mean' else grad)"
+
+
+def _loss(
+    name: str,
+    cann: str,
+    summary: str,
+    expression: str,
+    found: str,
+    terms: Callable[[Lowering, Shape], int],
+    slope: str,
+    *,
+    more: tuple[Attribute, ...] = (),
+    option: str = "",
+    output: str = "out",
+    notes: str = "",
+    last: tuple[Rule, ...] = (),
+) -> Operator:
+    return Operator(
+        name=name,
+        summary=summary,
+        expression=f"out = {expression}, of each pair of elements, their sum, or their mean",
+        notes=f"The mean of no losses is NaN, their sum 0.{notes}",
+        inputs=_BOTH,
+        attributes=(
+            Attribute(
+                "reduction",
+                "mean",
+                "str",
+                keyword_only=False,
+                doc="What becomes of the losses.",
+                choices=_REDUCTIONS,
+            ),
+            *more,
+        ),
+        entries=(
+            entry(f"aclnn{cann}", f"self=input target reduction:int {option}{output}=out:out"),
+        ),
+        rules=(
+            *[dtype_among(role, FLOATING_AND_DOUBLE) for role in _BOTH],
+            *[of_cann(dtype_among(role, FLOATING)) for role in (*_BOTH, "out")],
+            promotes(_BOTH, FLOATING_AND_DOUBLE),
+            castable(_BOTH),
+            switch_among("reduction", _REDUCTIONS),
+            at_most_8_dims(*_BOTH),
+            broadcasts(*_BOTH),
+            _fits(),
+            *last,
+        ),
+        infer=lambda call: {"out": (promoted(call, _BOTH), _result_shape(call))},
+        lower=_lower(terms),
+        example=(
+            f"{name}(np.float32([1, 2]), np.float32([1.5, 5]))",
+            f"array({found}, dtype=float32)",
+        ),
+        accuracy="Losses and their sum are computed in float64, and rounded once.",
+        gradient={"input": f"{slope} * {_SHARE}", "target": f"-{slope} * {_SHARE}"},
+    )
+
+
+mse_loss = _loss(
+    "mse_loss",
+    "MseLoss",
+    "Squared distances.",
+    "(input - target)²",
+    "4.625",
+    _squared,
+    "(2 * (input - target))",
+)
+l1_loss = _loss(
+    "l1_loss",
+    "L1Loss",
+    "Distances.",
+    "|input - target|",
+    "1.75",
+    _absolute,
+    "aten.sgn(input - target)",
+    notes=" Integers, which CANN takes, are refused.",
+)
+smooth_l1_loss = _loss(
+    "smooth_l1_loss",
+    "SmoothL1Loss",
+    "Distances, of small ones their squares.",
+    "d < beta: d²/(2·beta), else d - beta/2, with d = |input - target|",
+    "1.3125",
+    _smooth,
+    "(aten.clamp((input - target) / beta, -1, 1) if beta else aten.sgn(input - target))",
+    more=(
+        Attribute(
+            "beta",
+            1.0,
+            "float",
+            keyword_only=False,
+            doc="Distance from which losses are linear.",
+            facts=("nan",),
+        ),
+    ),
+    option="beta:float ",
+    output="result",
+    last=(_is_threshold(),),
+)
