@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import (
@@ -251,6 +251,10 @@ def _layout_known(words: Words, *, status: int | None) -> Rule:
 
 def _layouts_of(call: Call, words: Words) -> tuple[str, ...]:
     """Older versions of a C-shaped function, which lack parameters, have fewer."""
+    if call.c_shaped and words is _VARLEN:
+        named = call.names[words.lengths] != words.lengths  # the function has such a parameter
+        has_lengths = named or words.lengths in call.tensors
+        return ("TND",) if has_lengths else _TRAINING
     if not call.c_shaped or words.layouts != _ALL_LAYOUTS:
         return words.layouts
     if call.names[words.query_rope] == words.query_rope:
@@ -730,6 +734,9 @@ _FAS = Words(
     layouts=_TRAINING,
     training=True,
 )
+_VARLEN = replace(
+    _FAS, lengths="actual_seq_qlen", key_lengths="actual_seq_kvlen", layouts=(*_TRAINING, "TND")
+)
 
 
 def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rule, ...]:
@@ -1037,28 +1044,27 @@ incre_flash_attention = Operator(
 # --- Training ---------------------------------------------------------------------------------------
 
 
-def _statistics_shape(call: Call) -> Shape:
-    s = sizes_of(call, _FAS)
-    return (s.batch, s.heads, s.queries, 8)
+def _statistics_shape(call: Call, words: Words) -> Shape:
+    s = sizes_of(call, words)
+    return (s.queries, s.heads, 8) if s.cumulative else (s.batch, s.heads, s.queries, 8)
 
 
-def _has_statistics_shape(*roles: str) -> Rule:
+def _has_statistics_shape(words: Words, *roles: str) -> Rule:
     def test(call: Call) -> str | None:
+        wanted = _statistics_shape(call, words)
         for role in call.given(roles):
-            if call.shape(role) != _statistics_shape(call):
-                return (
-                    f"{call.names[role]} has shape {call.shape(role)}, must have "
-                    f"{_statistics_shape(call)}"
-                )
+            if call.shape(role) != wanted:
+                return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
         return None
 
     names = " and ".join(f"`{role}`" for role in roles)
-    return _tiling(f"{names} have 8 elements for each row, of shape (B, N, S, 8)", test, *roles)
+    shapes = "(B, N, S, 8)" + (", of TND (T, N, 8)" if words.lengths else "")
+    return _tiling(f"{names} have 8 elements for each row, of shape {shapes}", test, *roles)
 
 
-def _value_not_larger() -> Rule:
+def _value_not_larger(words: Words) -> Rule:
     def test(call: Call) -> str | None:
-        s = sizes_of(call, _FAS)
+        s = sizes_of(call, words)
         if s.values <= s.depth <= 768:
             return None
         return (
@@ -1081,13 +1087,23 @@ def _keep_prob_known() -> Rule:
     return _tiling("`keep_prob` is 1", test, "keep_prob")
 
 
-def _prefix_fits() -> Rule:
+def _lengths_of_tnd(words: Words) -> Rule:
     def test(call: Call) -> str | None:
-        mode = _FAS.number(call, "mode")
+        for role in (words.lengths, words.key_lengths):
+            if role in call.tensors and words.layout_in(call) != "TND":
+                return f"{call.names[role]} is given, must be null in the layout {words.layout_in(call)}"
+        return None
+
+    return _tiling("lengths are given with TND only", test, words.lengths, words.key_lengths)
+
+
+def _prefix_fits(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        mode = words.number(call, "mode")
         numbers = call.switches["prefix"] or ()
         if mode not in (_PREFIX, _PREFIX_COMPRESSED):
             return None
-        batch = sizes_of(call, _FAS).batch
+        batch = sizes_of(call, words).batch
         assert isinstance(numbers, tuple)
         if len(numbers) == batch:
             return None
@@ -1115,19 +1131,25 @@ _FAS_ATTRIBUTES = (
     ),
     Attribute("sparse_mode", 0, "int", keyword_only=False, doc="Which keys a query sees."),
 )
-_FAS_RULES = (
-    _heads_positive(_FAS, status=None),
-    _layout_known(_FAS, status=None),
-    _tensors_fit(_FAS, status=None),
-    _value_not_larger(),
-    _inner_precise_known(_FAS, 2),
-    _mode_known(_FAS),
-    _window_not_empty(_FAS),
-    _mask_fits(_FAS),
-    _shift_fits(_FAS),
-    _keep_prob_known(),
-    _prefix_fits(),
-)
+
+
+def _training_rules(words: Words) -> tuple[Rule, ...]:
+    return (
+        _heads_positive(words, status=None),
+        _layout_known(words, status=None),
+        _tensors_fit(words, status=None),
+        _value_not_larger(words),
+        _inner_precise_known(words, 2),
+        _mode_known(words),
+        *((_lengths_of_tnd(words), _lengths_fit(words)) if words.lengths else ()),
+        _window_not_empty(words),
+        _mask_fits(words),
+        _shift_fits(words),
+        _keep_prob_known(),
+        _prefix_fits(words),
+    )
+
+
 _FAS_UNLIKE = {
     **{role: {"shape": (1, 1, 2)} for role in (*_QKV, "attention_out")},
     "head_num": 1,
@@ -1144,23 +1166,26 @@ fusion_attention = Operator(
     ),
     notes=(
         f"{_NOTES} Mode 5 is mode 3 with keys before `prefix` seen by all; 6 the same with a "
-        "compressed mask. Statistics of queries that see no key are the least and the largest float."
+        "compressed mask. Statistics of queries that see no key are the least and the largest float. "
+        "Lengths belong to TND, which has no gradients here."
     ),
     infer=lambda call: {
-        "attention_out": (call.dtype("query"), _out_shape(call, _FAS)),
-        "softmax_max": (_SINGLE, _statistics_shape(call)),
-        "softmax_sum": (_SINGLE, _statistics_shape(call)),
+        "attention_out": (call.dtype("query"), _out_shape(call, _VARLEN)),
+        "softmax_max": (_SINGLE, _statistics_shape(call, _VARLEN)),
+        "softmax_sum": (_SINGLE, _statistics_shape(call, _VARLEN)),
     },
-    lower=_lower(_FAS, ("softmax_max", "softmax_sum")),
-    inputs=(*_QKV, "pse", "padding_mask", "atten_mask"),
+    lower=_lower(_VARLEN, ("softmax_max", "softmax_sum")),
+    inputs=(*_QKV, "pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
     outputs=("attention_out", "softmax_max", "softmax_sum"),
-    optional=("pse", "padding_mask", "atten_mask"),
+    optional=("pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
     unread=("padding_mask",),
-    unlike=_FAS_UNLIKE,
+    unlike=_FAS_UNLIKE | _unlike(_VARLEN) | {"input_layout": "TND"},
+    checks_arrays=_check_arrays(_VARLEN),
     attributes=_FAS_ATTRIBUTES,
     parameters=(
         *(*_QKV, "head_num", "input_layout", "pse", "padding_mask", "atten_mask", "scale"),
-        *("keep_prob", "pre_tockens", "next_tockens", "inner_precise", "prefix", "sparse_mode"),
+        *("keep_prob", "pre_tockens", "next_tockens", "inner_precise", "prefix"),
+        *(_VARLEN.lengths, _VARLEN.key_lengths, "sparse_mode"),
     ),
     entries=(
         entry(
@@ -1172,17 +1197,28 @@ fusion_attention = Operator(
             "innerPrecise:int sparseMode:int softmaxMaxOut=softmax_max:out "
             "softmaxSumOut=softmax_sum:out softmaxOutOut:ignored? attentionOutOut=attention_out:out",
         ),
+        entry(
+            "aclnnFlashAttentionVarLenScore",
+            "query key value realShiftOptional=pse:in? dropMaskOptional:later "
+            "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
+            "prefixOptional=prefix:ints? actualSeqQLenOptional=actual_seq_qlen:ints? "
+            "actualSeqKvLenOptional=actual_seq_kvlen:ints? scaleValue=scale:float keepProb:float "
+            "preTokens=pre_tockens:int nextTokens=next_tockens:int headNum:int inputLayout:str "
+            "innerPrecise:int sparseMode:int softmaxMaxOut=softmax_max:out "
+            "softmaxSumOut=softmax_sum:out softmaxOutOut:ignored? attentionOutOut=attention_out:out",
+        ),
     ),
     rules=(
         ends_if_empty("attention_out"),
         *_dtypes(_FAS),
+        *_indices(_VARLEN),
         dtype_among("padding_mask"),
         dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
         dtype_among("softmax_max", (_SINGLE,)),
         dtype_among("softmax_sum", (_SINGLE,)),
-        *_FAS_RULES,
-        _has_out_shape("attention_out", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
-        _has_statistics_shape("softmax_max", "softmax_sum"),
+        *_training_rules(_VARLEN),
+        _has_out_shape("attention_out", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_statistics_shape(_VARLEN, "softmax_max", "softmax_sum"),
     ),
     example=(
         "fusion_attention(np.float32([[[0]]]), np.float32([[[1], [3]]]), np.float32([[[1], [2]]]), 1, "
@@ -1297,10 +1333,10 @@ fusion_attention_grad = Operator(
         dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
         dtype_among("softmax_max", (_SINGLE,)),
         dtype_among("softmax_sum", (_SINGLE,)),
-        *_FAS_RULES,
+        *_training_rules(_FAS),
         _has_out_shape("dy", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
         _has_out_shape("attention_in", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
-        _has_statistics_shape("softmax_max", "softmax_sum"),
+        _has_statistics_shape(_FAS, "softmax_max", "softmax_sum"),
         *[_like(f"d{role}", name) for role, name in zip("qkv", _QKV, strict=True)],
     ),
     example=(

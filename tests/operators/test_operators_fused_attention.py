@@ -278,6 +278,75 @@ def test_training(layout, mode, rng):
         near(one, to(right), 2e-5)
 
 
+QUERIES, ENDS = [3, 3, 10], [40, 50, 150]
+
+
+def varlen(q, k, v, mode, **more):
+    """Both phases of a call with cumulative lengths: status, result, maxima and sums."""
+    rows = q.shape[0]
+    made = [np.zeros((rows, N, 8), np.float32) for _ in range(2)]
+    out = np.zeros((rows, N, v.shape[2]), q.dtype)
+    mask = None if mode == 0 else tensor(COMPRESSED)
+    lengths = [
+        given if given is None else aclnn.aclCreateIntArray(given)
+        for given in (more.get("queries", QUERIES), more.get("keys", ENDS))
+    ]
+    numbers = (0.3, 1.0, 2**31 - 1, 2**31 - 1, N, more.get("layout", "TND"), 0, mode)
+    tensors = (*map(tensor, (q, k, v)), None, None, None, mask, None, *lengths)
+    size, executor, status = aclnn.aclnnFlashAttentionVarLenScoreGetWorkspaceSize(
+        *tensors, *numbers, *map(tensor, made), None, tensor(out)
+    )
+    if status == OK:
+        workspace = np.empty(size, np.uint8)
+        status = aclnn.aclnnFlashAttentionVarLenScore(workspace, size, executor, None)
+    return status, out, *made
+
+
+@named("mode", [0, 2, 3])
+def test_training_with_cumulative_lengths(mode, rng):
+    q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
+    status, out, most, total = varlen(q, k, v, mode)
+    assert status == OK
+    named = {"actual_seq_qlen": np.int64(QUERIES), "actual_seq_kvlen": np.int64(ENDS)}
+    mask = {} if mode == 0 else {"atten_mask": COMPRESSED}
+    found = aclnn.fusion_attention(q, k, v, N, "TND", scale=0.3, sparse_mode=mode, **mask, **named)
+    for one, other in zip(found, (out, most, total), strict=True):
+        np.testing.assert_array_equal(one, other)
+    starts = zip([0, *QUERIES[:-1]], QUERIES, [0, *ENDS[:-1]], ENDS, strict=True)
+    for first, last, begin, end in starts:
+        parts = [x.swapaxes(0, 1)[None] for x in (q[first:last], k[begin:end], v[begin:end])]
+        row, column = np.arange(last - first)[:, None], np.arange(end - begin)
+        visible = {2: column <= row, 3: column <= row + (end - begin) - (last - first)}.get(mode)
+        want, lse, _ = attention(*parts, scale=0.3, visible=visible)
+        near(out[first:last], want[0].swapaxes(0, 1), 1e-5)
+        own = (most + np.log(total))[first:last, :, 5]
+        near(own, lse[0].T, 1e-5)
+
+
+def test_rules_of_cumulative_lengths(rng):
+    q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
+    for changes, wanted in (
+        ({"queries": [3, 2, 10]}, TILING),
+        ({"queries": [3, 10, 11]}, TILING),
+        ({"keys": [40, 149, 149]}, TILING),
+        ({"keys": [40, 150]}, TILING),
+        ({"keys": None}, TILING),
+        ({"layout": "BSND"}, INVALID),
+    ):
+        assert varlen(q, k, v, 0, **changes)[0] == wanted, changes
+    four = [x[None] for x in (q, k, v)]
+    with pytest.raises(aclnn.AclnnError, match="must be null in the layout BSND"):
+        aclnn.fusion_attention(*four, N, "BSND", actual_seq_qlen=[10])
+    torch = pytest.importorskip("torch")
+    tracked = [torch.from_numpy(x).requires_grad_() for x in (q, k, v)]
+    lengths = [torch.tensor(x) for x in (QUERIES, ENDS)]
+    out = aclnn.fusion_attention(
+        *tracked, N, "TND", actual_seq_qlen=lengths[0], actual_seq_kvlen=lengths[1]
+    )[0]
+    with pytest.raises(aclnn.AclnnError, match="input_layout is 'TND'"):
+        out.sum().backward()
+
+
 def test_gradients_of_pytorch():
     torch = pytest.importorskip("torch")
     generator = torch.Generator().manual_seed(2)
