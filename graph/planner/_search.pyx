@@ -14,6 +14,14 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memmove, memset
 
+from graph.planner.boxing cimport (
+    BOXED_LARGEST,
+    boxing_t,
+    list_boxes,
+    make_boxes,
+    start_boxing,
+    unpack,
+)
 from graph.planner.forced cimport search_forced
 from graph.planner.problem cimport (
     ENDLESS,
@@ -53,7 +61,12 @@ cdef enum:
     PATIENCE = 7           # runs of a forced search at a capacity, before it is raised
     PATIENT = 1000         # of one that is to prove the bound
     FORCED_SHARE = 3000    # visits of it for each node of a tree
+    BOXES_PART = 4         # of the work of a search is spent on boxes, at most
+    FIRST_BOXES = 32       # and before all else
+    BOXES_SHARE = 400000  # visits of one placing of boxes by what sections force
     MOST_SHARERS = 16      # that are named beside a buffer
+
+cdef double WASTED = 0.03  # of a box, at most, where buffers fit well
 
 cdef enum: FOUND, NONE, STOPPED
 
@@ -917,12 +930,60 @@ cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogi
 
 
 cdef void spread_over(work_t *w, part_t *p, int64_t goal) noexcept nogil:
-    """Dives, and where these leave a gap, as much work again on what sections force."""
+    """Boxes, dives, and where these leave a gap, as much work again on what sections force."""
     cdef int64_t share = w.limit - w.visits
+    cdef uint64_t seed = FIRST_SEED
+    search_boxes(w, p, goal, share // FIRST_BOXES, 0, &seed, True)
     search_dives(w, p, goal)
     if p.count <= LARGEST_TREE:
         w.limit = w.visits + share
+        search_boxes(w, p, goal, share // BOXES_PART, 0, &seed, False)
         search_forced(w, p, goal, share, PATIENCE, FIRST_SEED)
+
+
+cdef void search_boxes(
+    work_t *w, part_t *p, int64_t goal, int64_t visits, int turn, uint64_t *seed, bint only_goal
+) noexcept nogil:
+    """Look for places of boxes, which are few, instead of buffers, with so much work.
+
+    With `only_goal` places above the goal do not count: searches that follow begin as without.
+    """
+    cdef boxing_t b
+    cdef part_t few
+    cdef int64_t stop = w.visits + visits, known
+    cdef int k
+    if p.count > BOXED_LARGEST or not start_boxing(&b, w, p, seed):
+        return
+    few.buffers = <buffer_t *>malloc(p.count * (sizeof(buffer_t) + sizeof(int64_t)))
+    few.best = <int64_t *>(few.buffers + p.count)
+    while few.buffers != NULL and p.size > goal and w.visits < stop and not over(w):
+        make_boxes(
+            &b, goal + (p.size - 1 - goal) * (turn % 4) // 8, WASTED * (1 + turn % 3 * turn % 3))
+        turn += 1
+        few.count = list_boxes(&b, few.buffers)
+        few.sections, few.bound = p.sections, p.bound
+        few.size = known = goal + 1 if only_goal else p.size
+        qsort(few.buffers, few.count, sizeof(buffer_t), by_sections)
+        place_boxes(w, &few, goal)
+        if few.size >= known:
+            continue
+        for k in range(few.count):
+            b.boxes[few.buffers[k].which].place = few.best[k]
+        keep(w, p, unpack(&b, w.offsets))
+    free(few.buffers)
+    free(b.block)
+
+
+cdef void place_boxes(work_t *w, part_t *p, int64_t goal) noexcept nogil:
+    """First fit, and what sections force."""
+    cdef int key, failed = 0
+    cdef uint64_t seed = FIRST_SEED
+    for key in range(4):
+        sort_by(w, p, key, NULL)
+        keep(w, p, first_fit(w, p, p.size - 1, False, &failed))
+        if p.size <= goal:
+            return
+    search_forced(w, p, goal, BOXES_SHARE, 3, seed)
 
 
 cdef void settle(work_t *w, part_t *p, int64_t goal) noexcept nogil:
@@ -1220,12 +1281,17 @@ cdef class Search:
     cdef void _prove_parts(self) noexcept nogil:
         """Trees and beams in turn, larger from round to round."""
         cdef int k, turn = 0, width = WIDEST
+        cdef uint64_t seed = FIRST_SEED + 1
         cdef int64_t budget = FEW_NODES, lower = self._highest_bound()
         while self._height() > lower and not late(&self.w):
             for k in range(self.parts):
                 if self.part[k].size > lower:
                     self._prove_part(&self.part[k], turn, budget, lower)
                     lower = self._highest_bound()
+                if self.part[k].size > lower:
+                    search_boxes(
+                        &self.w, &self.part[k], lower, FORCED_SHARE * budget // BOXES_PART, turn,
+                        &seed, False)
                 if self.part[k].size > lower:
                     search_forced(
                         &self.w, &self.part[k], lower, FORCED_SHARE * budget, PATIENT,

@@ -84,7 +84,8 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
 
     Tried in turn until the lower bound is reached or the work used up, which is counted and not
     timed: buckets without the NPU's padding; the lowest gap, and the tightest one, by size,
-    span, area, step and busiest step; for few buffers all packings; packings from the ground
+    span, area, step and busiest step; for few buffers all packings; for up to 1,024 buffers boxes
+    of buffers that fit each other, packed instead of buffers; packings from the ground
     upwards, heaviest first, by weights that vary from one to the next; for up to 1,024 buffers,
     packings below a capacity, by what each step forces and by weights that learn from dead ends.
 
@@ -106,7 +107,7 @@ def exact(
     """The smallest packing, or the best that `timeout` seconds of search give; never above `default`.
 
     What starts as `default` goes on with searches of the tree of packings for smaller and smaller
-    ones, and with packings as low as the bound, with budgets that double, until nothing smaller is
+    ones, and with boxes and packings as low as the bound, with budgets that double, until nothing smaller is
     left. A KeyboardInterrupt ends the search; where `on_interrupt` is given, that is called then, and
     what was found until then is kept.
 

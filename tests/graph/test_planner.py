@@ -35,7 +35,7 @@ from aclnn import cli
 # Largest ratio to the lower bound, which not every optimum reaches.
 MOST = {
     "residuals": 1.01, "nested": 1.01, "heavy_tailed": 1.01, "pipelined": 1.01,
-    "sliced": 1.08, "challenging": 1.10,
+    "sliced": 1.03, "challenging": 1.03, "walled": 1.13,
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_default_gives_the_same_places_in_every_process(request):
         for seed in ("1", "2")
     }  # fmt: skip
     (printed,) = runs
-    assert hashlib.sha256(printed.encode()).hexdigest()[:16] == "f91cf95942edb307"
+    assert hashlib.sha256(printed.encode()).hexdigest()[:16] == "7f21bf7b3794802c"
 
 
 @pytest.mark.parametrize(("family", "seed"), [("sliced", "150 4"), ("challenging", "150 4")])
@@ -86,6 +86,32 @@ def test_what_sections_force_finds_places_that_are_tight(family, seed):
     lives = families.lifetimes(families.FAMILIES[family](random.Random(seed), 150))
     plan = validate(plan_lifetimes(lives))
     assert (plan.size, plan.proof) == (Search(lives).peak, "optimal")
+
+
+def eleven(family):
+    """As many problems as the public benchmark's, of 150 to 450 buffers."""
+    for count in range(150, 451, 30):
+        rng = random.Random(f"{family} {count} 11")
+        yield families.lifetimes(families.FAMILIES[family](rng, count))
+
+
+def test_exact_proves_at_least_nine_of_eleven_in_ten_seconds_each():
+    plans = [validate(plan_lifetimes(one, "exact", timeout=10)) for one in eleven("challenging")]
+    assert sum(plan.proof == "optimal" for plan in plans) >= 9
+    assert max(plan.size / plan.peak_bytes for plan in plans) <= 1.03
+    plans = [validate(plan_lifetimes(one)) for one in eleven("challenging")]
+    assert sum(plan.proof == "optimal" for plan in plans) >= 9
+    assert max(plan.size / plan.peak_bytes for plan in plans) <= 1.03
+
+
+def test_boxes_that_fit_exactly_find_what_was_cut():
+    """Pieces of a rectangle, whose cuts are mostly found again."""
+    sizes = []
+    for seed in range(20):
+        rows = families.sliced(random.Random(f"cut {seed}"), 200)
+        sizes.append(validate(plan_lifetimes(families.lifetimes(rows))).size)
+    assert sum(size == families.CAPACITY for size in sizes) >= 18
+    assert max(sizes) <= 1.01 * families.CAPACITY
 
 
 def test_default_gives_the_same_places_in_every_thread():
@@ -186,7 +212,7 @@ def test_exact_is_right_where_the_peak_is_not_reached(more, factor):
 
 def hard():
     """What `exact` does not finish."""
-    return list(families.instances("challenging", seeds=1))[-1]
+    return list(families.instances("walled", seeds=1))[-1]
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1])

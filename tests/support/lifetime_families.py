@@ -87,6 +87,34 @@ def challenging(rng: random.Random, count: int) -> Rows:
     return rows
 
 
+def walled(rng: random.Random, count: int) -> Rows:
+    """A rectangle filled from the bottom, wherever it is lowest: no cut goes through all of it.
+
+    One of three pieces ends early. There are about as many as asked for.
+    """
+    width = count
+    tops = [0] * width
+    across = 1.6 * count**0.5  # steps of one, on average, if there is room for it
+    rows = []
+    while (floor := min(tops)) < CAPACITY:
+        left = tops.index(floor)
+        right = left
+        while right < width and tops[right] == floor:
+            right += 1
+        span = min(right - left, 1 + int(rng.expovariate(1 / across)))
+        begin = rng.choice((left, right - span))
+        walls = [tops[at] for at in (left - 1, right) if 0 <= at < width]
+        step = min(walls, default=CAPACITY) - floor
+        size = 64 * max(1, int(rng.expovariate(64 * count**0.5 / 2 / CAPACITY)))
+        size = step if span == right - left and rng.random() < 0.3 else size
+        size = min(size, CAPACITY - floor)
+        tops[begin : begin + span] = [floor + size] * span
+        early = rng.random() < 0.3 and span > 2
+        rows.append((begin + early, begin + span, size))
+    rng.shuffle(rows)
+    return rows
+
+
 def pipelined(rng: random.Random, count: int) -> Rows:
     """Tiles of few sizes on a scratchpad: many alike, prefetched at once, weights that stay."""
     sizes = [rng.randint(8, 400) * 128 for _ in range(9)]
@@ -100,7 +128,7 @@ def pipelined(rng: random.Random, count: int) -> Rows:
 
 FAMILIES: dict[str, Callable[[random.Random, int], Rows]] = {
     one.__name__: one
-    for one in (residuals, nested, heavy_tailed, sliced, challenging, pipelined)
+    for one in (residuals, nested, heavy_tailed, sliced, challenging, walled, pipelined)
 }  # fmt: skip
 
 
