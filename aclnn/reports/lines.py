@@ -51,7 +51,7 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
         names = tuple(node.name for node in inside)
         spent, whole = (moved, moved.total) if time is None else (time, time.total)
         yield Line(
-            words,
+            _within(words, inside[0].origin[depth - 1] if depth else ""),
             depth,
             names,
             _kernels(inside),
@@ -61,6 +61,20 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
         )
         if words != NO_LINE:
             yield from _lines(inside, depth + 1, moved, time)
+
+
+def _within(words: str, around: str) -> str:
+    """A line below another one, of a path of modules what the one around it does not say.
+
+    >>> _within("m/encoder/layer.0", "m/encoder"), _within("/m/act/Relu: Relu", "m/act")
+    ('layer.0', 'Relu: Relu')
+    >>> _within("encoder.layer: Stack", "encoder: Encoder"), _within("m.py:3: f()", "m.py:2: g()")
+    ('layer: Stack', 'm.py:3: f()')
+    """
+    path = around.partition(": ")[0]
+    begins = tuple(f"{root}{path}{sign}" for root in ("", "/") for sign in "/." if path)
+    found = next((begin for begin in begins if words.startswith(begin)), "")
+    return words[len(found) :]
 
 
 def lines_sheet(lines: Sequence[Line]) -> Sheet:
