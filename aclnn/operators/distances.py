@@ -1,4 +1,4 @@
-"""Losses of distances between numbers."""
+"""Losses of distances between numbers, and between distributions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ Shape = tuple[int, ...]
 _BOTH = ("input", "target")
 _DOUBLE, _TRUTH = aclDataType.ACL_DOUBLE, aclDataType.ACL_BOOL
 _REDUCTIONS = ("none", "mean", "sum")
+_OF_BATCHES = (*_REDUCTIONS, "batchmean")
 
 
 def _terms_shape(call: Call) -> Shape:
@@ -36,10 +37,11 @@ def _terms_shape(call: Call) -> Shape:
 
 
 def _result_shape(call: Call) -> Shape:
-    """The shape of the result; CANN's function of a threshold takes any `out` of one element for a number."""
+    """The shape of the result; some of CANN's functions take any `out` of one element for a number."""
     if call.switches["reduction"] == "none":
         return _terms_shape(call)
-    if call.c_shaped and "beta" in call.scalars and "out" in call.tensors:
+    takes_any = "beta" in call.scalars or "log_target" in call.switches
+    if call.c_shaped and takes_any and "out" in call.tensors:
         return call.shape("out") if call.tensors["out"].size == 1 else ()
     return ()
 
@@ -90,6 +92,30 @@ def _smooth(lowering: Lowering, shape: Shape) -> int:
     return lowering.point("where", [below, near, far], _DOUBLE, shape, reads="float64")
 
 
+def _divergence(lowering: Lowering, shape: Shape) -> int:
+    """A target of 0 has no part of its own."""
+    given, target = (lowering.dense(role, _DOUBLE, shape) for role in _BOTH)
+    if lowering.call.switches["log_target"]:
+        apart = lowering.point("sub", [target, given], _DOUBLE, shape, params=(1.0,))
+        grown = lowering.point("exp", [target], _DOUBLE, shape)
+        return lowering.point("mul", [grown, apart], _DOUBLE, shape)
+    own = lowering.point("log", [target], _DOUBLE, shape)
+    own = lowering.point("mul", [target, own], _DOUBLE, shape)
+    nothing = lowering.filled(0, _DOUBLE, shape)
+    absent = lowering.point("eq", [target, nothing], _TRUTH, shape, reads="float64")
+    own = lowering.point("where", [absent, nothing, own], _DOUBLE, shape, reads="float64")
+    crossed = lowering.point("mul", [target, given], _DOUBLE, shape)
+    return lowering.point("sub", [own, crossed], _DOUBLE, shape, params=(1.0,))
+
+
+def _divisor(call: Call) -> float:
+    """Divisor of the sum of losses."""
+    shape = _terms_shape(call)
+    if call.switches["reduction"] == "batchmean":
+        return float((call.shape("input") or (1,))[0])
+    return float(math.prod(shape)) if call.switches["reduction"] == "mean" else 1.0
+
+
 def _lower(terms: Callable[[Lowering, Shape], int]) -> Callable[[Lowering], Mapping[str, int]]:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, builder, (dtype, made) = lowering.call, lowering.builder, lowering.results["out"]
@@ -97,21 +123,31 @@ def _lower(terms: Callable[[Lowering, Shape], int]) -> Callable[[Lowering], Mapp
         size = math.prod(shape)
         if size == 0 and reduction != "none":
             nothing = lowering.filled(0, dtype, made)
-            if reduction == "sum":
+            if _divisor(call):
                 return {"out": nothing}
             return {"out": lowering.point("divs", [nothing], dtype, made, params=(0.0,))}
         value = terms(lowering, shape)
         if reduction != "none":
             line = lowering.reshaped(value, (1, size))
             (value,) = lowering.rows("sum", [line], [(_DOUBLE, (1, 1))], -1)
-            if reduction == "mean":
-                value = lowering.point("divs", [value], _DOUBLE, (1, 1), params=(float(size),))
+            value = lowering.point("divs", [value], _DOUBLE, (1, 1), params=(_divisor(call),))
         return {"out": lowering.reshaped(builder.cast(value, graph_dtype(dtype)), made)}
 
     return lower
 
 
 _SHARE = "(grad / ((input - target).numel() or 1) if reduction == 'mean' else grad)"
+
+
+def _reduction(choices: tuple[str, ...]) -> Attribute:
+    return Attribute(
+        "reduction",
+        "mean",
+        "str",
+        keyword_only=False,
+        doc="What becomes of the losses.",
+        choices=choices,
+    )
 
 
 def _loss(
@@ -136,14 +172,7 @@ def _loss(
         notes=f"The mean of no losses is NaN, their sum 0.{notes}",
         inputs=_BOTH,
         attributes=(
-            Attribute(
-                "reduction",
-                "mean",
-                "str",
-                keyword_only=False,
-                doc="What becomes of the losses.",
-                choices=_REDUCTIONS,
-            ),
+            _reduction(_REDUCTIONS),
             *more,
         ),
         entries=(
@@ -211,4 +240,50 @@ smooth_l1_loss = _loss(
     option="beta:float ",
     output="result",
     last=(_is_threshold(),),
+)
+
+_DIVIDED = (
+    "(grad / ((input - target).numel() or 1) if reduction == 'mean' else "
+    "grad / (input.shape[0] if input.ndim else 1) if reduction == 'batchmean' else grad)"
+)
+kl_div = Operator(
+    name="kl_div",
+    summary="Divergence of a distribution from one whose logarithms are given.",
+    expression=(
+        "out = target·(ln target - input), with log_target e^target·(target - input), of each pair of elements, their "
+        "sum, or that divided by their number or by the first size of input"
+    ),
+    notes=(
+        "A target of 0 has no logarithm to add, one below 0 gives NaN. The mean of no losses is NaN, their sum 0. "
+        "`batchmean` divides the sum by the first size of `input`."
+    ),
+    inputs=_BOTH,
+    attributes=(
+        _reduction(_OF_BATCHES),
+        Attribute("log_target", False, "bool", doc="Whether `target` has logarithms."),
+    ),
+    entries=(
+        entry("aclnnKlDiv", "self=input target reduction:int logTarget=log_target:bool out:out"),
+    ),
+    rules=(
+        *[dtype_among(role, FLOATING_AND_DOUBLE) for role in _BOTH],
+        *[of_cann(dtype_among(role, FLOATING)) for role in (*_BOTH, "out")],
+        promotes(_BOTH, FLOATING_AND_DOUBLE),
+        castable(_BOTH),
+        at_most_8_dims(*_BOTH, "out"),
+        switch_among("reduction", _OF_BATCHES),
+        broadcasts(*_BOTH),
+        _fits(),
+    ),
+    infer=lambda call: {"out": (promoted(call, _BOTH), _result_shape(call))},
+    lower=_lower(_divergence),
+    example=(
+        'kl_div(np.float32([0, -1]), np.float32([1, 0]), "sum")',
+        "array(0., dtype=float32)",
+    ),
+    accuracy="Losses and their sum are computed in float64, and rounded once.",
+    gradient={
+        "input": f"-(aten.exp(target) if log_target else target) * {_DIVIDED}",
+        "target": f"(aten.exp(target) * (target + 1 - input) if log_target else aten.log(target) + 1 - input) * {_DIVIDED}",
+    },
 )

@@ -30,7 +30,7 @@ CONVOLUTIONS = ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
 MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
 MIX += ("softmax_cross_entropy_with_logits",)
 PROMOTE = (
-    *("mse_loss", "l1_loss", "smooth_l1_loss"),
+    *("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"),
     *("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where"),
     *("rsub", "div_mod", "logical_and", "logical_or", "logical_xor", "pow", "addcmul", "stack"),
     *("cat", *PRODUCTS, "gelu_backward", "hardshrink_backward", "leaky_relu_backward"),
@@ -39,7 +39,7 @@ PROMOTE = (
     *("log_sigmoid_forward", "log_sigmoid_backward"),  # which do not read their last input
 )  # fmt: skip
 BROADCAST = (
-    *("mse_loss", "l1_loss", "smooth_l1_loss"),
+    *("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"),
     *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *(
         "add",

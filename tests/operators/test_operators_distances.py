@@ -156,3 +156,66 @@ def test_gradients_are_pytorchs(name, reduction):
         strict=True,
     ):
         torch.testing.assert_close(found, wanted)
+
+
+@named("log_target", [False, True])
+@named("dtype", FLOATS, ids=str)
+def test_divergences(dtype, log_target):
+    x, target = pairs(dtype, (5, 9))
+    target = target if log_target else np.abs(target)
+    if not log_target:
+        target[2, 3] = 0
+    wide = [one.astype(np.longdouble) for one in (x, target)]
+    if log_target:
+        terms = np.exp(wide[1]) * (wide[1] - wide[0])
+    else:
+        own = np.where(wide[1] == 0, 0, wide[1] * np.log(np.where(wide[1] == 0, 1, wide[1])))
+        terms = own - wide[1] * wide[0]
+    total = terms.sum()
+    for reduction, wanted in (
+        ("none", terms),
+        ("sum", total),
+        ("mean", total / x.size),
+        ("batchmean", total / 5),
+    ):
+        found = aclnn.kl_div(x, target, reduction, log_target=log_target)
+        if dtype == np.float64:
+            np.testing.assert_allclose(found, wanted.astype(np.float64), rtol=1e-13, atol=1e-14)
+        else:
+            wanted = np.asarray(wanted, np.float64).astype(dtype)
+            np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(np.float64))
+    out = np.zeros(1, dtype)
+    if dtype != np.float64:
+        run("aclnnKlDiv", tensor(x), tensor(target), 3, log_target, tensor(out))
+        assert out[0] == aclnn.kl_div(x, target, "batchmean", log_target=log_target)
+
+
+def test_divergences_of_unusual_numbers():
+    x, target = np.float32([0, 0, 1]), np.float32([0, -1, 1])
+    assert repr(aclnn.kl_div(x, target, "none").tolist()) == "[0.0, nan, -1.0]"
+    nothing = np.empty((2, 0), np.float32)
+    assert np.isnan(aclnn.kl_div(nothing, nothing))
+    assert aclnn.kl_div(nothing, nothing, "batchmean") == 0
+    assert np.isnan(aclnn.kl_div(nothing.T, nothing.T, "batchmean"))
+    assert refused("aclnnKlDiv", tensor(X), tensor(X), 4, False, tensor(S))[0] == INVALID
+    assert refused("aclnnKlDiv", tensor(X), tensor(X), 3, False, tensor(X))[0] == INVALID
+
+
+@pytest.mark.filterwarnings("ignore:reduction:UserWarning")
+@named("log_target", [False, True])
+@named("reduction", ["none", "mean", "sum", "batchmean"])
+def test_gradients_of_divergences_are_pytorchs(reduction, log_target):
+    torch = pytest.importorskip("torch")
+    x, target = (torch.from_numpy(np.abs(one)) for one in pairs(np.float64))
+    x.requires_grad_()
+    target.requires_grad_()
+    ours = aclnn.kl_div(x, target, reduction, log_target=log_target)
+    theirs = torch.nn.functional.kl_div(x, target, reduction=reduction, log_target=log_target)
+    torch.testing.assert_close(ours, theirs)
+    weights = torch.ones_like(theirs).normal_()
+    for found, wanted in zip(
+        torch.autograd.grad(ours, (x, target), weights),
+        torch.autograd.grad(theirs, (x, target), weights),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted)

@@ -194,7 +194,7 @@ UNLIKE = {
     "aminmax_dim": Unlike(options={"dim": 1}),
     **{
         name: Unlike(options={"reduction": "none"})
-        for name in ("mse_loss", "l1_loss", "smooth_l1_loss")
+        for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div")
     },
     **{name: Unlike(options={"dim": 1}) for name in ("argmin", "prod", "max_dim", "min_dim")},
     **{
