@@ -29,7 +29,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz
+.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz compilers
 
 help:
 	@echo "make            the package, built into .venv, with the packages for development"
@@ -47,6 +47,7 @@ help:
 	@echo "make docs       the documentation as a site in build/docs; warnings and broken links are errors"
 	@echo "make linkcheck  checks its links to other sites, over the network"
 	@echo "make reference  the README's table of operators, the type stub and the JSON Schemas, from declarations"
+	@echo "make compilers  steps of programs as each installed compiler makes them: jumps, no stack"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -128,6 +129,15 @@ docs: $(STAMP)
 # Links to other sites too: needs a network.
 linkcheck: $(STAMP)
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -b linkcheck -d build/doctrees docs build/linkcheck
+
+# What is translated is compiled again by each of them, and its machine code read.
+COMPILERS ?= gcc clang
+compilers: $(STAMP)
+	@for compiler in $(COMPILERS); do \
+		if command -v $$compiler >/dev/null; then \
+			echo "$$compiler"; CC=$$compiler $(BIN)/python tools/tail_calls.py || exit 1; \
+		else echo "$$compiler is not installed"; fi; \
+	done
 
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py

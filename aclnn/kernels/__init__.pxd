@@ -3,6 +3,7 @@
 # tile           a tile, its blocks, and where they are
 # number         the types that formulas and products compute in
 # unaligned      elements at any address
+# exactly        what formulas are made of: products to odd, the one NaN
 # formulas       the operators, on single numbers
 # formula_loops  what the plain loops over them are called with
 # element        elements of all dtypes: loads, stores, copies

@@ -8,13 +8,7 @@ know (`VectorForm`).
 
 from libc.math cimport INFINITY, NAN, fabs
 
-from aclnn.kernels.formulas cimport (
-    STICKY,
-    elu_backward_result,
-    ordered,
-    product_to_odd,
-    times_slope,
-)
+from aclnn.kernels.exactly cimport STICKY, ordered, product_to_odd, times_slope, times_sum
 from aclnn.kernels.numbers cimport (
     add,
     add_all,
@@ -271,10 +265,8 @@ cdef inline num selu(num x, const double *p) noexcept nogil:
 cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
     """From the result y: what adds to it may leave few digits, but those of y are exact."""
     cdef num below = mul(g, add_all(y, SELU_SCALE * SELU_ALPHA))
-    cdef double numbers[3]
     if num is double:
-        numbers[0], numbers[1], numbers[2] = SELU_ALPHA, SELU_SCALE, 1
-        return ordered(elu_backward_result(g, y, numbers), y)
+        return ordered(times_sum(g, y, SELU_SCALE * SELU_ALPHA) if y <= 0 else g * SELU_SCALE, y)
     else:
         return where_above(y, 0, times(SELU_SCALE, g), below)
 

@@ -26,6 +26,15 @@ them); what it cannot round with certainty, the double form here decides.
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t
 
+from aclnn.kernels.exactly cimport (
+    STICKY,
+    canonical,
+    ordered,
+    product_to_odd,
+    times_slope,
+    times_slope_and,
+    times_sum,
+)
 from aclnn.kernels.number cimport number, real
 
 cdef extern from "kernel_abi.h":
@@ -71,8 +80,6 @@ cdef extern from "double_math.h" nogil:
 
 cdef extern from "vector_math.h" nogil:
     double fma_f64(double, double, double) noexcept
-    float ordered_f32(float, float) noexcept
-    double ordered_f64(double, double) noexcept
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
     double odd_scaled_sum(double, double, double) noexcept
@@ -96,36 +103,10 @@ cdef extern from "vector_math.h" nogil:
     double log_of "log_f64"(double) noexcept
     double erfinv_factor(double) noexcept
 
-cdef extern from *:
-    """
-    #define STICKY 0x1p-80 /* no double shows it beside 1 */
-    """
-    double STICKY
-
-
-cdef inline real ordered(real r, real x) noexcept nogil:
-    """`r`, or the one NaN where `r` or `x` is any."""
-    if real is float:
-        return ordered_f32(r, x)
-    else:
-        return ordered_f64(r, x)
-
-
-cdef inline real canonical(real r) noexcept nogil:
-    """The same number, and one NaN for all: bits must not depend on the lane."""
-    return ordered(r, r)
-
-
 cdef inline double exponent(double y) noexcept nogil:
     """`y`, moved to where e^y is a normal number; a NaN stays."""
     cdef double not_low = -708 if y < -708 else y
     return 708 if not_low > 708 else not_low
-
-
-cdef inline double product_to_odd(double a, double b, double b_low) noexcept nogil:
-    """a * (b + b_low), rounded to odd: a later rounding to a half breaks ties as it should."""
-    cdef double p = a * b
-    return odd_f64(p, product_error(a, b, p) + a * b_low)
 
 
 # --- Leaky ReLU -------------------------------------------------------------------------------
@@ -293,37 +274,12 @@ cdef inline double elu_backward(double g, double x, const double *p) noexcept no
 
 
 cdef inline double elu_backward_result(double g, double y, const double *p) noexcept nogil:
-    """The sum's rounding error takes part: it may be all that breaks a tie."""
-    cdef double floor = p[0] * p[1]
-    cdef double total = y + floor
-    cdef double taken = total - y
-    cdef double lost = (y - (total - taken)) + (floor - taken)
-    cdef double negative = product_to_odd(g * p[2], total, lost)
+    cdef double negative = times_sum(g * p[2], y, p[0] * p[1])
     cdef double r = negative if y <= 0 else g * p[1]
     return canonical(r)
 
 
 # --- GELU ---------------------------------------------------------------------------------------
-
-cdef inline double times_slope(double a, double slope, double x, double rate,
-                               double beyond) noexcept nogil:
-    """a * slope, where the slope is 1/2 + rate x near 0, and 1 + `beyond` where it seems to be 1.
-
-    That may be all that tells the product from a tie, and be less than a double shows.
-    """
-    return times_slope_and(a, 0, slope, x, rate, beyond)
-
-
-cdef inline double times_slope_and(double a, double rest, double slope, double x, double rate,
-                                   double beyond) noexcept nogil:
-    """The same of a (1 + rest), where the rest is less than a double shows, too."""
-    cdef double linear = rate * x
-    cdef bint near = fabs(linear) < 1e-9
-    cdef double high = 0.5 + linear if near else slope
-    cdef double low = linear - (high - 0.5) if near else 0
-    cdef double more = beyond if (slope == 1) & (x < INFINITY) else 0
-    return product_to_odd(a, high, low + more + high * rest)
-
 
 cdef inline double times_phi(double a, double x) noexcept nogil:
     """a Phi(x), where a is a product with x, through Mills' ratio: Phi(-t) = phi(t) M(t)."""
