@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl._frames import boundary
-from aclnn.acl.arguments import as_int, as_truth, did_you_mean, parameter_meant
+from aclnn.acl.arguments import as_int, as_truth, did_you_mean, parameter_meant, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api import refusals
 from aclnn.api._functional import FunctionalHandle
@@ -78,7 +78,8 @@ def executor(
     """
     form: Any = getattr(name, "__self__", None)
     called: Any = form.name if isinstance(form, FunctionalHandle) else name
-    handle, given, outputs, entry = _taken(called, operands, options)
+    asked, options = _by_option(called, options)
+    handle, given, outputs, entry = _taken(asked, operands, options)
     operator = handle.handle.operator
     words = {} if entry is None else entry.words(operator.outputs)
     if outputs and out is not None:
@@ -110,7 +111,7 @@ def executor(
             None if strategy is None else strategy_number(strategy),
             partial(
                 _description,
-                called,
+                asked,
                 [role for role in operator.kernel_operands if given[role] is not None],
                 {role: value for role, value in given.items() if role not in operator.inputs},
                 words,
@@ -122,6 +123,28 @@ def executor(
     except AclnnError as error:
         by_role = {**given, "out": out}
         raise refusals.reworded(called, error, by_role, in_place=False, names=words) from None
+
+
+def _by_option(name: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The operator that takes a call with the option of `option_form`, and its options.
+
+    >>> _by_option("div", {"rounding_mode": "floor"})
+    ('div_mod', {'mode': 'floor'})
+    """
+    operator = REGISTRY.get(name) if isinstance(name, str) else None
+    if operator is None or operator.option_form is None:
+        return name, dict(options)
+    option, other, role = operator.option_form
+    rest = dict(options)
+    value = rest.pop(option.role, None)
+    if value is None:
+        return name, rest
+    if value not in option.choices:
+        raise invalid(
+            f"{name}: {option.role} is {shown(value)}, must be None or one of "
+            f"{', '.join(map(repr, option.choices))}"
+        )
+    return other, rest | {role: value}
 
 
 def _taken(

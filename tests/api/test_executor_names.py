@@ -121,3 +121,24 @@ def test_runs_take_arrays_in_the_order_of_the_function():
     wanted = aclnn.rms_norm_backward(dy, other, gamma, rstd)
     for found, one in zip(executor.run(dy, other, rstd, gamma), wanted, strict=True):
         np.testing.assert_array_equal(found, one)
+
+
+@pytest.mark.parametrize("mode", [None, "trunc", "floor"])
+@pytest.mark.parametrize("form", ["div", aclnn.div])
+@pytest.mark.parametrize("other", [2.5, np.float32([[2.5], [-0.75]])])
+def test_quotients_take_a_rounding_mode(form, other, mode):
+    rounded = {None: np.asarray, "trunc": np.trunc, "floor": np.floor}[mode]
+    wanted = rounded(X / np.float32(other))
+    np.testing.assert_array_equal(aclnn.executor(form, X, other, rounding_mode=mode).run(), wanted)
+    np.testing.assert_array_equal(aclnn.executor(form, X, other, rounding_mode=mode).run(X), wanted)
+    out = np.empty_like(X)
+    assert aclnn.executor(form, X, other, out=out, rounding_mode=mode).run() is out
+    made = pickle.loads(pickle.dumps(aclnn.executor(form, X, other, rounding_mode=mode)))
+    given = [X] if isinstance(other, float) else [X, other]
+    np.testing.assert_array_equal(made.run(*given), wanted)
+
+
+def test_quotients_without_a_rounding_mode_are_those_of_div():
+    np.testing.assert_array_equal(aclnn.executor("div", X, X + 7).run(), aclnn.div(X, X + 7))
+    with pytest.raises(ValueError, match="^div: rounding_mode is 'up', must be None or one of"):
+        aclnn.executor("div", X, X, rounding_mode="up")
