@@ -7,8 +7,13 @@ from libc.string cimport memset
 cdef extern from *:
     """
     #define ENDLESS ((int64_t)0x3FFFFFFFFFFFFFFF)
+    #define FIRST_SEED ((uint64_t)88172645463325252)
     """
     const int64_t ENDLESS
+    const uint64_t FIRST_SEED
+
+cdef enum:
+    CLOCK_EVERY = 256  # nodes between looks at the clock
 
 cdef extern from "<time.h>" nogil:
     struct timespec:

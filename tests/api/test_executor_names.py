@@ -140,5 +140,5 @@ def test_quotients_take_a_rounding_mode(form, other, mode):
 
 def test_quotients_without_a_rounding_mode_are_those_of_div():
     np.testing.assert_array_equal(aclnn.executor("div", X, X + 7).run(), aclnn.div(X, X + 7))
-    with pytest.raises(ValueError, match="^div: rounding_mode is 'up', must be None or one of"):
+    with pytest.raises(ValueError, match=r"^div: rounding_mode is 'up', must be None or one of"):
         aclnn.executor("div", X, X, rounding_mode="up")
