@@ -247,6 +247,15 @@ def counterpart(target: Any) -> tuple[str, Form] | None:
     return _by_names(name, target)
 
 
+def is_pointwise(target: Any) -> bool:
+    """Whether a form is elementwise, with one result."""
+    found = counterpart(target)
+    if found is None or found[0] not in HANDLES_BY_NAME:
+        return False
+    operator = HANDLES_BY_NAME[found[0]].handle.operator
+    return operator.is_elementwise and len(operator.outputs) == 1
+
+
 def form_of(target: Any) -> Any:
     """Function that computes a node on traced arrays."""
     if target is python.getitem:

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
 from aclnn.torch.applied import bind_graphs, holds_applied
-from aclnn.torch.expansion import flattened, is_functional
+from aclnn.torch.expansion import flattened, is_functional, value_of
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
 from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.sinking import sink_views
 from aclnn.torch.speed import Speed
-from aclnn.torch.support import Support, partitions_of
+from aclnn.torch.support import Support, is_tracked, partitions_of
 from aclnn.torch.writes import move_to_end, write_into_new_values
 
 PREFIX = "aclnn_part_"
@@ -178,9 +178,11 @@ def _replace(graph: GraphModule, node: Any, options: Options, observe: Observer 
     def compile_graph(graph: GraphModule, is_new: bool) -> Callable[..., Any]:
         return code_of(with_executors(graph, options, observe if is_new else None))
 
-    part = Part(
-        module, name, inputs, options.planning, compile_graph, own if holds_applied(own) else None
-    )
+    differentiated = own if holds_applied(own) else None
+    (results,) = own.graph.output_node().args
+    several = [results] if isinstance(results, Node) else results
+    tracked = [is_tracked(value_of(one)) for one in several]
+    part = Part(module, name, inputs, options.planning, compile_graph, differentiated, tracked)
     if observe is not None:
         observe.add_executor(int(name.removeprefix(PREFIX)), part)
     with graph.graph.inserting_before(node):

@@ -280,6 +280,8 @@ def _traced(node: Node, inputs: Sequence[Any]) -> Expansion:
         args, named = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **named)
+        if node.target is python.getitem and isinstance(args[0], torch.Tensor):
+            return _subscript(*args)
         return node.target(*args, **named)
 
     try:
@@ -291,6 +293,20 @@ def _traced(node: Node, inputs: Sequence[Any]) -> Expansion:
     given = graph.output_node().args[0]
     operand = places.index(given) if given in places else None
     return Expansion(found if found or operand is not None else None, operand)
+
+
+def _subscript(tensor: Any, key: Any) -> Any:
+    """What a subscript gives; a list of one number makes no tensor of it."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    lists = [place for place, one in enumerate(keys) if isinstance(one, list)]
+    if len(lists) != 1 or any(not isinstance(one, slice | list) and one is not ... for one in keys):
+        return tensor[key]
+    (place,) = lists
+    if len(keys[place]) != 1 or type(keys[place][0]) is not int:
+        return tensor[key]
+    (number,) = keys[place]
+    keys[place] = slice(number, number + 1 or None)
+    return tensor[tuple(keys)].clone()
 
 
 def forget_expansion(node: Node) -> None:

@@ -40,6 +40,7 @@ LARGEST_CONSTANT = 1 << 20  # bytes: larger ones are computed by each call
 def fold(graph_module: GraphModule) -> int:
     """Apply the passes in place, and tell how many nodes are gone."""
     before = _n_calls(graph_module)
+    _fill_with_numbers(graph_module)
     _remove_nodes_without_effect(graph_module)
     constants = _constants_of(graph_module)
     if constants and not torch.is_grad_enabled():
@@ -50,6 +51,18 @@ def fold(graph_module: GraphModule) -> int:
     _replace_constants(graph_module, constants)
     _remove_dead_nodes(graph_module)
     return before - _n_calls(graph_module)
+
+
+def _fill_with_numbers(graph_module: GraphModule) -> None:
+    """Let what makes a tensor of a number be a call of ATen's, which the other is none of."""
+    for node in graph_module.graph.nodes:
+        value = value_of(node)
+        if node.target is not torch.tensor or node.kwargs.get("requires_grad") or value is None:
+            continue
+        if len(node.args) == 1 and isinstance(node.args[0], bool | int | float):
+            node.target, node.args = torch.full, ((), node.args[0])
+            node.kwargs = {"dtype": value.dtype, "device": value.device}
+            forget_expansion(node)
 
 
 def _n_calls(graph_module: GraphModule) -> int:

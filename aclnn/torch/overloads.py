@@ -7,9 +7,11 @@ Each gets the arguments that PyTorch's operator has. A call that the form does n
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from aclnn.acl.constants import aclDataType
@@ -112,6 +114,25 @@ def _variance_and_mean(
     return variance, form("mean")(x, dim, keepdim)
 
 
+def _deviation(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    return form("sqrt")(_variance(x, dim, correction=correction, keepdim=keepdim))
+
+
+def _deviation_and_mean(
+    x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
+    deviation = _deviation(x, dim, correction=correction, keepdim=keepdim)
+    return deviation, form("mean")(x, dim, keepdim)
+
+
+def _softmax_of_some(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Softmax whose rows are 0 where all of them is masked out."""
+    if dtype is not None:
+        x = form("cast")(x, acl_dtype(dtype))
+    is_masked = form("eq")(form("amax")(x, [dim], True), -math.inf)
+    return form("masked_fill")(form("softmax")(x, dim), is_masked, 0.0)
+
+
 def _norm(x: Any, p: Any, dim: Any, keepdim: bool = False) -> Any:
     return form("norm")(x, 2.0 if p is None else p, dim, keepdim)
 
@@ -175,12 +196,18 @@ def _sliced_backward(
     grad: Any, sizes: Sequence[int], dim: int, start: int, end: int, step: int
 ) -> Any:
     """The gradient of a slice: zeros on both sides."""
-    if step != 1:
-        raise NotImplementedError("there are gaps between elements")
-    whole, own = sizes[dim], grad.shape[dim]
+    place = dim % len(sizes)
+    whole = sizes[place]
     first = min(max(start + whole if start < 0 else start, 0), whole)
-    behind = [0, 0] * (len(sizes) - 1 - dim % len(sizes))
-    return form("constant_pad_nd")(grad, [*behind, first, whole - first - own], 0)
+    behind = [0, 0] * (len(sizes) - 1 - place)
+    if step != 1:  # each element, and zeros up to the next
+        before, after = grad.shape[: place + 1], grad.shape[place + 1 :]
+        apart = form("constant_pad_nd")(
+            grad.reshape((*before, 1, *after)), [*behind, 0, step - 1], 0
+        )
+        grad = apart.reshape((*before[:-1], before[-1] * step, *after))
+        grad = grad[(slice(None),) * place + (slice(0, whole - first),)]
+    return form("constant_pad_nd")(grad, [*behind, first, whole - first - grad.shape[place]], 0)
 
 
 def _selected_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> Any:
@@ -188,6 +215,53 @@ def _selected_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) ->
     whole = grad.reshape((*grad.shape[:place], 1, *grad.shape[place:]))
     first = index % sizes[place]
     return _sliced_backward(whole, sizes, place, first, first + 1, 1)
+
+
+def _embedding_backward(
+    grad: Any, indices: Any, count: int, padding: int, by_frequency: bool
+) -> Any:
+    """The sum of the gradients of each row."""
+    if by_frequency:
+        raise NotImplementedError("gradients are scaled by how often an index is there")
+    rows, places = grad.reshape((-1, grad.shape[-1])), indices.reshape((-1,))
+    if not rows.shape[0]:
+        raise NotImplementedError("there are no indices")
+    if padding >= 0:
+        rows = form("masked_fill")(rows, form("eq")(places, padding).reshape((-1, 1)), 0.0)
+    none = form("fill")(rows[:1].broadcast_to((count, rows.shape[1])), 0.0)
+    return form("index_add")(none, 0, places, rows)
+
+
+# --- Losses --------------------------------------------------------------------------------------
+
+_REDUCTIONS = ("none", "mean", "sum")  # as ATen counts them
+
+
+def _negative_likelihood(x: Any, target: Any, weight: Any, reduction: int, ignored: int) -> Any:
+    if weight is None:
+        weight = form("fill")(x.reshape((-1, x.shape[-1]))[0], 1.0)
+    made, total = form("nll_loss_forward")(x, target, weight, _REDUCTIONS[reduction], ignored)
+    if total is None:  # nobody reads it
+        total = form("fill")(weight[:1].reshape(()), 0.0)
+    return made, total
+
+
+def _negative_likelihood_backward(
+    grad: Any, x: Any, target: Any, weight: Any, reduction: int, ignored: int, total: Any
+) -> Any:
+    """The gradient of the class that is right, zeros elsewhere."""
+    if x.dtype.itemsize < 4:
+        raise NotImplementedError("PyTorch rounds what is between to half precision")
+    counts = form("ne")(target, ignored)
+    factor = -grad / total if _REDUCTIONS[reduction] == "mean" else -grad
+    if weight is not None:
+        classes = form("where")(counts, target, 0)
+        factor = factor * form("index_select")(weight, 0, classes.reshape((-1,))).reshape(
+            target.shape
+        )
+    factor = form("where")(counts, factor, np.zeros((), np.float32)).astype(x.dtype)
+    is_right = form("eq")(target.reshape((*target.shape, 1)), np.arange(x.shape[-1]))
+    return form("where")(is_right, factor.reshape((*target.shape, 1)), np.zeros((), np.float32))
 
 
 # --- Images --------------------------------------------------------------------------------------
@@ -277,6 +351,12 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.masked_fill.Tensor: ("where", _filled),
     aten.max.dim: ("max_dim", _named("max_dim")),
     aten.max.other: ("maximum", _named("maximum")),
+    aten.embedding_dense_backward.default: ("embedding_dense_backward", _embedding_backward),
+    aten.nll_loss_forward.default: ("nll_loss_forward", _negative_likelihood),
+    aten.nll_loss_backward.default: ("nll_loss_backward", _negative_likelihood_backward),
+    aten._safe_softmax.default: ("softmax", _softmax_of_some),
+    aten.std.correction: ("std", _deviation),
+    aten.std_mean.correction: ("std_mean", _deviation_and_mean),
     aten.mean.dim: ("mean", _mean),
     aten.min.dim: ("min_dim", _named("min_dim")),
     aten.min.other: ("minimum", _named("minimum")),

@@ -41,6 +41,8 @@ class Part:
         Compiles the graphs of its gradients.
     differentiated : GraphModule, optional
         What has the gradients: the same graph before functions with gradients of their own became ATen's operators.
+    tracked : sequence of bool, optional
+        Which of the results depend on inputs by what has a gradient; all, where nothing is said.
 
     Attributes
     ----------
@@ -58,6 +60,7 @@ class Part:
         options: dict[str, Any],
         compile_graph: Compile,
         differentiated: GraphModule | None = None,
+        tracked: Sequence[bool] = (),
     ):
         self.__name__ = name
         self._differentiated = differentiated or module
@@ -72,6 +75,14 @@ class Part:
         written = self._inputs_written()
         self._in_place = [written.get(node) for node in given]  # inputs that results are
         self._outputs = [node for node in given if node not in written]
+        tracked = tracked or [True] * len(given)
+        self.tracked = tuple(
+            [
+                is_tracked
+                for node, is_tracked in zip(given, tracked, strict=True)
+                if node not in written
+            ]
+        )
         self._made_is_one = self.is_one and bool(self._outputs)
         self._written = sorted(written.values())
         self._orders = [_order_of(node) for node in self._outputs]
@@ -97,9 +108,12 @@ class Part:
             made = self._prepared.run(tensors)  # of tensors whose gradients nobody wants
             if made is not NotImplemented:
                 return made if not self._written else self._with_inputs(made, tensors)
-        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+        if torch.is_grad_enabled() and self._is_tracked(tensors):
             return _Differentiable.apply(self, *tensors)
         return self._run(tensors)
+
+    def _is_tracked(self, tensors: Sequence[torch.Tensor]) -> bool:
+        return any(self.tracked) and any(one.requires_grad for one in tensors)
 
     def run(self, *tensors: torch.Tensor) -> Any:
         """The results; nothing is recorded for gradients."""
@@ -156,7 +170,7 @@ class Part:
     def trained(self, needed: tuple[bool, ...]) -> Trained:
         """Runs of which gradients are wanted, of those inputs that are `needed`."""
         if needed not in self._trained:
-            given = [True] * len(self._outputs)
+            given = self.tracked
             graph, count = gradient_graph(
                 self._differentiated,
                 self._example_inputs(),
@@ -233,6 +247,8 @@ class _Differentiable(torch.autograd.Function):
         ctx.part, ctx.trained = part, trained
         ctx.set_materialize_grads(False)  # an output that nobody reads gives no gradient, not zeros
         ctx.save_for_backward(*tensors, *made[trained.n_results :])
+        results = zip(made[: trained.n_results], part.tracked, strict=True)
+        ctx.mark_non_differentiable(*[one for one, is_tracked in results if not is_tracked])
         return made[0] if part.is_one else tuple(made[: trained.n_results])
 
     @staticmethod
@@ -244,9 +260,10 @@ class _Differentiable(torch.autograd.Function):
             return None, *[None] * len(needed)
         grads = ctx.part.as_expected(grads)
         tensors, kept = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
-        if all(given):
+        if given == ctx.part.tracked:
+            own = itertools.compress(grads, given)
             read = [tensors[n] for n in ctx.trained.read]
-            found = ctx.trained.backward(*read, *kept, *grads)
+            found = ctx.trained.backward(*read, *kept, *own)
         else:  # what depends on the others is computed anew, without them
             own = itertools.compress(grads, given)
             found = ctx.part.backward(needed, given)(*tensors, *own)

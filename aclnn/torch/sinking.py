@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from aclnn.api.functional import HANDLES_BY_NAME
-from aclnn.torch.counterparts import counterpart
+from aclnn.torch.counterparts import is_pointwise
 from aclnn.torch.expansion import value_of
 
 aten = torch.ops.aten
@@ -40,7 +39,7 @@ def sink_views(graph: Graph) -> None:
 
 def _product_read_by(node: Node, steps: dict[Node, int]) -> Node | None:
     """The value of a product's shape that a pointwise call alone reads, through a view."""
-    if node.op != "call_function" or not _is_pointwise(node):
+    if node.op != "call_function" or not is_pointwise(node.target):
         return None
     for view in node.all_input_nodes:
         source = view.args[0] if view.target in _VIEWS else None
@@ -49,14 +48,6 @@ def _product_read_by(node: Node, steps: dict[Node, int]) -> Node | None:
         if len(view.users) == len(source.users) == 1 and _is_same_size(source, node):
             return source
     return None
-
-
-def _is_pointwise(node: Node) -> bool:
-    found = counterpart(node.target)
-    if found is None or found[0] not in HANDLES_BY_NAME:
-        return False
-    operator = HANDLES_BY_NAME[found[0]].handle.operator
-    return operator.is_elementwise and len(operator.outputs) == 1
 
 
 def _is_same_size(source: Node, node: Node) -> bool:

@@ -24,12 +24,16 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from aclnn.compiler import settings
 from aclnn.measurements import Measurements
+from aclnn.torch.counterparts import is_pointwise
 from aclnn.torch.expansion import expanded, value_of
 
 STEP = 0.1  # µs that a node in a part takes at least
 VIEW = 1.0  # µs that PyTorch takes for a view; a part takes nothing
 SMALL = 4096  # elements, up to which calls cost more than what they compute: nothing is measured
 SLOWER_FROM = 1.1  # of PyTorch's time: from there a node stays with PyTorch
+SLOWER_IN_CHAINS = (
+    2.0  # for what is computed where its operands are, which a call alone does not show
+)
 LARGE = 1 << 18  # bytes of an operand of which there are copies, which calls take in turns
 MOST_COPIES, ALL_COPIES = 16, 1 << 26  # how many, and their bytes
 AGAIN = 2  # how often what seems slower is measured again
@@ -120,7 +124,8 @@ class Speed:
         """
         cost = self.cost_of(node)
         call = self.tracked_call if tracked else self.call
-        limit = max(SLOWER_FROM * cost.theirs, cost.theirs + call.ours)
+        factor = SLOWER_IN_CHAINS if is_pointwise(node.target) else SLOWER_FROM
+        limit = max(factor * cost.theirs, cost.theirs + call.ours)
         return cost if cost.ours >= limit else None
 
     def pays(self, calls: Iterable[Node], n_views: int = 0, tracked: bool = False) -> bool:

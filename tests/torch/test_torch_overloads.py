@@ -11,6 +11,7 @@ F = torch.nn.functional
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int32, torch.int64)
 ROWS = torch.tensor([2, 0, 1])
+CLASSES = torch.tensor([3, 1, 0, 1, 2, 3])
 EACH = torch.tensor([[0, 2, 1, 0], [1, 0, 2, 2]])
 
 
@@ -75,6 +76,35 @@ CALLS = {
     "slice_backward": (
         lambda x: torch.ops.aten.slice_backward(x, [9, 4], 0, 2, 8, 1), FLOATS
     ),
+    "slice_backward, with gaps": (
+        lambda x: torch.ops.aten.slice_backward(x, [6, 11], 1, 2, 10, 2)
+        + torch.ops.aten.slice_backward(x, [6, 11], 1, 1, 11, 3),
+        FLOATS,
+    ),
+    "embedding_dense_backward": (
+        lambda x: torch.ops.aten.embedding_dense_backward(x, EACH[:, :3].reshape(-1), 5, -1, False)
+        + torch.ops.aten.embedding_dense_backward(x, EACH[:, :3].reshape(-1), 5, 1, False),
+        FLOATS[:1],
+    ),
+    "nll_loss": (
+        lambda x: [
+            F.nll_loss(x, CLASSES, weight, reduction=reduction, ignore_index=1)
+            for reduction in ("none", "mean", "sum")
+            for weight in (None, x[0].detach().abs())
+        ],
+        FLOATS[:1],
+    ),
+    "nll_loss of a row": (lambda x: F.nll_loss(x[1], CLASSES[0]), FLOATS[:1]),
+    "safe_softmax": (
+        lambda x: torch.ops.aten._safe_softmax(
+            torch.where((x > 1) | (x < -1), -torch.inf, x).index_fill(0, ROWS[:1], -torch.inf), 1
+        ),
+        FLOATS,
+    ),
+    "std.correction": (lambda x: x.std(1, correction=0), FLOATS[:1]),
+    "std_mean": (lambda x: torch.std_mean(x, 0, keepdim=True), FLOATS[:1]),
+    "tensor": (lambda x: x / torch.tensor(2.5) + torch.tensor(3), FLOATS[:1]),
+    "subscript of a list": (lambda x: x[..., [-2]] * x[:, [1]] + x[[-1]], FLOATS),
     "sort.stable": (lambda x: x.sort(dim=1, stable=True), FLOATS),
     "sum": (lambda x: x.sum(), FLOATS[:1]),
     "sum of few": (lambda x: x.reshape(2, 3, 4).sum(0, True) + x.reshape(3, 2, 4).sum(1).sum(0), FLOATS),
@@ -147,7 +177,8 @@ DIFFERENTIABLE = [
     "clamp.Tensor", "cumsum", "dot", "gather_nd", "index", "index, columns", "index_put", "lerp.Scalar",
     "max.dim", "min.other", "linalg_vector_norm", "pow.Scalar", "pow.Tensor_Tensor", "prod.dim", "repeat", "roll",
     "scatter.src", "scatter_add", "sum", "sum of few", "var.correction", "var_mean", "avg_pool2d", "max_pool2d",
-    "adaptive_avg_pool2d", "upsample_nearest2d", "im2col", "constant_pad_nd", "conv2d",
+    "adaptive_avg_pool2d", "upsample_nearest2d", "slice_backward, with gaps", "nll_loss", "safe_softmax",
+    "std.correction", "std_mean", "tensor", "subscript of a list", "im2col", "constant_pad_nd", "conv2d",
 ]  # fmt: skip
 
 
