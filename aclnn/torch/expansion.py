@@ -296,7 +296,7 @@ def _traced(node: Node, inputs: Sequence[Any]) -> Expansion:
 
 
 def _subscript(tensor: Any, key: Any) -> Any:
-    """What a subscript gives; a list of one number makes no tensor of it."""
+    """A subscript in which a list of one number makes no tensor."""
     keys = list(key) if isinstance(key, tuple) else [key]
     lists = [place for place, one in enumerate(keys) if isinstance(one, list)]
     if len(lists) != 1 or any(not isinstance(one, slice | list) and one is not ... for one in keys):
