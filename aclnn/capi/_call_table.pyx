@@ -1196,12 +1196,23 @@ cdef int prepare(const services_t *given) except -1:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=after_fork)
     atexit.register(before_end)
-    environment.RECORD.read()  # or who set it to what makes no sense would not hear of it
+    if environment.RECORD.read():  # who set it to what makes no sense hears of it
+        refuse_other_pairs()
     if environment.REPORT.read() is not None:
         from aclnn.capi import reporting
 
         reports = True
         reporting.start()
+    return 0
+
+
+cdef int refuse_other_pairs() except -1:
+    """Records name functions by their numbers in the package's prototypes."""
+    from aclnn.capi import pairs
+
+    found = [(<bytes>services.pairs[number].name).decode() for number in range(services.n_pairs)]
+    if found != [f"aclnn{one.name}" for one in pairs.EVERY]:
+        raise ValueError("the library was built of other prototypes than the package has")
     return 0
 
 

@@ -190,7 +190,7 @@ def test_every_function_of_python_has_a_prototype():
         pytest.skip("run from an installation without sources")
     text = (pairs.INTERFACE / "second.txt").read_text(encoding="utf-8")
     prototypes = runpy.run_path(str(TOOL))["prototypes"]
-    assert prototypes(text) == text
+    assert prototypes(text).splitlines() == sorted(text.splitlines())
     lines = text.splitlines()
     added = prototypes("\n".join(line for line in lines if "IndexAdd(" not in line))
     assert set(added.splitlines()) == set(lines)
