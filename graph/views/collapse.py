@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import groupby, product, zip_longest
+from itertools import groupby, pairwise, product, zip_longest
 
 from .boxes import GAP_Y, Box, Group, both, clipped
 from .groups import CALL, FUNCTION, LINE, LOOP, REPEAT, common_start
@@ -12,7 +12,8 @@ from .text import some
 
 MOST_TOGETHER = 8  # boxes of a loop, a chain or alike neighbours that are drawn one by one
 MOST_READ = 40  # boxes of nodes; beyond, those of a line or call of the program are one
-TALL = 2700  # pixels, without frames: three screens with them
+TALL = 3000  # pixels: three screens, without margins
+FRAME = 36 + GAP_Y  # pixels that the frame of a group adds, above and below
 MOST_BOXES = 60  # beyond, a box stands for several nodes, whatever they are
 ANY = (CALL, FUNCTION, LINE, LOOP)  # groups that may be one box
 MOST_HOVERED = 12  # names on hovering over a box that stands for several
@@ -107,11 +108,28 @@ def _by_groups(boxes: list[Box]) -> list[Box]:
 
 def _readable(boxes: Sequence[Box]) -> bool:
     """Whether a picture of the boxes is neither too full nor too tall."""
+    if sum(box.is_node for box in boxes) > MOST_READ:
+        return False
+    drawn = _drawn(boxes)
     ends: dict[Box, float] = {}
     for box in boxes:
-        above = [ends.get(source, 0.0) for source, _ in box.sources]
+        around = drawn.intersection(box.path)
+        above = [
+            ends.get(source, 0.0) + FRAME / 2 * len(around ^ drawn.intersection(source.path))
+            for source, _ in box.sources
+        ]
         ends[box] = max(above, default=0.0) + box.height + GAP_Y
-    return sum(box.is_node for box in boxes) <= MOST_READ and max(ends.values(), default=0) < TALL
+    return max(ends.values(), default=0) < TALL
+
+
+def _drawn(boxes: Sequence[Box]) -> set[Group]:
+    """The groups of which frames are drawn: repeats, and those that hold several boxes or groups."""
+    members: dict[Group, set[object]] = {}
+    for box in boxes:
+        for group, inside in pairwise((*box.path, box)):
+            if isinstance(group, Group) and group.kind != LINE:
+                members.setdefault(group, set()).add(inside)
+    return {group for group, inside in members.items() if len(inside) > 1 or group.kind == REPEAT}
 
 
 def _stretches(boxes: list[Box]) -> Iterator[list[Box]]:

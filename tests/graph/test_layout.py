@@ -1,5 +1,7 @@
 """Pictures of graphs tell the truth: no edge crosses a box, no frame holds a stranger or overlaps."""
 
+import re
+
 import pytest
 from aclnn.graph import GraphBuilder
 from aclnn.graph.views.repeats import folded
@@ -82,3 +84,17 @@ def test_the_innermost_of_modules_around_the_same_nodes_has_the_frame():
     b.origin = ()
     b.view_copy(x, b.output("out", (8, 8), F32))
     assert Picture(b.build().to_svg()).titles == ["m/encoder/layer.0"]
+
+
+def test_frames_count_where_pictures_stay_within_three_screens():
+    """Modules in modules, whose frames take as much room as their boxes."""
+    b = GraphBuilder()
+    x = b.input("x", (8, 8), F32)
+    for n in range(27):
+        path = [f"m/layer.{n // 6}", f"m/layer.{n // 6}/a", f"m/layer.{n // 6}/a/self"]
+        b.origin = (*path[: 1 + n // 2 % 3], f"{n}: MatMul")
+        x = b.compute("matmul", [x], (8, 8), F32, domain="opaque")
+    b.origin = ()
+    b.view_copy(x, b.output("out", (8, 8), F32))
+    (height,) = re.findall(r'viewBox="0 0 \S+ (\S+)"', b.build().to_svg())
+    assert float(height) <= 3100
