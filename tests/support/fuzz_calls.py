@@ -373,6 +373,8 @@ class Fuzzer:
             if parameter.kind == "ints" and role in given:
                 return self.call("aclCreateIntArray", given[role].ravel().tolist())
             if parameter.kind == "inputs":
+                if role in samples.UNLIKE.get(operator.name, samples.NOTHING).absent:
+                    return None
                 shapes = samples.shape_of(operator.name, role)
                 listed = [self.tensor(scaled(shape), dtype) for shape in shapes]
                 return self.call("aclCreateTensorList", listed)
