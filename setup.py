@@ -354,12 +354,23 @@ def extensions() -> list[Extension]:
 def settings_file(ext: Extension, folder: str) -> str:
     """A file in `folder` that is newer than a module that was compiled in another way."""
     settings = [os.environ.get("CC", ""), ext.extra_compile_args, ext.extra_link_args]
+    settings += [os.environ[name] for name in ("CFLAGS", "LDFLAGS") if os.environ.get(name)]
     text = repr([*settings, ext.include_dirs, ext.define_macros])
     path = Path(folder, "settings", ext.name)
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return str(path)
+
+
+def remove_programs(names: set[str], folder: Path) -> None:
+    """Remove from `folder` what a compiler that makes jumps had built of programs, where this one builds none:
+    `aclnn.isa` would take it, with other tables than the kernels have now. `names`: modules of this build."""
+    for isa in kernel_variants():
+        name = f"_fused_kernels_{isa}"
+        if f"aclnn.{name}" not in names:
+            for path in (folder / "aclnn").glob(f"{name}.*"):
+                path.unlink()
 
 
 class BuildKernels(build_ext):
@@ -380,6 +391,12 @@ class BuildKernels(build_ext):
             ext.depends = [*ext.depends, settings_file(ext, self.build_temp)]
         say(f"compiling what changed of {len(self.extensions)} modules, {self.parallel} at a time")
         self.progress = Progress(len(self.extensions))
+        names = {ext.name for ext in self.extensions}
+        for folder in {
+            Path(self.build_lib),
+            *([HERE] if self.inplace or self.editable_mode else ()),
+        }:
+            remove_programs(names, folder)
         super().build_extensions()
 
     def run(self):

@@ -325,10 +325,11 @@ def test_programs_of_the_build_may_fail(setup_in):
     assert compiles([], run=True)
 
 
-def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path):
+def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path, monkeypatch):
     """And what is compiled in the same way is not."""
     from setuptools import Extension
 
+    monkeypatch.delenv("CFLAGS", raising=False)
     file = setup_in["settings_file"]
     path = pathlib.Path(file(Extension("one", []), str(tmp_path)))
     os.utime(path, (1, 1))
@@ -336,6 +337,24 @@ def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path):
     assert path.stat().st_mtime == 1
     file(Extension("one", [], extra_compile_args=["-O1"]), str(tmp_path))
     assert path.stat().st_mtime > 1
+    os.utime(path, (1, 1))
+    monkeypatch.setenv("CFLAGS", "-fno-optimize-sibling-calls")
+    file(Extension("one", [], extra_compile_args=["-O1"]), str(tmp_path))
+    assert path.stat().st_mtime > 1
+
+
+def test_programs_that_another_compiler_made_are_removed(setup_in, tmp_path, monkeypatch):
+    variants = dict.fromkeys(("v3", "v4"), [])
+    monkeypatch.setitem(
+        setup_in["remove_programs"].__globals__, "kernel_variants", lambda: variants
+    )
+    folder = tmp_path / "lib" / "aclnn"
+    folder.mkdir(parents=True)
+    names = [f"_{stem}_kernels_{isa}.so" for stem in ("fused", "simd") for isa in ("v3", "v4")]
+    for name in names:
+        (folder / name).touch()
+    setup_in["remove_programs"]({"aclnn._fused_kernels_v4"}, folder.parent)
+    assert {path.name for path in folder.iterdir()} == {*names} - {"_fused_kernels_v3.so"}
 
 
 def test_a_build_uses_all_processors_and_keeps_what_it_compiled(setup_in):
