@@ -344,7 +344,7 @@ def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path, monk
 
 
 def test_programs_that_another_compiler_made_are_removed(setup_in, tmp_path, monkeypatch):
-    variants = dict.fromkeys(("v3", "v4"), [])
+    variants = {"v3": [], "v4": []}
     monkeypatch.setitem(
         setup_in["remove_programs"].__globals__, "kernel_variants", lambda: variants
     )
