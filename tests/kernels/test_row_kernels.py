@@ -273,6 +273,21 @@ def test_terms_that_cancel(name, dtype):
         )
 
 
+@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("order", "CF")
+def test_large_elements_are_seen_wherever_they_lie(order, dtype, name):
+    """Two that cancel in one partial sum take the 1 between them along, in double precision."""
+    for k in range(32):
+        x = np.ones((32, 96), DTYPES[dtype])
+        x[k, k], x[k, k + 64] = 2.0**60, -(2.0**60)
+        outputs = [np.zeros(32, DTYPES[dtype])]
+        (actual,) = run("sum", [in_order(x, order)], outputs, kernels=isa.row_kernels(name))
+        exact = np.full(32, 96)
+        exact[k] = 94
+        np.testing.assert_array_equal(actual.astype(np.float32), exact)
+
+
 def test_softmax_backward_of_gradients_that_are_all_but_equal():
     rng = np.random.default_rng(6)
     y = np.abs(rng.standard_normal((5, 900))).astype(np.float32)

@@ -743,19 +743,31 @@ VECD_INLINE void m_see_bfloat16(magnitude_t *m, const bfloat16_t *p) {
     m_see_half_bfloat16(m, p + CLOSE / 2);
 }
 #endif
-#ifdef VECD_FLOATS
+#ifdef VECD_STORES
 VECD_INLINE double m_most_f32(const magnitude_t *m) {
-    float lanes[sizeof *m / 4], most = 0;
-    memcpy(lanes, m, sizeof lanes);
-    for (size_t k = 0; k < sizeof *m / 4; k++) most = lanes[k] > most ? lanes[k] : most;
-    return most;
+    return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_castsi512_ps(m->even), _mm512_castsi512_ps(m->odd)));
 }
+VECD_INLINE __m256i m_sixteen_sizes(const magnitude_t *m) {
+    __m512i most = _mm512_max_epu16(m->even, m->odd);
+    return _mm256_max_epu16(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+}
+#elif defined(VECD_FLOATS)
+VECD_INLINE double m_most_f32(const magnitude_t *m) {
+    __m256 most = _mm256_max_ps(_mm256_castsi256_ps(m->even), _mm256_castsi256_ps(m->odd));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ps(four, _mm_movehdup_ps(four)));
+}
+VECD_INLINE __m256i m_sixteen_sizes(const magnitude_t *m) { return _mm256_max_epu16(m->even, m->odd); }
+#endif
+#ifdef VECD_FLOATS
+/* The largest of eight is what is least when all bits are turned. */
 VECD_INLINE double m_most_bfloat16(const magnitude_t *m) {
-    uint16_t lanes[sizeof *m / 2];
-    bfloat16_t most = { 0 };
-    memcpy(lanes, m, sizeof lanes);
-    for (size_t k = 0; k < sizeof *m / 2; k++) most.bits = lanes[k] > most.bits ? lanes[k] : most.bits;
-    return bfloat16_to_f32(most);
+    __m256i sizes = m_sixteen_sizes(m);
+    __m128i most = _mm_max_epu16(_mm256_castsi256_si128(sizes), _mm256_extracti128_si256(sizes, 1));
+    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
+    bfloat16_t found = { (uint16_t)~_mm_extract_epi16(most, 0) };
+    return bfloat16_to_f32(found);
 }
 #else
 VECD_INLINE double m_most_f32(const magnitude_t *m) { return m->most; }
