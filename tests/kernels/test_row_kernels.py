@@ -221,15 +221,16 @@ def test_layer_norm_of_numbers_that_hardly_differ(dtype):
 
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize("dtype", HALVES)
-def test_halves_are_rounded_once(dtype, name):
-    """Beside a tie, by less than a float32 shows."""
+@pytest.mark.parametrize("times", [1, 4, 5])
+def test_halves_are_rounded_once(times, dtype, name):
+    """Beside a tie, by less than a float32 shows: in registers by themselves, and by twos."""
     step = 2.0**-10 if dtype == "float16" else 2.0**-7
-    x = np.array([[-1, 1, -1, 1, -1, 1, -1, 1, -1, 1]], DTYPES[dtype])
-    weight = np.full(10, 2.0**-40, np.float32)
+    x = np.array([[-1, 1, -1, 1, -1, 1, -1, 1, -1, 1] * times], DTYPES[dtype])
+    weight = np.full(10 * times, 2.0**-40, np.float32)
     bias = (
         np.repeat([1, -1, 1 + step, -1 - step, 1], 2) + np.repeat([1, -1, 1, -1, 1], 2) * step / 2
     )
-    inputs = [x, weight, bias.astype(np.float32)]
+    inputs = [x, weight, np.tile(bias, times).astype(np.float32)]
     (actual,) = run(
         "layer_norm",
         inputs,

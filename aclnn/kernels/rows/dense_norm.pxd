@@ -15,8 +15,10 @@ from aclnn.kernels.rows.sums cimport sum_t, total
 from aclnn.kernels.rows.vecd cimport (
     VECD,
     load_vecd,
+    store_two,
     store_vecd,
     v_add,
+    v_add_as_product,
     v_fma,
     v_load,
     v_mul,
@@ -86,7 +88,7 @@ cdef inline void add_some(vecd *products, vecd *gradients, const dense_t *g, ptr
                         v_set(means[k]))
                     normal = v_mul(normal, v_set(rstds[k]))
                     held_products[i] = v_fma(gradient, normal, held_products[i])
-                    held[i] = v_add(held[i], gradient)
+                    held[i] = v_add_as_product(held[i], gradient)
                 k += FEW
             for i in range(BESIDE):
                 gradients[part + i * FEW], products[part + i * FEW] = held[i], held_products[i]
@@ -203,7 +205,7 @@ cdef inline void add_shares_along(const dense_t *g, const dense_t *x, const doub
 cdef inline void add_share(const dense_t *g, const dense_t *x, const double *weights, vecd mean,
                            vecd *share, vecd *product) noexcept nogil:
     cdef vecd weighted = v_mul(load_vecd(g), v_load(weights))
-    share[0] = v_add(share[0], weighted)
+    share[0] = v_add_as_product(share[0], weighted)
     product[0] = v_fma(weighted, v_sub(load_vecd(x), mean), product[0])
 
 
@@ -216,13 +218,21 @@ cdef inline void write_along(const dense_t *g, const dense_t *x, dense_t *out,
                              ptrdiff_t cols) noexcept nogil:
     cdef vecd mean = lane_of(&group.given[0], lane), rstd = lane_of(&group.given[1], lane)
     cdef vecd most = lane_of(&group.values[0], lane), share = lane_of(&group.values[1], lane)
-    cdef vecd rest
     cdef ptrdiff_t k = 0
-    while k < cols:
-        rest = v_fma(v_sub(load_vecd(x + k), mean), share, most)
-        rest = v_fma(load_vecd(g + k), v_load(weights + k), rest)
-        store_vecd(out + k, v_mul(rest, rstd))
-        k += VECD
+    while k + 2 * VECD <= cols:
+        store_two(out + k, v_mul(fallen(g + k, x + k, weights + k, mean, most, share), rstd),
+                  v_mul(fallen(g + k + VECD, x + k + VECD, weights + k + VECD, mean, most, share),
+                        rstd))
+        k += 2 * VECD
+    if k < cols:
+        store_vecd(out + k, v_mul(fallen(g + k, x + k, weights + k, mean, most, share), rstd))
+
+
+cdef inline vecd fallen(const dense_t *g, const dense_t *x, const double *weights, vecd mean,
+                        vecd most, vecd share) noexcept nogil:
+    """q - mean(q) - d rstd^2 mean(q d)."""
+    cdef vecd rest = v_fma(v_sub(load_vecd(x), mean), share, most)
+    return v_fma(load_vecd(g), v_load(weights), rest)
 
 
 cdef inline bint takes_rows(const tile_view *views, const row_state *state, ptrdiff_t cols,

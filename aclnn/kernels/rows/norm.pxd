@@ -12,6 +12,8 @@ from aclnn.kernels.rows.reduce cimport (
     held_until,
     hold,
     put,
+    put_two,
+    puts_dense,
     release,
     sum_passes,
 )
@@ -20,6 +22,7 @@ from aclnn.kernels.rows.vecd cimport (
     elem_t,
     load_vecd,
     v_add,
+    v_add_as_product,
     v_all_at_most,
     v_div,
     v_fma,
@@ -27,6 +30,7 @@ from aclnn.kernels.rows.vecd cimport (
     v_set,
     v_sqrt,
     v_sub,
+    v_sub_as_product,
     v_two_sum,
     v_where_less,
     v_where_number,
@@ -69,7 +73,7 @@ cdef inline void add_about_first(const elem_t *x, group_t *group, const run_t *t
         while k < until:
             for i in range(HELD):
                 distance = v_sub(load_vecd(at(x, (k + i) * run.step)), first)
-                held[i] = v_add(held[i], distance)
+                held[i] = v_add_as_product(held[i], distance)
                 held_squares[i] = v_fma(distance, distance, held_squares[i])
             k += HELD
         release(parts, held)
@@ -141,11 +145,21 @@ cdef inline void layer_norm(const elem_t *x, group_t *group, const run_t *told) 
     cdef run_t run = told[0]
     cdef vecd near = of_row(&group.values[NEAR], &run), rstd = of_row(&group.values[RSTD], &run)
     cdef vecd below = v_sub(v_set(0), v_mul(of_row(&group.values[ABOVE], &run), rstd))
-    cdef vecd normal
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        normal = v_fma(v_sub(load_vecd(at(x, k * run.step)), near), rstd, below)
-        put(&run, k, v_fma(normal, run.columns[0][k], run.columns[1][k]), x)
+    cdef ptrdiff_t k = 0
+    if puts_dense(&run, x):
+        while k + 2 <= run.n:
+            put_two(&run, k, normal_of(x, k, near, rstd, below, &run),
+                    normal_of(x, k + 1, near, rstd, below, &run), x)
+            k += 2
+    for k in range(k, run.n):
+        put(&run, k, normal_of(x, k, near, rstd, below, &run), x)
+
+
+cdef inline vecd normal_of(const elem_t *x, ptrdiff_t k, vecd near, vecd rstd, vecd below,
+                           const run_t *run) noexcept nogil:
+    """Register k of a row's results."""
+    cdef vecd normal = v_sub_as_product(load_vecd(at(x, k * run.step)), near)
+    return v_fma(v_fma(normal, rstd, below), run.columns[0][k], run.columns[1][k])
 
 
 # --- RMS norm -----------------------------------------------------------------------------------
@@ -181,11 +195,17 @@ cdef inline void keep_inverse_root(group_t *group, ptrdiff_t cols,
 cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef vecd rstd = of_row(&group.values[RSTD], &run)
-    cdef vecd normal
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        normal = v_mul(load_vecd(at(x, k * run.step)), rstd)
-        put(&run, k, v_mul(normal, run.columns[0][k]), x)
+    cdef ptrdiff_t k = 0
+    if puts_dense(&run, x):
+        while k + 2 <= run.n:
+            put_two(&run, k, scaled(x, k, rstd, &run), scaled(x, k + 1, rstd, &run), x)
+            k += 2
+    for k in range(k, run.n):
+        put(&run, k, scaled(x, k, rstd, &run), x)
+
+
+cdef inline vecd scaled(const elem_t *x, ptrdiff_t k, vecd rstd, const run_t *run) noexcept nogil:
+    return v_mul(v_mul(load_vecd(at(x, k * run.step)), rstd), run.columns[0][k])
 
 
 # --- Gradients of the input, with d = x - mean and q = g w: rstd (q - mean(q) - d rstd^2 mean(q d))
@@ -210,7 +230,7 @@ cdef inline void add_shares(const elem_t *g, group_t *group, const run_t *told) 
             for i in range(HELD):
                 weighted = v_mul(load_vecd(at(g, (k + i) * run.step)), run.columns[0][k + i])
                 distance = v_sub(load_vecd(at(x, (k + i) * run.second_step)), mean)
-                held[i] = v_add(held[i], weighted)
+                held[i] = v_add_as_product(held[i], weighted)
                 held_products[i] = v_fma(weighted, distance, held_products[i])
             k += HELD
         release(parts, held)
@@ -242,12 +262,20 @@ cdef inline void norm_backward_input(const elem_t *g, group_t *group,
     cdef const elem_t *x = <const elem_t *>run.second
     cdef vecd mean = of_row(&group.given[0], &run), rstd = of_row(&group.given[1], &run)
     cdef vecd most = of_row(&group.values[0], &run), share = of_row(&group.values[1], &run)
-    cdef vecd rest
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        rest = v_fma(v_sub(load_vecd(at(x, k * run.second_step)), mean), share, most)
-        rest = v_fma(load_vecd(at(g, k * run.step)), run.columns[0][k], rest)
-        put(&run, k, v_mul(rest, rstd), g)
+    cdef ptrdiff_t k = 0
+    if puts_dense(&run, g):
+        while k + 2 <= run.n:
+            put_two(&run, k, v_mul(rest_of(g, x, k, mean, most, share, &run), rstd),
+                    v_mul(rest_of(g, x, k + 1, mean, most, share, &run), rstd), g)
+            k += 2
+    for k in range(k, run.n):
+        put(&run, k, v_mul(rest_of(g, x, k, mean, most, share, &run), rstd), g)
+
+
+cdef inline vecd rest_of(const elem_t *g, const elem_t *x, ptrdiff_t k, vecd mean, vecd most,
+                         vecd share, const run_t *run) noexcept nogil:
+    cdef vecd rest = v_sub(load_vecd(at(x, k * run.second_step)), mean)
+    return v_fma(load_vecd(at(g, k * run.step)), run.columns[0][k], v_fma(rest, share, most))
 
 
 # --- Gradients of weight and bias: the tile's rows are these, its columns the norm's rows -------
@@ -271,7 +299,7 @@ cdef inline void add_for_params(const elem_t *g, group_t *group, const run_t *to
                 gradient = load_vecd(at(g, (k + i) * run.step))
                 normal = normalised(at(x, (k + i) * run.second_step), k + i, &run)
                 held_products[i] = v_fma(gradient, normal, held_products[i])
-                held[i] = v_add(held[i], gradient)
+                held[i] = v_add_as_product(held[i], gradient)
             k += FEW
         for i in range(FEW):
             parts[i], products[i] = held[i], held_products[i]

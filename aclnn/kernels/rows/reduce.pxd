@@ -19,6 +19,7 @@ from aclnn.kernels.rows.vecd cimport (
     s_max,
     s_max_or_nan,
     s_set,
+    store_two,
     store_vecd,
     v_abs,
     v_add,
@@ -44,6 +45,17 @@ cdef inline const elem_t *at(const elem_t *first, ptrdiff_t offset) noexcept nog
 
 cdef inline void put(const run_t *run, ptrdiff_t k, vecd value, const elem_t *like) noexcept nogil:
     store_vecd(<elem_t *>(run.out + k * run.out_step), value)
+
+
+cdef inline bint puts_dense(const run_t *run, const elem_t *like) noexcept nogil:
+    """Whether results are contiguous in memory."""
+    return run.out_step == VECD * sizeof(elem_t)
+
+
+cdef inline void put_two(const run_t *run, ptrdiff_t k, vecd first, vecd second,
+                         const elem_t *like) noexcept nogil:
+    """Contiguous registers k and k + 1."""
+    store_two(<elem_t *>(run.out + k * run.out_step), first, second)
 
 
 cdef inline void put_wide(const run_t *run, ptrdiff_t k, vecw values,

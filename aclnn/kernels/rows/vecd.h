@@ -549,11 +549,64 @@ VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonica
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
 #endif
 
-/* a + b, where conversions take what begins additions: products have units of their own. */
+/* a + b and a - b, where conversions take what begins additions: products have units of their own. */
 #ifdef VECD_FLOATS
 VECD_INLINE vecd v_add_as_product(vecd a, vecd b) { return v_fma(b, v_set(1.0), a); }
+VECD_INLINE vecd v_sub_as_product(vecd a, vecd b) { return v_product_error(a, v_set(1.0), b); }
 #else
 VECD_INLINE vecd v_add_as_product(vecd a, vecd b) { return v_add(a, b); }
+VECD_INLINE vecd v_sub_as_product(vecd a, vecd b) { return v_sub(a, b); }
+#endif
+
+/* Two contiguous registers. */
+#ifdef VECD_STORES
+VECD_INLINE __m512 v_all_floats(vecd a, vecd b) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(a)), _mm512_cvtpd_ps(b), 1);
+}
+VECD_INLINE void v_store_two_f32(float *p, vecd a, vecd b) {
+    __m512 near = v_all_floats(a, b);
+    __mmask16 none = _mm512_cmp_ps_mask(near, near, _CMP_UNORD_Q);
+    _mm512_storeu_ps(p, _mm512_mask_mov_ps(near, none, _mm512_set1_ps(NAN)));
+}
+/* Whether a float, rounded from a double, is a NaN or ends in `middle`, as those between two halves do: then
+ * rounding once more may be wrong. Subnormal halves have middles that end in zeros. */
+VECD_INLINE int is_hard(__m512 near, int end, int middle) {
+    __m512i ends = _mm512_and_si512(_mm512_castps_si512(near), _mm512_set1_epi32(end));
+    __mmask16 hard = _mm512_cmpeq_epi32_mask(ends, _mm512_set1_epi32(middle));
+    return (hard | _mm512_cmp_ps_mask(near, near, _CMP_UNORD_Q)) != 0;
+}
+static __attribute__((noinline)) void v_store_hard_halves(half_t *p, vecd a, vecd b) {
+    v_store_half(p, a);
+    v_store_half(p + VECD, b);
+}
+static __attribute__((noinline)) void v_store_hard_bfloats16(bfloat16_t *p, vecd a, vecd b) {
+    v_store_bfloat16(p, a);
+    v_store_bfloat16(p + VECD, b);
+}
+VECD_INLINE void v_store_two_half(half_t *p, vecd a, vecd b) {
+    __m512 near = v_all_floats(a, b);
+    if (__builtin_expect(is_hard(near, 0xfff, 0), 0)) v_store_hard_halves(p, a, b);
+    else _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(near, 0));
+}
+VECD_INLINE void v_store_two_bfloat16(bfloat16_t *p, vecd a, vecd b) {
+    __m512 near = v_all_floats(a, b);
+    if (__builtin_expect(is_hard(near, 0xffff, 0x8000), 0)) v_store_hard_bfloats16(p, a, b);
+    else {
+        /* No float is in the middle: half of a last place decides. */
+        __m512i bits = _mm512_add_epi32(_mm512_castps_si512(near), _mm512_set1_epi32(0x8000));
+        __m256i halves = _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+        _mm256_storeu_si256((__m256i *)p, halves);
+    }
+}
+#else
+#define VECD_STORE_TWO(type, name) \
+    VECD_INLINE void v_store_two_##name(type *p, vecd a, vecd b) { \
+        v_store_##name(p, a); \
+        v_store_##name(p + VECD, b); \
+    }
+VECD_STORE_TWO(float, f32)
+VECD_STORE_TWO(half_t, half)
+VECD_STORE_TWO(bfloat16_t, bfloat16)
 #endif
 
 /* The larger one, or a NaN where either is one. */

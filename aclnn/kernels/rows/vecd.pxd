@@ -69,6 +69,10 @@ cdef extern from "rows/vecd.h" nogil:
     void s_most_half(vecs *, const half_t *, ptrdiff_t) noexcept
     void s_most_bfloat16(vecs *, const bfloat16_t *, ptrdiff_t) noexcept
     vecd v_add_as_product(vecd, vecd) noexcept
+    vecd v_sub_as_product(vecd, vecd) noexcept
+    void v_store_two_f32(float *, vecd, vecd) noexcept
+    void v_store_two_half(half_t *, vecd, vecd) noexcept
+    void v_store_two_bfloat16(bfloat16_t *, vecd, vecd) noexcept
     vecd v_lanes_from(vecd, vecd, ptrdiff_t) noexcept
     vecd v_two_sum(vecd, vecd, vecd *) noexcept
     vecd v_product_error(vecd, vecd, vecd) noexcept
@@ -163,3 +167,16 @@ cdef inline void store_vecd(elem_t *p, vecd a) noexcept nogil:
         v_store_bfloat16(p, a)
     else:
         v_store_f64(<double *>p, a)
+
+
+cdef inline void store_two(elem_t *p, vecd a, vecd b) noexcept nogil:
+    """The same of two contiguous registers."""
+    if elem_t is float:
+        v_store_two_f32(p, a, b)
+    elif elem_t is half_t:
+        v_store_two_half(p, a, b)
+    elif elem_t is bfloat16_t:
+        v_store_two_bfloat16(p, a, b)
+    else:
+        v_store_f64(<double *>p, a)
+        v_store_f64(<double *>p + VECD, b)
