@@ -2,11 +2,13 @@
 
     python tools/measure_models.py blocks [--threads N]     # four blocks of a transformer, from ONNX
     python tools/measure_models.py decode [--threads N]     # a token of a Llama-like layer with its cache
-    python tools/measure_models.py architectures [NAME …] [--part 1/4] [--trained] [--sizes 64] [--shapes 2x64]
+    python tools/measure_models.py architectures [NAME …] [--part 1/4] [--trained] [--sizes 64] [--shapes 4x32]
+    python tools/measure_models.py table --json FILE        # what architectures has written, for the page about speed
 
 Ratios are the other's time over ours, medians of rounds in which all take turns. Every library may use
 the same number of threads. Results are compared before they are timed. Blocks and decoding have a process for each
-contender: threads of one that wait for work would take the processors of the next.
+contender: threads of one that wait for work would take the processors of the next. What `--json` has of architectures
+already is not measured again, so that a run can be stopped and go on.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("blocks", "decode", "architectures"))
+    parser.add_argument("what", choices=("blocks", "decode", "architectures", "table"))
     parser.add_argument("names", nargs="*", help="architectures of transformers")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
@@ -314,6 +316,7 @@ def numpy_step(model: Any, x: torch.Tensor, at: torch.Tensor) -> Call:
 
 def measure_architectures(given: argparse.Namespace) -> None:
     names = given.names or models.ARCHITECTURES
+    done = {case_of(row) for row in rows_of(given.json) if "failed" not in row}
     part, parts = map(int, given.part.split("/"))
     found: list[float] = []
     for name in names[part - 1 :: parts]:
@@ -325,6 +328,8 @@ def measure_architectures(given: argparse.Namespace) -> None:
                 inputs = models.inputs_of(name, batch, length)
                 for trained in (False, True)[: 1 + given.trained]:
                     row = {"width": width, "shape": f"{batch}x{length}", "trained": trained}
+                    if case_of({"what": name, "threads": given.threads, **row}) in done:
+                        continue
                     try:
                         measured = measure_one(model, inputs, trained, given)
                     except Exception as error:
@@ -339,6 +344,64 @@ def measure_architectures(given: argparse.Namespace) -> None:
         print(
             f"{len(found)} cases, median {median(found):.2f}, least {min(found):.2f}, {slower} slower"
         )
+
+
+def case_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple([row.get(key) for key in ("what", "width", "shape", "trained", "threads")])
+
+
+def size_of(shape: str) -> int:
+    """Tokens of a shape such as 4x32."""
+    return math.prod(map(int, shape.split("x")))
+
+
+def rows_of(path: str | None) -> list[dict[str, Any]]:
+    """The rows of a file that `report` has written; none where there is no file."""
+    if path is None or not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def write_table(given: argparse.Namespace) -> None:
+    """Print medians of ratios by width and shape, with the least, as Markdown; tell what differs or failed."""
+    rows = {case_of(row): row for row in rows_of(given.json) if "width" in row}
+    for threads in sorted({row["threads"] for row in rows.values()}):
+        own = [row for row in rows.values() if row["threads"] == threads]
+        print(f"## Architectures, {threads} thread{'s' if threads > 1 else ''}\n")
+        print("| width, batch x length | evaluated | least | trained, a step | least |")
+        print("| --- | --- | --- | --- | --- |")
+        for width in sorted({row["width"] for row in own}):
+            for shape in sorted({row["shape"] for row in own}, key=size_of):
+                cells = [f"{width}, {shape.replace('x', ' × ')}"]
+                for trained in (False, True):
+                    cells += summary([
+                        row for row in own
+                        if (row["width"], row["shape"], row["trained"]) == (width, shape, trained)
+                    ])  # fmt: skip
+                print(f"| {' | '.join(cells)} |")
+        print()
+    measured = list(rows.values())
+    failed = [row for row in measured if "failed" in row]
+    for key in ("outputs", "gradients"):
+        print(
+            f"{key} differ by at most {max([row.get(key, 0) for row in measured], default=0):.1e}"
+        )
+    print(
+        f"{len(measured)} cases of {len({row['what'] for row in measured})} architectures, {len(failed)} failed"
+    )
+    for row in failed:
+        print(f"  {case_of(row)}: {row['failed']}")
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """The median of ratios and how many are below 1; the least three, with their names."""
+    found = sorted([(row["ratio"], row["what"]) for row in rows if "ratio" in row])
+    if not found:
+        return ["", ""]
+    below = sum(ratio < 1 for ratio, _ in found)
+    middle = f"{median([ratio for ratio, _ in found]):.2f} ({below} of {len(found)} below 1)"
+    return [middle, ", ".join([f"{name} {ratio:.2f}" for ratio, name in found[:3]])]
 
 
 def measure_one(
@@ -399,6 +462,7 @@ def tensors_of(output: Any) -> list[torch.Tensor]:
 
 MEASURES = {
     "blocks": measure_blocks, "decode": measure_decode, "architectures": measure_architectures,
+    "table": write_table,
 }  # fmt: skip
 
 
@@ -406,6 +470,8 @@ def main(given: argparse.Namespace) -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     threads = given.threads if given.what == "architectures" else 1  # contenders have more
+    if given.what == "architectures" and threads == 1:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(threads)
     aclnn.set_num_threads(threads)
     torch._dynamo.config.recompile_limit = 64
