@@ -34,6 +34,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from aclnn.graph.runtime.kernel import Kernel
+
 cdef extern from "kernel_abi.h":
     ctypedef struct array_view:
         char *data
@@ -465,8 +467,8 @@ cdef int64_t *copied(tuple numbers) except? NULL:
     return found
 
 
-cdef class AttentionKernelRef:
-    """The kernel of attention for certain dtypes and shapes; owns its state.
+cdef class AttentionState:
+    """State of the kernel of attention, and the division of its work.
 
     Parameters
     ----------
@@ -492,12 +494,9 @@ cdef class AttentionKernelRef:
         Whether lengths are ends, counted through all batches, which follow one another.
     """
 
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t fn
-    cdef readonly double cost
-    cdef readonly ptrdiff_t scratch
-    cdef readonly size_t prepare, params_size
+    cdef double cost           # nanoseconds
+    cdef ptrdiff_t scratch     # bytes that each thread lends the kernel
+    cdef size_t params_size    # what `begin_run` fills; 0: it has nothing to do
     cdef Py_ssize_t panels, units
     cdef bint is_gradient
     cdef state_t kept
@@ -513,12 +512,7 @@ cdef class AttentionKernelRef:
             kept.place[place] = -1
         for place, role in enumerate(dtypes):
             kept.place[<int>OPERANDS.index(role)] = place
-        name = 'attention_gradient' if 'grad' in dtypes else 'attention'
-        self.name = f"{name}[{','.join(dtypes.values())}]"
-        self.itemsizes = tuple(SIZES[dtype] for dtype in dtypes.values())
         self.is_gradient = "grad" in dtypes
-        self.fn = <size_t>(<call_kernel>attention_gradient if self.is_gradient
-                           else <call_kernel>attention)
         like.type = TYPES[dtypes["query"]]
         like.shift_type = TYPES[dtypes.get("shift", "float32")]
         like.shift_first = shift_first
@@ -584,13 +578,8 @@ cdef class AttentionKernelRef:
             return 0
         self.kept.n_parts = count
         self.kept.of_units = up_to(self.units * <Py_ssize_t>sizeof(int32_t), 64)
-        self.prepare = <size_t>begin_run
         self.params_size = 64 + self.kept.of_units + room
         return 0
-
-    @property
-    def state(self):
-        return <size_t>&self.kept
 
     def chunks(self, threads):
         """Into how many calls the work is cut, for so many threads.
@@ -610,26 +599,39 @@ cdef class AttentionKernelRef:
         wanted = SHARES * threads if self.units >= SHARES * threads else threads
         return max(1, min(self.panels, wanted))
 
-    def failure(self, code, detail):
-        """Why a run stopped in this kernel, or None where it does not know the code.
 
-        Parameters
-        ----------
-        code, detail : int
-            What the kernel gave.
+def attention_kernel(dict dtypes not None, dict shapes not None, **options):
+    """The kernel of attention for certain dtypes and shapes.
 
-        Returns
-        -------
-        str or None
-        """
-        if code == BAD_BLOCK:
-            return (f"a block of the block table is {detail}, must be from 0 to "
-                    f"{self.kept.like.blocks - 1}")
-        if code == BAD_LENGTH or code == BAD_KEY_LENGTH:
-            which = "queries" if code == BAD_LENGTH else "keys"
-            return (f"a length of {which} is {detail}, for which there is no room, or after a "
-                    "larger one")
-        return None
+    Parameters
+    ----------
+    dtypes, shapes, **options
+        As `AttentionState` takes them.
 
-    def __repr__(self):
-        return f"<AttentionKernelRef {self.name}>"
+    Returns
+    -------
+    Kernel
+    """
+    cdef AttentionState kept = AttentionState(dtypes, shapes, **options)
+    cdef str name = "attention_gradient" if kept.is_gradient else "attention"
+    length = ("a length of {which} is {{detail}}, for which there is no room, or after a larger "
+              "one")
+    return Kernel(
+        fn=<size_t>(<call_kernel>attention_gradient if kept.is_gradient
+                    else <call_kernel>attention),
+        state=<size_t>&kept.kept,
+        name=f"{name}[{','.join(dtypes.values())}]",
+        itemsizes=tuple(map(SIZES.__getitem__, dtypes.values())),
+        cost=kept.cost,
+        owner=kept,
+        prepare=<size_t>begin_run if kept.params_size else 0,
+        params_size=kept.params_size,
+        scratch=kept.scratch,
+        chunks=kept.chunks,
+        failures={
+            BAD_BLOCK: ("a block of the block table is {detail}, must be from 0 to "
+                        f"{kept.kept.like.blocks - 1}"),
+            BAD_LENGTH: length.format(which="queries"),
+            BAD_KEY_LENGTH: length.format(which="keys"),
+        },
+    )

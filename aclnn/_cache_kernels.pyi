@@ -1,4 +1,4 @@
-from aclnn._kernel_reference import KernelReference
+from aclnn.graph import Kernel
 
 SLOTS: int
 POSITIONS: int
@@ -15,7 +15,7 @@ def scatter_kernel(
     blocks: int,
     elements: int,
     strict: bool = False,
-) -> KernelReference: ...
+) -> Kernel: ...
 def gather_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -24,4 +24,4 @@ def gather_kernel(
     adds_up: bool,
     rows: int,
     elements: int,
-) -> KernelReference: ...
+) -> Kernel: ...

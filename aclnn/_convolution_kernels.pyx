@@ -46,6 +46,8 @@ from aclnn.kernels.products.product cimport (
     round_up,
 )
 
+from aclnn.graph.runtime.kernel import Kernel
+
 cdef enum:
     AXES = 3
     LINE = 64
@@ -514,8 +516,8 @@ cdef store_fn storer(str dtype):
     return <store_fn>store[float, bfloat16_t]
 
 
-cdef class ConvolutionKernelRef:
-    """The kernel of a convolution of certain dtypes and shapes; owns its state.
+cdef class ConvolutionState:
+    """State of the kernel of a convolution, and the division of its work.
 
     Parameters
     ----------
@@ -530,10 +532,7 @@ cdef class ConvolutionKernelRef:
     transposed : bool
     """
 
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t fn, prepare, params_size
-    cdef readonly double cost
+    cdef double cost  # nanoseconds
     cdef conv_t conv
 
     def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes,
@@ -544,11 +543,6 @@ cdef class ConvolutionKernelRef:
         cdef double work
         cdef int axis, which
         given, kernel, out = shapes
-        self.name = f"convolution[{','.join(in_dtypes)}->{out_dtype}]"
-        itemsizes = []
-        for dtype in (*in_dtypes, out_dtype):
-            itemsizes.append(SIZES[dtype])
-        self.itemsizes = tuple(itemsizes)
         c.has_bias, c.transposed = len(in_dtypes) == 3, transposed
         c.batch, c.groups, c.channels = given[0], groups, given[1] // groups
         c.rows = out[1] // groups
@@ -580,27 +574,9 @@ cdef class ConvolutionKernelRef:
         if transposed:
             work /= <double>stride[0] * stride[1] * stride[2]
         self.cost = 2.0 * work / 50
-        self.fn = <size_t>convolve
 
-    @property
-    def state(self):
-        return <size_t>&self.conv
-
-    @property
-    def scratch(self):
-        return self.scratch_for(1)
-
-    def scratch_for(self, threads):
-        """Bytes that each of so many threads lends the kernel.
-
-        Parameters
-        ----------
-        threads : int
-
-        Returns
-        -------
-        int
-        """
+    cdef ptrdiff_t scratch_for(self, int threads) except -1:
+        """Bytes that each of so many threads lends the kernel."""
         cdef conv_t c = self.conv
         cdef room_t room
         divide(&c, self.chunks(threads))
@@ -629,5 +605,27 @@ cdef class ConvolutionKernelRef:
         divide(&c, chunks)
         return max(1, min(chunks, cells_of(&c)))
 
-    def __repr__(self):
-        return f"<ConvolutionKernelRef {self.name}>"
+
+def convolution_kernel(tuple in_dtypes not None, str out_dtype not None, *options):
+    """The kernel of a convolution of certain dtypes and shapes.
+
+    Parameters
+    ----------
+    in_dtypes, out_dtype, *options
+        As `ConvolutionState` takes them.
+
+    Returns
+    -------
+    Kernel
+    """
+    cdef ConvolutionState kept = ConvolutionState(in_dtypes, out_dtype, *options)
+    return Kernel(
+        fn=<size_t>convolve,
+        state=<size_t>&kept.conv,
+        name=f"convolution[{','.join(in_dtypes)}->{out_dtype}]",
+        itemsizes=tuple(map(SIZES.__getitem__, (*in_dtypes, out_dtype))),
+        cost=kept.cost,
+        owner=kept,
+        scratch=kept.scratch_for(1),
+        chunks=kept.chunks,
+    )

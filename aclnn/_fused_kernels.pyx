@@ -10,13 +10,15 @@ registers, each time into a module of its own.
 """
 
 from libc.stdint cimport PTRDIFF_MAX, uint16_t, uint32_t, uintptr_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from typing import NamedTuple
 
+from aclnn.graph.runtime.kernel import Kernel
+
 cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
 cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: as above
+from aclnn._kernel_reference cimport State
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS
@@ -986,43 +988,6 @@ cdef void prepare_bf16(void *params, const void *state, const kernel_number *num
     prepare_leaky(params, numbers, BF16)
 
 
-cdef class FusedKernel:
-    """A kernel of several nodes; owns the program that its address stands for.
-
-    Attributes
-    ----------
-    fn, state : int
-        Addresses of a `tile_kernel` and of what it is called with, a `program_t`.
-    prepare, params_size : int
-        Address of a `prepare_kernel` and the bytes that it fills, or 0.
-    name : str
-        Those of the nodes' kernels.
-    steps : tuple of str
-        What it does, in order.
-    """
-
-    cdef readonly str name
-    cdef readonly size_t fn, prepare, params_size
-    cdef readonly tuple steps, kept
-    cdef fused_state *memory
-
-    def __cinit__(self):
-        self.memory = <fused_state *>calloc(1, sizeof(fused_state))
-        if self.memory == NULL:
-            raise MemoryError
-        self.fn = <size_t><tile_kernel>fused_tile
-
-    def __dealloc__(self):
-        free(self.memory)
-
-    @property
-    def state(self):
-        return <size_t>self.memory
-
-    def __repr__(self):
-        return f"<FusedKernel {self.name}: {len(self.steps)} steps>"
-
-
 cdef str described(tuple step):
     if step[0] == "call":
         return f"call {step[1].name} {' '.join(map(str, step[3]))}"
@@ -1072,7 +1037,7 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
     elif action == "path":
         _, ref, c.params, place, other, dtype = step
         c.run = path_f32 if dtype == "float32" else path_f16 if dtype == "float16" else path_bf16
-        c.kernel, c.path = <const void *><size_t>ref.state, <simd_loop><size_t>ref.path
+        c.kernel, c.path = <const void *><size_t>ref.state, <simd_loop><size_t>ref.form.path
         c.operand, c.size = place, sizes.get(place, 0)
         c.other, c.other_size = other, sizes.get(other, 0)
         places = [place, other]
@@ -1114,11 +1079,13 @@ cdef int set_call(segment_t *segment, tuple step, str name) except -1:
     return 0
 
 
-cdef int set_numbers(FusedKernel kernel, tuple numbers) except -1:
+cdef size_t set_numbers(fused_state *state, tuple numbers) except? 0:
+    """Set how numbers are prepared; the bytes of the parameters."""
+    cdef size_t most = 0
     cdef number_t *c
-    kernel.memory.n_numbers = len(numbers)
+    state.n_numbers = len(numbers)
     for k, (offset, count, prepared, own) in enumerate(numbers):
-        c = &kernel.memory.numbers[<int>k]
+        c = &state.numbers[<int>k]
         c.offset, c.count = offset, count
         size = count * sizeof(kernel_number)
         if prepared:
@@ -1128,10 +1095,8 @@ cdef int set_numbers(FusedKernel kernel, tuple numbers) except -1:
             c.prepare = <prepare_kernel><size_t>own.prepare
             c.state = <const void *><size_t>own.state
             size = own.params_size
-        kernel.params_size = max(kernel.params_size, <size_t>(offset + size))
-    if numbers:
-        kernel.prepare = <size_t><prepare_kernel>prepare_fused
-    return 0
+        most = max(most, <size_t>(offset + size))
+    return most
 
 
 # Where steps say what they read besides the registers.
@@ -1175,10 +1140,11 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
 
     Returns
     -------
-    FusedKernel
+    Kernel
+        Its `form` is what it does, in order.
     """
-    cdef FusedKernel kernel = FusedKernel()
-    cdef fused_state *state = kernel.memory
+    cdef State kept = State(sizeof(fused_state))
+    cdef fused_state *state = <fused_state *>kept.data
     cdef segment_t *segment = NULL
     cdef int k, used = 0, per_element = 0
     if len(operands) > MOST_OPERANDS or len(steps) >= MOST_STEPS or len(blocks) > MOST_BLOCKS:
@@ -1233,8 +1199,12 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     state.steps[used].run = finish_block
     if state.n_slots > MOST_SLOTS:
         raise ValueError(f"{name}: a program has at most {MOST_SLOTS} slots")
-    set_numbers(kernel, numbers)
-    kernel.name = name
-    kernel.kept = steps, numbers  # with the kernels that they call
-    kernel.steps = tuple(map(described, steps))
-    return kernel
+    return Kernel(
+        fn=<size_t><tile_kernel>fused_tile,
+        state=<size_t>kept.data,
+        name=name,
+        owner=(kept, steps, numbers),  # with the kernels that they call
+        prepare=<size_t><prepare_kernel>prepare_fused if numbers else 0,
+        params_size=set_numbers(state, numbers),
+        form=tuple(map(described, steps)),
+    )

@@ -1,4 +1,4 @@
-from aclnn._kernel_reference import KernelReference
+from aclnn.graph import Kernel
 
 REPLACE: int
 ADD: int
@@ -15,7 +15,7 @@ def scatter_kernel(
     lines: int,
     elements: int,
     wraps: bool = False,
-) -> KernelReference: ...
+) -> Kernel: ...
 def pieces_kernel(
     name: str,
     inputs: tuple[str, ...],
@@ -25,7 +25,7 @@ def pieces_kernel(
     elements: int,
     how: int = 0,
     wraps: bool = False,
-) -> KernelReference: ...
+) -> Kernel: ...
 def one_hot_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -33,10 +33,10 @@ def one_hot_kernel(
     axis: int,
     lines: int,
     elements: int,
-) -> KernelReference: ...
+) -> Kernel: ...
 def spread_kernel(
     inputs: tuple[str, ...], outputs: tuple[str, ...], *, elements: int
-) -> KernelReference: ...
+) -> Kernel: ...
 def ramp_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -45,7 +45,7 @@ def ramp_kernel(
     step: float,
     last: float | None,
     elements: int,
-) -> KernelReference: ...
+) -> Kernel: ...
 def truth_kernel(
     name: str,
     inputs: tuple[str, ...],
@@ -56,7 +56,7 @@ def truth_kernel(
     by_rows: bool = True,
     exact: bool = False,
     clears: bool = False,
-) -> KernelReference: ...
+) -> Kernel: ...
 def solve_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -66,4 +66,4 @@ def solve_kernel(
     n: int,
     wide: int,
     batch: int,
-) -> KernelReference: ...
+) -> Kernel: ...

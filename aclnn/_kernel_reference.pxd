@@ -1,4 +1,4 @@
-"""The interface of opaque kernels, and what every one of them is made into."""
+"""The interface of opaque kernels, and the memory that states of kernels lie in."""
 
 from libc.stdint cimport int64_t
 
@@ -18,17 +18,10 @@ cdef extern from "kernel_abi.h":
                                 ptrdiff_t, call_context *) noexcept nogil
 
 
-cdef class KernelReference:
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t fn
-    cdef readonly double cost
-    cdef readonly Py_ssize_t scratch
-    cdef Py_ssize_t parts
-    cdef dict failures
-    cdef void *kept
+cdef class State:
+    cdef void *data
 
 
-cdef KernelReference refer_to(str name, tuple inputs, tuple outputs, call_kernel fn,
-                              const void *state, size_t state_size, double cost, Py_ssize_t parts,
-                              Py_ssize_t scratch, dict failures)
+cdef object refer_to(str name, tuple inputs, tuple outputs, call_kernel fn, const void *state,
+                     size_t state_size, double cost, Py_ssize_t parts, Py_ssize_t scratch,
+                     dict failures)

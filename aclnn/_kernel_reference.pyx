@@ -1,91 +1,48 @@
-"""References to opaque kernels: what schedules know of one that was made for certain dtypes."""
+"""Kernels of C: the memory that their states lie in, and what schedules know of them."""
 
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from aclnn.acl import dtypes
+from aclnn.graph.runtime.kernel import Kernel
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
 
-cdef class KernelReference:
-    """A kernel made for certain dtypes; owns the state that its address stands for.
+cdef class State:
+    """Memory of a kernel's state, all zeros at first."""
 
-    Attributes
-    ----------
-    name : str
-    itemsizes : tuple of int
-        Of the elements of each operand, inputs first.
-    fn : int
-        Address of a `call_kernel`, see ``kernel_abi.h``.
-    cost : float
-        Nanoseconds that the whole call takes, about.
-    scratch : int
-        Bytes of memory that each thread needs for itself.
-    """
-
-    prepare = 0
-    params_size = 0
-
-    def __init__(self):
-        raise TypeError("kernels are made by the functions of their family")
+    def __cinit__(self, size_t size):
+        self.data = calloc(1, max(<size_t>1, size))
+        if self.data == NULL:
+            raise MemoryError
 
     def __dealloc__(self):
-        free(self.kept)
-
-    @property
-    def state(self):
-        return <size_t>self.kept
-
-    def chunks(self, threads):
-        """Into how many calls the work is cut, for so many threads.
-
-        Parameters
-        ----------
-        threads : int
-
-        Returns
-        -------
-        int
-        """
-        return max(1, min(self.parts, threads))
-
-    def failure(self, code, detail):
-        """Why a run stopped in this kernel, or None where it does not know the code.
-
-        Parameters
-        ----------
-        code, detail : int
-            What the kernel gave.
-
-        Returns
-        -------
-        str or None
-        """
-        found = self.failures.get(code)
-        return None if found is None else found.format(detail=detail)
-
-    def __repr__(self):
-        return f"<KernelReference {self.name}>"
+        free(self.data)
 
 
-cdef KernelReference refer_to(str name, tuple inputs, tuple outputs, call_kernel fn,
-                              const void *state, size_t state_size, double cost, Py_ssize_t parts,
-                              Py_ssize_t scratch, dict failures):
-    """The reference to a kernel, with a copy of its state.
+cdef object refer_to(str name, tuple inputs, tuple outputs, call_kernel fn, const void *state,
+                     size_t state_size, double cost, Py_ssize_t parts, Py_ssize_t scratch,
+                     dict failures):
+    """The opaque kernel of a function, with a copy of its state.
 
-    `parts`: into how many chunks the work may be cut; `failures`: a sentence for each code that
-    the kernel gives where it fails, in which ``{detail}`` stands for the number that it gives
-    beside it.
+    `parts`: into how many chunks the work may be cut; `failures`: see `Kernel`.
     """
-    cdef KernelReference made = KernelReference.__new__(KernelReference)
-    made.name = f"{name}[{','.join(inputs)}->{','.join(outputs)}]"
-    made.itemsizes = tuple(map(ITEM_SIZES.__getitem__, (*inputs, *outputs)))
-    made.fn, made.cost, made.parts, made.scratch = <size_t>fn, cost, parts, scratch
-    made.failures = failures
-    made.kept = malloc(max(<size_t>1, state_size))
-    if made.kept == NULL:
-        raise MemoryError
+    cdef State kept = State(state_size)
     if state_size:
-        memcpy(made.kept, state, state_size)
-    return made
+        memcpy(kept.data, state, state_size)
+
+    def chunks(threads):
+        return max(1, min(parts, threads))
+
+    return Kernel(
+        fn=<size_t>fn,
+        state=<size_t>kept.data,
+        name=f"{name}[{','.join(inputs)}->{','.join(outputs)}]",
+        itemsizes=tuple(map(ITEM_SIZES.__getitem__, (*inputs, *outputs))),
+        cost=cost,
+        owner=kept,
+        scratch=scratch,
+        chunks=chunks,
+        failures=failures,
+    )

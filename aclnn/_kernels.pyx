@@ -14,8 +14,8 @@ This file is compiled once per instruction set, each time into a module of its o
 """
 
 from libc.stdint cimport int8_t, uint8_t, uintptr_t
-from libc.stdlib cimport calloc, free
 
+from aclnn._kernel_reference cimport State
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport (
@@ -76,6 +76,7 @@ import importlib.util
 from typing import NamedTuple
 
 from aclnn.acl import dtypes
+from aclnn.graph.runtime.kernel import Kernel
 
 cdef enum:
     ALIGN_FROM = 8192   # elements of a row that is worth cutting at a line boundary
@@ -376,67 +377,31 @@ def default_reads(str result not None, tuple in_dtypes not None):
     return "int64"
 
 
-cdef class KernelRef:
-    """A kernel made for certain dtypes; owns the state that its address stands for.
+class PointForm(NamedTuple):
+    """Computation of a kernel, which a step of a program may do too.
 
     Attributes
     ----------
-    fn, state : int
-        Addresses of a `tile_kernel` and of what it is called with.
-    name : str
-    itemsizes : tuple of int
-        Bytes of an element of every operand, inputs first, the output last.
-    prepare, params_size : int
-        Address of a `prepare_kernel` and the bytes that it fills; 0 where the kernel takes the
-        node's numbers as they are.
+    formula : str
+        "cast" for conversions.
+    dtypes : tuple of str
+        Of the inputs, then of the output.
+    result, reads : str
+        Dtypes that results are rounded to first, and that inputs are converted to.
     numbers : str
-        What these are: "real" or "whole".
-    cost : float
-        Nanoseconds that an element takes on one core of today, in cache, roughly.
-    formula, dtypes, result, reads : str, tuple of str, str, str
-        What it was made for; "cast" for conversions. dtypes: inputs first, then the output.
+        What the node's numbers are: "real" or "whole".
     path : int
         Address of the fast path over vectors, a `simd_loop`, or 0.
     facts : FormulaFacts
-    join : callable, optional
-        Makes one kernel of several in a loop, see `aclnn.graph.runtime.calls`.
     """
 
-    cdef readonly str name, numbers, formula, result, reads
-    cdef readonly tuple itemsizes, dtypes
-    cdef readonly size_t path
-    cdef readonly object facts
-    cdef public object join
-    cdef readonly size_t fn, prepare, params_size
-    cdef readonly double cost
-    cdef void *memory
-
-    def __dealloc__(self):
-        free(self.memory)
-
-    @property
-    def state(self):
-        return <size_t>self.memory
-
-    def scratch_bytes(self, rows, cols):
-        """Bytes of scratch that a tile of this size needs: none."""
-        return 0
-
-    def __repr__(self):
-        return f"<KernelRef {self.name}>"
-
-
-cdef KernelRef new_ref(str name, tuple itemsizes, tile_kernel fn, size_t size, facts):
-    cdef KernelRef ref = KernelRef.__new__(KernelRef)
-    ref.name = name
-    ref.numbers = "real"
-    ref.facts, ref.cost = facts, facts.cost
-    ref.itemsizes = itemsizes
-    ref.fn = <size_t>fn
-    ref.memory = calloc(1, size)
-    if ref.memory == NULL:
-        raise MemoryError
-    return ref
+    formula: str
+    dtypes: tuple
+    result: str
+    reads: str
+    numbers: str
+    path: int
+    facts: object
 
 
 cdef int number_of(str formula) except -1:
@@ -479,12 +444,12 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
 
     Returns
     -------
-    KernelRef
+    Kernel
     """
     cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
-    cdef KernelRef ref
+    cdef State kept = State(sizeof(compute_state))
     facts = FACTS[formula]
     masks = facts.masks
     if len(in_dtypes) != row.loops.n_inputs:
@@ -493,10 +458,7 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
     stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
         dict.fromkeys((result, out_dtype)))
-    ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
-                  sizeof(compute_state), facts)
-    ref.formula, ref.dtypes = formula, (*in_dtypes, out_dtype)
-    ref.result, ref.reads = result, wanted
+    own = formula, (*in_dtypes, out_dtype), result, wanted
     if masks and {*in_dtypes[masks:], result} == {out_dtype} and reads in (None, out_dtype):
         stand_in = STAND_INS[itemsizes[-1]]
         in_dtypes = in_dtypes[:masks] + (stand_in,) * (row.loops.n_inputs - masks)
@@ -504,13 +466,25 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
         wanted = "float32" if itemsizes[-1] < 4 else stand_in
     if facts.truth and result == "bool" and {*in_dtypes} == {out_dtype} and out_dtype in SIMD_TYPES:
         result, wanted = out_dtype, "float32"  # 0 and 1 are the same in all of these
-    set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
-    return ref
+    cdef compute_state *state = <compute_state *>kept.data
+    numbers = set_compute(state, row, in_dtypes, out_dtype, result, wanted, formula)
+    cdef bint prepares = state.prepare != NULL
+    return Kernel(
+        fn=<size_t><tile_kernel>compute_tile,
+        state=<size_t>kept.data,
+        name=f"{formula}[{'->'.join(stages)}]",
+        itemsizes=itemsizes[:-1],
+        cost=facts.cost,
+        owner=kept,
+        prepare=<size_t><prepare_kernel>prepare_params if prepares else 0,
+        params_size=sizeof(params_t) if prepares else 0,
+        form=PointForm(*own, numbers, <size_t>state.simd, facts),
+    )
 
 
-cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str out_dtype,
-                     str result, str reads, str formula) except -1:
-    cdef compute_state *state = <compute_state *>ref.memory
+cdef str set_compute(compute_state *state, const formula_t *row, tuple in_dtypes, str out_dtype,
+                     str result, str reads, str formula):
+    """Set all of a state; what the node's numbers are."""
     cdef bint alike = {*in_dtypes} == {result}
     cdef bint simd = (reads == "float32"
                       and simd_loop_of(&row.simd, alike, result) != NULL)
@@ -529,14 +503,10 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     state.loop = loop_of(row, computed, own_form, result)
     if state.loop == NULL and not simd:
         raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
-    ref.numbers = "whole" if computed == IN_WHOLE else "real"
     if simd:
         set_simd(state, row, alike, result)
-        ref.path = <size_t>state.simd
         state.store_exact = storer(result, <const unaligned_double *>NULL)
-        if state.prepare != NULL:
-            ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
-    return 0
+    return "whole" if computed == IN_WHOLE else "real"
 
 
 cdef number_type number_type_of(const formula_t *row, str result, str reads,
@@ -616,25 +586,38 @@ def cast_kernel(str src not None, str dst not None):
 
     Returns
     -------
-    KernelRef
+    Kernel
     """
-    cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (item_size(src), item_size(dst)), cast_tile,
-                                 sizeof(cast_state), COPIES if src == dst else CASTS)
-    set_cast(<cast_state *>ref.memory, src, dst)
-    ref.formula, ref.dtypes, ref.result, ref.reads = "cast", (src, dst), dst, "float32"
-    return ref
+    cdef State kept = State(sizeof(cast_state))
+    set_cast(<cast_state *>kept.data, src, dst)
+    facts = COPIES if src == dst else CASTS
+    form = PointForm("cast", (src, dst), dst, "float32", "real", 0, facts)
+    return casting(f"cast[{src}->{dst}]", kept, facts, form)
 
 
 def copy_kernel(int itemsize):
     """The kernel that copies elements of so many bytes, from 1 to 16."""
     if not 1 <= itemsize <= 16:
         raise ValueError(f"kernels copy elements of 1 to 16 bytes, not of {itemsize}")
-    cdef KernelRef ref = new_ref(f"copy[{itemsize}]", (itemsize, itemsize), cast_tile,
-                                 sizeof(cast_state), COPIES)
-    cdef cast_state *state = <cast_state *>ref.memory
+    cdef State kept = State(sizeof(cast_state))
+    cdef cast_state *state = <cast_state *>kept.data
     state.in_size = state.out_size = itemsize
     state.copy = True
-    return ref
+    return casting(f"copy[{itemsize}]", kept, COPIES, None)
+
+
+cdef object casting(str name, State kept, facts, form):
+    """The kernel of a conversion, whose state is set."""
+    cdef const cast_state *state = <const cast_state *>kept.data
+    return Kernel(
+        fn=<size_t><tile_kernel>cast_tile,
+        state=<size_t>kept.data,
+        name=name,
+        itemsizes=(state.in_size, state.out_size),
+        cost=facts.cost,
+        owner=kept,
+        form=form,
+    )
 
 
 cdef int set_cast(cast_state *state, str src, str dst) except -1:
@@ -667,13 +650,13 @@ cdef number_type cast_type(str src, str dst) except *:
     return IN_DOUBLE
 
 
-def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(),
+def run(ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(),
         int flags=0):
     """Run a kernel on one tile, for tests.
 
     Parameters
     ----------
-    ref : KernelRef
+    ref : Kernel
     inputs, output
         Triples of address, row stride and column stride, in bytes.
     rows, cols : int
@@ -698,15 +681,18 @@ def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols
         views[k].col_stride = col_stride
     for k in range(MOST_NUMBERS):
         number = scalars[k] if k < len(scalars) else 0
-        if ref.numbers == "whole":
+        if ref.form is not None and ref.form.numbers == "whole":
             values[k].whole = number
         else:
             values[k].real = number
+    cdef const void *state = <const void *><size_t>ref.state
+    cdef prepare_kernel prepare = <prepare_kernel><size_t>ref.prepare
+    cdef tile_kernel fn = <tile_kernel><size_t>ref.fn
     with nogil:
-        if ref.prepare:
+        if prepare != NULL:
             params = &prepared
-            (<prepare_kernel>ref.prepare)(params, ref.memory, values, MOST_NUMBERS)
-        (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, params, NULL, flags)
+            prepare(params, state, values, MOST_NUMBERS)
+        fn(views, rows, cols, state, params, NULL, flags)
         stream_fence()
 
 

@@ -1,6 +1,6 @@
 from typing import NamedTuple
 
-from aclnn._kernel_reference import KernelReference
+from aclnn.graph import Kernel
 
 class OpaqueFacts(NamedTuple):
     address: int
@@ -26,4 +26,4 @@ def opaque_kernel(
     diagonal: int = 0,
     wraps: bool = False,
     loops: tuple[int, int] = (0, 0),
-) -> KernelReference: ...
+) -> Kernel: ...

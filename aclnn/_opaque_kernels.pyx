@@ -142,7 +142,7 @@ def opaque_kernel(str name not None, tuple in_dtypes not None, str out_dtype not
 
     Returns
     -------
-    KernelReference
+    Kernel
     """
     cdef opaque_state state
     cdef size_t address

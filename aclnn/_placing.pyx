@@ -6,6 +6,10 @@ and output are one-dimensional and have as many bytes; their dtypes may differ, 
 
 from libc.string cimport memcpy
 
+from aclnn._kernel_reference cimport State
+
+from aclnn.graph.runtime.kernel import Kernel
+
 cdef extern from "kernel_abi.h":
     ctypedef struct array_view:
         char *data
@@ -90,8 +94,8 @@ cdef int place_elements(const array_view *views, const void *given, const void *
     return 0
 
 
-cdef class PlacingKernel:
-    """The kernel for one layout of base, piece and output; owns its state.
+def placing_kernel(base_size, out_size, nbytes, piece_size=0, offset=0, tuple strides=()):
+    """The kernel for one layout of base, piece and output.
 
     Parameters
     ----------
@@ -103,37 +107,28 @@ cdef class PlacingKernel:
         Bytes of an element of the piece; 0 for none: the bytes are the base's.
     offset : int
         Bytes from the output's first element to the piece's.
-    strides : sequence of int
+    strides : tuple of int
         Of the piece in the output, in bytes.
+
+    Returns
+    -------
+    Kernel
     """
-
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t prepare, params_size
-    cdef readonly double cost
-    cdef placing_state kept
-
-    def __cinit__(self, base_size, out_size, nbytes, piece_size=0, offset=0, strides=()):
-        cdef int axis
-        if len(strides) > MOST_DIMS:
-            raise ValueError(f"{len(strides)} dimensions, at most {MOST_DIMS} are possible")
-        self.name = "place" if piece_size else "bytes"
-        pieces = (piece_size,) if piece_size else ()
-        self.itemsizes = (base_size, *pieces, out_size)
-        self.cost = 0.2 * nbytes
-        self.kept.has_piece = piece_size > 0
-        self.kept.base_size, self.kept.out_size = base_size, out_size
-        self.kept.piece_size, self.kept.nbytes, self.kept.offset = piece_size, nbytes, offset
-        for axis in range(len(strides)):
-            self.kept.strides[axis] = strides[axis]
-
-    @property
-    def fn(self):
-        return <size_t>&place_elements
-
-    @property
-    def state(self):
-        return <size_t>&self.kept
-
-    def __repr__(self):
-        return f"<PlacingKernel {self.name}>"
+    cdef State kept = State(sizeof(placing_state))
+    cdef placing_state *state = <placing_state *>kept.data
+    cdef int axis
+    if len(strides) > MOST_DIMS:
+        raise ValueError(f"{len(strides)} dimensions, at most {MOST_DIMS} are possible")
+    state.has_piece = piece_size > 0
+    state.base_size, state.out_size = base_size, out_size
+    state.piece_size, state.nbytes, state.offset = piece_size, nbytes, offset
+    for axis in range(len(strides)):
+        state.strides[axis] = strides[axis]
+    return Kernel(
+        fn=<size_t>&place_elements,
+        state=<size_t>kept.data,
+        name="place" if piece_size else "bytes",
+        itemsizes=(base_size, piece_size, out_size) if piece_size else (base_size, out_size),
+        cost=0.2 * nbytes,
+        owner=kept,
+    )

@@ -1,21 +1,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-class ProductKernelRef:
-    fn: int
-    state: int
-    name: str
-    itemsizes: tuple[int, ...]
-    prepare: int
-    params_size: int
-    cost: float
-    scratch: int
-    def scratch_for(self, threads: int) -> int: ...
-    def chunks(self, threads: int) -> int: ...
-    @property
-    def packs(self) -> tuple[int, int, tuple[int, ...]] | None: ...
-    def packed(self) -> ProductKernelRef: ...
-    def pack(self, source: int, target: int) -> None: ...
+from aclnn.graph import Kernel
 
 def product_kernel(
     in_dtypes: tuple[str, ...],
@@ -30,9 +16,9 @@ def product_kernel(
     round_inputs_to_half: bool = False,
     steps: Callable[[bool], tuple[tuple[Any, ...], ...]] | None = None,
     extras: int = 0,
-) -> ProductKernelRef: ...
+) -> Kernel: ...
 def run(
-    ref: ProductKernelRef,
+    kernel: Kernel,
     operands: Any,
     numbers: Sequence[float] = (),
     chunks: int = 1,

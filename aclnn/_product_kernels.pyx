@@ -58,6 +58,9 @@ from aclnn.kernels.products.product cimport (
     product_t,
     set_packed,
 )
+
+from aclnn.graph.runtime.kernel import Kernel, Packing
+
 cdef enum:
     MOST_OPERANDS = 12
     LINE = 64
@@ -189,91 +192,50 @@ cdef store_fn storer(str dtype, real like) except NULL:
 
 # --- References to kernels ------------------------------------------------------------------------
 
-cdef class ProductKernelRef:
-    """The kernel of a product of certain dtypes, shapes and strides; owns its state.
+cdef class ProductState:
+    """State of the kernel of a product, and the division of its work."""
 
-    Attributes
-    ----------
-    fn, state : int
-        Addresses of a `call_kernel` and of what it is called with.
-    name : str
-    itemsizes : tuple of int
-        Bytes of an element of a, b, c where there is one, and of the output.
-    prepare, params_size : int
-        0: the kernel takes the numbers as they are.
-    cost : float
-        Nanoseconds that the whole product takes on one core, roughly.
-    scratch : int
-        Bytes that each thread lends the kernel.
-    extent : tuple of int
-        m, k and n, before them the products of a batch if it has more than one.
-    flops : int
-        Multiplications and additions.
-    """
-
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly size_t fn, prepare, params_size
-    cdef readonly double cost
     cdef steps_state stepped  # begins with what the kernel is called with
-    cdef readonly tuple steps
     cdef product_t product
-    cdef readonly ProductKernelRef source  # the kernel that takes the operand as it is
-
-    @property
-    def state(self):
-        return <size_t>&self.stepped
-
-    @property
-    def scratch(self):
-        return self.scratch_for(1)
-
-    def scratch_for(self, threads):
-        """Bytes that each of so many threads lends the kernel.
-
-        Parameters
-        ----------
-        threads : int
-
-        Returns
-        -------
-        int
-        """
-        return self.room_for(self.chunks(threads))
 
     cdef ptrdiff_t room_for(self, ptrdiff_t chunks) noexcept:
+        """Bytes that each thread lends the kernel."""
         if self.stepped.product.itemsize == sizeof(double):
             return scratch_of(&self.product, &self.stepped.product, chunks, <double>0)
         return scratch_of(&self.product, &self.stepped.product, chunks, <float>0)
 
     def chunks(self, threads):
-        """Into how many calls the work is cut, for so many threads.
-
-        Parameters
-        ----------
-        threads : int
-
-        Returns
-        -------
-        int
-        """
+        """Into how many calls the work is cut, for so many threads."""
         return most_chunks(&self.product, self.stepped.product.itemsize, threads)
 
-    @property
-    def extent(self):
-        sizes = self.product.m, self.product.k, self.product.n
-        return sizes if self.product.batch == 1 else (self.product.batch, *sizes)
+    cdef object kernel(self, str name, tuple itemsizes, size_t params_size, steps, bint packs):
+        """The kernel; `steps` are kept alive, `packs`: whether it may take a packed form."""
+        cdef const product_t *c = &self.product
+        cdef bint wide = self.stepped.product.itemsize == sizeof(double)
+        sizes = c.m, c.k, c.n
+        kernel = Kernel(
+            fn=<size_t>(multiply_doubles if wide else multiply_floats),
+            state=<size_t>&self.stepped,
+            name=name,
+            itemsizes=itemsizes,
+            cost=2.0 * c.batch * c.m * c.n * c.k / 50,
+            owner=(self, steps),
+            prepare=0 if steps is None else <size_t>prepare_steps,
+            params_size=params_size,
+            scratch=self.room_for(self.chunks(1)),
+            chunks=self.chunks,
+            extent=tuple(sizes) if c.batch == 1 else (c.batch, *sizes),
+            flops=2 * c.batch * c.m * c.k * c.n,
+        )
+        if packs:
+            kernel.packing = self.packing(kernel)
+        return kernel
 
-    @property
-    def flops(self):
-        return 2 * self.product.batch * self.product.m * self.product.k * self.product.n
-
-    @property
-    def packs(self):
-        """The operand that may be packed ahead, its bytes then, and what tells forms apart."""
+    cdef object packing(self, kernel):
+        """The packed form that the kernel takes of an operand; None where it takes none."""
         cdef product_t product = self.product
         cdef int axis
-        if self.source is not None or not can_pack(&product, &self.stepped.product):
+        if not can_pack(&product, &self.stepped.product):
             return None
         form = [self.stepped.product.itemsize, product.k, product.n,
                 product.matrices[B].row_stride, product.matrices[B].col_stride]
@@ -281,50 +243,40 @@ cdef class ProductKernelRef:
             if product.steps[B][axis] != 0:
                 form += [product.shape[axis], product.steps[B][axis]]
         size = set_packed(&product, &self.stepped.product)
-        return 0 if product.turned else 1, size, (product.packed, *form)
+        place = 0 if product.turned else 1
+        own = kernel.name, kernel.itemsizes, kernel.params_size, kernel.owner[1]
 
-    def packed(self):
-        """The kernel of the same products with what `pack` makes of an operand.
+        def packed():
+            return self.with_packed(*own)
 
-        Returns
-        -------
-        ProductKernelRef
-        """
-        cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
-        ref.source, ref.name, ref.itemsizes = self, f"{self.name} packed", self.itemsizes
-        ref.fn, ref.prepare, ref.params_size = self.fn, self.prepare, self.params_size
-        ref.cost, ref.steps = self.cost, self.steps
-        ref.stepped, ref.product = self.stepped, self.product
-        ref.stepped.product.packed = True
-        set_packed(&ref.product, &ref.stepped.product)
-        return ref
+        return Packing(place, size, (product.packed, *form), packed, self.pack)
+
+    def with_packed(self, str name, tuple itemsizes, size_t params_size, steps):
+        """The kernel of the same products with what `pack` makes of an operand."""
+        cdef ProductState made = ProductState.__new__(ProductState)
+        made.stepped, made.product = self.stepped, self.product
+        made.stepped.product.packed = True
+        set_packed(&made.product, &made.stepped.product)
+        return made.kernel(f"{name} packed", itemsizes, params_size, steps, False)
 
     def pack(self, uintptr_t source, uintptr_t target):
-        """Pack an operand for a kernel that `packed` has made.
-
-        Parameters
-        ----------
-        source : int
-            Address of the operand, of the planned shape and strides.
-        target : int
-            Address of as many bytes as `packs` of the kernel before says, a multiple of 64.
-        """
-        cdef product_t given = self.source.product, made = self.product
+        """Pack an operand of the planned shape and strides, from one address to another."""
+        cdef product_t given = self.product, made = self.product
+        cdef product_state state = self.stepped.product
         cdef ptrdiff_t index
+        state.packed = True
+        set_packed(&made, &state)
         given.matrices[B].data, made.matrices[B].data = <char *>source, <char *>target
         with nogil:
             for index in range(given.batch):
                 if not is_first(&given, index):
                     continue
-                if self.stepped.product.itemsize == sizeof(double):
+                if state.itemsize == sizeof(double):
                     pack_ahead(&given, entry(&given, B, index).data, entry(&made, B, index).data,
                                made.packed, <double>0)
                 else:
                     pack_ahead(&given, entry(&given, B, index).data, entry(&made, B, index).data,
                                made.packed, <float>0)
-
-    def __repr__(self):
-        return f"<ProductKernelRef {self.name}>"
 
 
 cdef class Views:
@@ -393,14 +345,14 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
 
     Returns
     -------
-    ProductKernelRef
+    Kernel
 
     Raises
     ------
     ValueError
         For other dtypes, and for strides that no array has.
     """
-    cdef ProductKernelRef ref = ProductKernelRef.__new__(ProductKernelRef)
+    cdef ProductState ref = ProductState.__new__(ProductState)
     cdef bint wide = "float64" in (*in_dtypes, out_dtype)
     cdef product_state *state = &ref.stepped.product
     cdef Views views = Views()
@@ -411,28 +363,29 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
     if unknown := tuple(dtype for dtype in operands if dtype not in SIZES):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
-    ref.itemsizes = tuple(SIZES[dtype] for dtype in operands)
-    ref.name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
+    itemsizes = tuple(SIZES[dtype] for dtype in operands)
+    name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
     state.extras = extras
     set_state(ref, in_dtypes, out_dtype, wide, round_inputs_to_half)
     state.scaled = scaled
     shapes = [(*batch_shape, m, k), (*batch_shape, k, n), (*batch_shape, m, n)]
-    for which, size in enumerate(ref.itemsizes):
+    for which, size in enumerate(itemsizes):
         shape = shapes[min(which, 2)]
         given = None if strides is None else strides[which]
         views.set(which, 0, shape, row_major(shape, size) if given is None else tuple(given))
     if describe(views.views, state, &ref.product) != 0:
         raise ValueError(f"no product has the shapes {shapes}")
+    made, params_size = None, 0
     if steps is not None:
-        set_steps(ref, steps(bool(ref.product.turned)), extras, scaled)
+        made = steps(bool(ref.product.turned))
+        params_size = set_steps(ref, made, extras, scaled)
+        name = " ".join((name, *[step[0].name for step in made]))
     state.m, state.n, state.k = ref.product.m, ref.product.n, ref.product.k
     state.batch, state.direct = ref.product.batch, ref.product.direct
-    ref.cost = 2.0 * ref.product.batch * m * n * k / 50
-    ref.fn = <size_t>(multiply_doubles if wide else multiply_floats)
-    return ref
+    return ref.kernel(name, itemsizes, params_size, made, True)
 
 
-cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wide,
+cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
                    bint by_half) except -1:
     cdef product_state *state = &ref.stepped.product
     cdef bint rounded
@@ -452,7 +405,8 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
     return 0
 
 
-cdef int set_steps(ProductKernelRef ref, tuple steps, int extras, bint scaled) except -1:
+cdef ptrdiff_t set_steps(ProductState ref, tuple steps, int extras, bint scaled) except -1:
+    """Set steps on the results; the bytes of the parameters."""
     cdef product_state *state = &ref.stepped.product
     cdef part_t *part
     cdef prepared_t *prepared
@@ -463,16 +417,14 @@ cdef int set_steps(ProductKernelRef ref, tuple steps, int extras, bint scaled) e
         raise ValueError(f"a product takes 1 to {MOST_PARTS} steps, not {len(steps)}")
     state.finishes = True
     ref.stepped.n_prepared = <int>len(steps)
-    names = []
     for n, (kernel, reads, numbers, *itemsize) in enumerate(steps):
         if len(reads) > (PROGRAM_OPERANDS - 1 if whole else MOST_READS):
             raise ValueError(f"{kernel.name}: steps on products read at most {MOST_READS} operands")
-        names.append(kernel.name)
         prepared = &ref.stepped.prepared[n]
-        prepared.prepare = <prepare_kernel><size_t>getattr(kernel, "prepare", 0)
+        prepared.prepare = <prepare_kernel><size_t>kernel.prepare
         prepared.state = <const void *><size_t>kernel.state
         prepared.n_numbers, prepared.params = numbers, room
-        size = getattr(kernel, "params_size", 0) if prepared.prepare != NULL else 8 * numbers
+        size = kernel.params_size if prepared.prepare != NULL else 8 * numbers
         room += (size + LINE - 1) // LINE * LINE
         if whole:
             state.finish.program = <const program_t *><size_t>kernel.state
@@ -486,10 +438,7 @@ cdef int set_steps(ProductKernelRef ref, tuple steps, int extras, bint scaled) e
         part.n_reads, part.params, part.size = <int>len(reads), prepared.params, itemsize[0]
         for k in range(<int>len(reads)):
             part.reads[k] = place_of(reads[k], extras)
-    ref.name = " ".join((ref.name, *names))
-    ref.prepare, ref.params_size = <size_t>prepare_steps, max(room, 1)
-    ref.steps = steps
-    return 0
+    return max(room, 1)
 
 
 cdef int place_of(int read, int extras) except -1:
@@ -513,12 +462,12 @@ cdef bint pairs = pairs_usable()
 
 # --- For tests ------------------------------------------------------------------------------------
 
-def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1, chunk=None):
+def run(kernel not None, operands, numbers=(), ptrdiff_t chunks=1, chunk=None):
     """Run a kernel, one chunk after the other, for tests.
 
     Parameters
     ----------
-    ref : ProductKernelRef
+    kernel : Kernel
     operands : sequence of tuple
         Address, shape and strides of each operand, the output last.
     numbers : sequence of float, optional
@@ -546,8 +495,10 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     cdef int status = 0
     cdef bint intact
     cdef call_context context
+    cdef ProductState ref = kernel.owner[0]
+    cdef call_kernel fn = <call_kernel><size_t>kernel.fn
     cdef int wanted = 2 if ref.stepped.product.scaled else 0
-    if len(operands) != len(ref.itemsizes) or len(numbers) != wanted:
+    if len(operands) != len(kernel.itemsizes) or len(numbers) != wanted:
         raise ValueError("takes what the kernel was made for")
     for which, (address, shape, strides) in enumerate(operands):
         views.set(which, address, tuple(shape), tuple(strides))
@@ -562,9 +513,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     with nogil:
         memset(scratch, 0xA5, room + GUARD)
         while begin < end and status == 0:
-            status = (<call_kernel>ref.fn)(views.views, &ref.stepped.product, values,
-                                           scratch, begin, chunks,
-                                           &context)
+            status = fn(views.views, &ref.stepped.product, values, scratch, begin, chunks, &context)
             begin += 1
     intact = (scratch + room)[:GUARD] == b"\xa5" * GUARD
     free(memory)

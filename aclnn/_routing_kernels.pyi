@@ -1,4 +1,4 @@
-from aclnn._kernel_reference import KernelReference
+from aclnn.graph import Kernel
 
 def gate_kernel(
     inputs: tuple[str, ...],
@@ -13,7 +13,7 @@ def gate_kernel(
     kept: int = 1,
     by_two: bool = False,
     divides: bool = False,
-) -> KernelReference: ...
+) -> Kernel: ...
 def route_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -23,10 +23,10 @@ def route_kernel(
     experts: int,
     capacity: int,
     counting: int,
-) -> KernelReference: ...
+) -> Kernel: ...
 def take_rows_kernel(
     inputs: tuple[str, ...], outputs: tuple[str, ...], *, lines: int, n: int
-) -> KernelReference: ...
+) -> Kernel: ...
 def combine_kernel(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -37,4 +37,4 @@ def combine_kernel(
     each: int,
     by_columns: bool,
     drops: bool,
-) -> KernelReference: ...
+) -> Kernel: ...

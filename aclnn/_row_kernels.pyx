@@ -13,9 +13,10 @@ This file is compiled once per instruction set, each time into a module of its o
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from aclnn._kernel_reference cimport State
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.rows.folds cimport multiply_behind, multiply_beside, square_behind
 from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
@@ -50,6 +51,7 @@ from aclnn.kernels.rows.whole cimport (
 from typing import NamedTuple
 
 from aclnn.acl import dtypes
+from aclnn.graph.runtime.kernel import Kernel
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 FLOATING = ("float32", "float16", "bfloat16", "float64")
@@ -73,7 +75,7 @@ class Operand(NamedTuple):
     needed_by: str
 
 
-class Kernel(NamedTuple):
+class RowFacts(NamedTuple):
     """The operands of a kernel, and what it costs: nanoseconds for an element, from a cache.
 
     Attributes
@@ -162,60 +164,27 @@ cdef int set_whole(whole_state *state, str dtype) except -1:
 
 # --- Kernel references --------------------------------------------------------------------------
 
-cdef class RowKernelRef:
-    """A row-wise kernel made for certain dtypes; owns the state that its address stands for.
+cdef object refer_to_rows(str name, tuple in_dtypes, tuple out_dtypes, double cost, tile_kernel fn,
+                          State kept, scratch):
+    """The kernel of a state that is set; `scratch`: what a tile needs, None for nothing."""
+    return Kernel(
+        fn=<size_t>fn,
+        state=<size_t>kept.data,
+        name=name,
+        itemsizes=tuple(ITEM_SIZES[dtype] for dtype in (*in_dtypes, *out_dtypes)),
+        cost=cost,
+        owner=kept,
+        tile_scratch=scratch,
+    )
 
-    Attributes
-    ----------
-    fn, state : int
-        Addresses of a `tile_kernel` and of what it is called with.
-    name : str
-    itemsizes : tuple of int
-        Bytes of an element of every operand, inputs first, then outputs.
-    prepare, params_size : int
-        0: kernels read the node's numbers as they are.
-    cost : float
-        Nanoseconds that an element of a row takes, roughly.
-    """
 
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly double cost
-    cdef readonly size_t fn
-    cdef void *memory
-
-    prepare = 0
-    params_size = 0
-
-    def __dealloc__(self):
-        free(self.memory)
-
-    @property
-    def state(self):
-        return <size_t>self.memory
-
-    def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
-        """Bytes of scratch for a tile of this size."""
+cdef object scratch_of(State kept):
+    """The function that gives the bytes of scratch for a tile of so many rows and columns."""
+    def scratch(Py_ssize_t rows, Py_ssize_t cols):
         cdef work_t work
-        if self.fn != <size_t><tile_kernel>row_tile:
-            return 0
-        return lay_out(&work, <const row_state *>self.memory, rows, cols, NULL)
+        return lay_out(&work, <const row_state *>kept.data, rows, cols, NULL)
 
-    def __repr__(self):
-        return f"<RowKernelRef {self.name}>"
-
-
-cdef RowKernelRef new_ref(str name, tuple in_dtypes, tuple out_dtypes, double cost,
-                          tile_kernel fn, size_t size):
-    cdef RowKernelRef ref = RowKernelRef.__new__(RowKernelRef)
-    ref.name = name
-    ref.cost = cost
-    ref.itemsizes = tuple(ITEM_SIZES[dtype] for dtype in (*in_dtypes, *out_dtypes))
-    ref.fn = <size_t>fn
-    ref.memory = calloc(1, size)
-    if ref.memory == NULL:
-        raise MemoryError
-    return ref
+    return scratch
 
 
 def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not None, *,
@@ -238,7 +207,7 @@ def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not
 
     Returns
     -------
-    RowKernelRef
+    Kernel
     """
     if name not in KERNELS:
         raise ValueError(f"no row kernel is called {name!r}, they are {', '.join(KERNELS)}")
@@ -280,22 +249,20 @@ cdef int check_count(str name, str what, operands, dtypes) except -1:
     return 0
 
 
-cdef RowKernelRef whole_kernel(str title, tuple in_dtypes, tuple out_dtypes):
-    cdef RowKernelRef ref
+cdef object whole_kernel(str title, tuple in_dtypes, tuple out_dtypes):
+    cdef State kept = State(sizeof(whole_state))
     if out_dtypes[0] not in WHOLE or out_dtypes[0] == "bool":
         raise ValueError(f"{title}: sums of integers are integers")
-    ref = new_ref(title, in_dtypes, out_dtypes, 0.1, sum_whole, sizeof(whole_state))
-    set_whole(<whole_state *>ref.memory, in_dtypes[0])
-    (<whole_state *>ref.memory).out_size = ITEM_SIZES[out_dtypes[0]]
-    return ref
+    set_whole(<whole_state *>kept.data, in_dtypes[0])
+    (<whole_state *>kept.data).out_size = ITEM_SIZES[out_dtypes[0]]
+    return refer_to_rows(title, in_dtypes, out_dtypes, 0.1, sum_whole, kept, None)
 
 
-cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dtypes, tuple outputs,
-                                  tuple out_dtypes, str result_dtype):
+cdef object floating_kernel(str name, str title, tuple inputs, tuple in_dtypes, tuple outputs,
+                            tuple out_dtypes, str result_dtype):
     cdef str computed = computed_dtype(inputs, in_dtypes, outputs, out_dtypes, result_dtype)
-    cdef RowKernelRef ref = new_ref(title, in_dtypes, out_dtypes, KERNELS[name].cost, row_tile,
-                                    sizeof(row_state))
-    cdef row_state *state = <row_state *>ref.memory
+    cdef State kept = State(sizeof(row_state))
+    cdef row_state *state = <row_state *>kept.data
     cdef int k
     begin_operands(state)
     state.columns[0].otherwise = 1  # a weight that there is not; a bias is 0
@@ -306,7 +273,8 @@ cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dt
         set_output(&state.out if operand.role == "out" else &state.results[<int>operand.slot],
                    len(inputs) + k, dtype, computed, rounded)
     set_passes_for(state, name, computed, result_dtype or out_dtypes[0])
-    return ref
+    return refer_to_rows(title, in_dtypes, out_dtypes, KERNELS[name].cost, row_tile, kept,
+                         scratch_of(kept))
 
 
 cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_dtypes,
@@ -418,13 +386,13 @@ def squares(str dtype not None):
     return 0, 0
 
 
-def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
+def run(ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
         int flags=0):
     """Run a kernel on one tile, for tests.
 
     Parameters
     ----------
-    ref : RowKernelRef
+    ref : Kernel
     inputs, outputs
         Triples of address, row stride and column stride, in bytes.
     rows, cols : int
@@ -456,8 +424,10 @@ def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t 
     scratch = <void *>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
     behind = <char *>scratch + room
     memset(behind, GUARD, LINE)
+    cdef tile_kernel fn = <tile_kernel><size_t>ref.fn
+    cdef const void *state = <const void *><size_t>ref.state
     with nogil:
-        (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, values, scratch, flags)
+        fn(views, rows, cols, state, values, scratch, flags)
     kept = behind[:LINE] == bytes((GUARD,)) * LINE
     free(memory)
     if not kept:

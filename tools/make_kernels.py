@@ -571,7 +571,7 @@ def row_tables(records: Iterable[Any]) -> str:
     for one in records:
         sides = [row_operands(side) for side in (one.inputs, one.outputs)]
         facts = f"{one.cost}, {one.sums_integers}, {one.widened}"
-        text.append(f'    "{one.name}": Kernel({", ".join(sides)}, {facts}),\n')
+        text.append(f'    "{one.name}": RowFacts({", ".join(sides)}, {facts}),\n')
     text.append("}\n\n\n")
     for function_name, chosen in passes.items():
         text.append(

@@ -348,7 +348,7 @@ cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *fai
         raise MemoryError("no memory for the parameters of the kernels")
     for kernel in plan.schedule.kernels:
         reason = None
-        if <size_t>kernel.state == <size_t>failure.state and hasattr(kernel, "failure"):
+        if <size_t>kernel.state == <size_t>failure.state:
             reason = kernel.failure(failed, failure.detail)
         if reason is not None:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {reason}")

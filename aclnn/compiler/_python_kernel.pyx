@@ -14,6 +14,7 @@ from graph.runtime.abi cimport array_view, call_context, call_kernel
 
 from aclnn.acl._frames import calls_back
 from aclnn.compiler._compiled_call import note_failure
+from aclnn.graph.runtime.kernel import Kernel
 
 cnp.import_array()
 
@@ -105,53 +106,11 @@ cdef object address_of(library, str name):
 cdef BlasThreads numpy_blas = BlasThreads(ctypes.CDLL(np.linalg._umath_linalg.__file__))
 
 
-cdef class PythonKernel:
-    """A function as the kernel of an opaque node: called with views of its operands.
+cdef class Step:
+    """A function, and the dtypes of its operands."""
 
-    What it raises ends the run, whose caller gets it. NumPy's BLAS uses no more threads meanwhile
-    than the run may.
-
-    Parameters
-    ----------
-    function : callable
-        Called as ``function(*inputs, out=output)``.
-    dtypes : sequence of numpy.dtype
-        Of the inputs, then the output.
-    name : str
-
-    Attributes
-    ----------
-    fn, state : int
-        Addresses of a `call_kernel` and of what it is called with.
-    itemsizes : tuple of int
-        Bytes of an element of each operand.
-    cost : float
-        What a call takes; not known, and taken for long.
-    """
-
-    cdef readonly str name
-    cdef readonly tuple itemsizes
-    cdef readonly object function
+    cdef object function
     cdef tuple dtypes
-
-    def __cinit__(self, function not None, dtypes not None, str name not None):
-        self.function, self.dtypes, self.name = function, tuple(dtypes), name
-        sizes = []
-        for one in self.dtypes:
-            sizes.append(one.itemsize)
-        self.itemsizes = tuple(sizes)
-
-    @property
-    def fn(self):
-        return <size_t><call_kernel>call_function
-
-    @property
-    def state(self):
-        return <size_t><void *>self
-
-    @property
-    def cost(self):
-        return float("inf")
 
     cdef int call(self, const array_view *views, int threads) except -1:
         cdef int bound, k, last = len(self.dtypes) - 1
@@ -167,7 +126,7 @@ cdef class PythonKernel:
         return 0
 
 
-calls_back(within=(__name__, f"{__name__}.PythonKernel.call"))
+calls_back(within=(__name__, f"{__name__}.Step.call"))
 
 
 cdef object array_of(const array_view *view, cnp.dtype kind, bint writable):
@@ -183,8 +142,43 @@ cdef int call_function(const array_view *views, const void *state, const void *p
                        call_context *context) noexcept nogil:
     with gil:
         try:
-            (<PythonKernel>state).call(views, context.threads)
+            (<Step>state).call(views, context.threads)
             return 0
         except BaseException as error:
             note_failure(error)
             return FAILED
+
+
+def python_kernel(function not None, dtypes not None, str name not None):
+    """A function as the kernel of an opaque node: called with views of its operands.
+
+    What it raises ends the run, whose caller gets it. NumPy's BLAS uses no more threads meanwhile
+    than the run may.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(*inputs, out=output)``.
+    dtypes : sequence of numpy.dtype
+        Of the inputs, then the output.
+    name : str
+
+    Returns
+    -------
+    Kernel
+        Its cost is not known, and taken for long; its `form` is the function.
+    """
+    cdef Step step = Step.__new__(Step)
+    step.function, step.dtypes = function, tuple(dtypes)
+    sizes = []
+    for one in step.dtypes:
+        sizes.append(one.itemsize)
+    return Kernel(
+        fn=<size_t><call_kernel>call_function,
+        state=<size_t><void *>step,
+        name=name,
+        itemsizes=tuple(sizes),
+        cost=float("inf"),
+        owner=step,
+        form=function,
+    )

@@ -19,7 +19,7 @@ def kernel_of(
     roles = node.attr("operands")
     shapes = [owner.value(id).shape for id in node.operands]
     given = {name: node.attr(name) for name in _OPTIONS if node.attr(name) is not None}
-    return isa.attention_kernels().AttentionKernelRef(
+    return isa.attention_kernels().attention_kernel(
         dict(zip(roles, (*inputs, *outputs), strict=True)),
         dict(zip(roles, shapes, strict=True)),
         **given,

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from aclnn import graph
-from aclnn._placing import PlacingKernel
+from aclnn._placing import placing_kernel
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.compiler.recording import Recording
@@ -230,7 +230,7 @@ class Memory:
     def _placed(self, whole: _Held, layout: TensorSpec, value: int) -> int:
         """The stretch with a value in it."""
         stretch, size = whole.layout, layout.itemsize
-        kernel = PlacingKernel(
+        kernel = placing_kernel(
             stretch.itemsize,
             stretch.itemsize,
             stretch.nbytes,
@@ -248,7 +248,7 @@ class Memory:
         size = stretch.itemsize
         piece = recording.sliced(held.value, (((low - held.low) // size, 1, (high - low) // size),))
         found = flat(low, high, dtype, stretch.owner)
-        kernel = PlacingKernel(size, found.itemsize, found.nbytes)
+        kernel = placing_kernel(size, found.itemsize, found.nbytes)
         return recording.opaque(kernel, [piece], dtype, found.shape, "bytes")
 
     # Inputs and outputs.

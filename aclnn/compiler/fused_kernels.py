@@ -16,6 +16,7 @@ from aclnn import isa
 from aclnn.graph.lower.schedule import Op, Operand, Step
 from aclnn.graph.runtime.abi import SCRATCH, TILE_PREFETCH_FAR, TILE_STREAM
 from aclnn.graph.runtime.calls import Call
+from aclnn.graph.runtime.kernel import Kernel
 
 SIZES = {
     "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "float64": 8,
@@ -28,7 +29,7 @@ HALVES = ("float16", "bfloat16")
 class Part(NamedTuple):
     """A pointwise operation of a program: its kernel, the places that it reads and writes, its numbers."""
 
-    kernel: Any
+    kernel: Kernel
     inputs: tuple[int, ...]
     output: int
     params: tuple[Any, ...] = ()
@@ -53,7 +54,7 @@ class Place(NamedTuple):
 class Fused(NamedTuple):
     """A program, and what it is called with: the places it reads, those it writes, and numbers."""
 
-    kernel: Any
+    kernel: Kernel
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     params: tuple[Any, ...]
@@ -131,14 +132,14 @@ def fuse(
     return Fused(kernel, reads, writes, tuple([n for part in parts for n in part.params]))
 
 
-def join(step: Step, first: int, kernels: Sequence[Any]) -> list[Call]:
+def join(step: Step, first: int, kernels: Sequence[Kernel]) -> list[Call]:
     """The calls that ops of a step become, from the op number `first` on.
 
     Parameters
     ----------
     step : Step
     first : int
-    kernels : sequence of KernelRef
+    kernels : sequence of Kernel
         Of neighbouring ops.
 
     Returns
@@ -178,7 +179,7 @@ def _is_transposed(operand: Operand) -> bool:
     return len(operand.strides) > 1 and 0 < abs(operand.strides[-2]) < abs(operand.strides[-1])
 
 
-def _program(step: Step, begin: int, kernels: Sequence[Any]) -> Call | None:
+def _program(step: Step, begin: int, kernels: Sequence[Kernel]) -> Call | None:
     """One call of the ops from `begin` on; None where a program has no room for them, or does not pay."""
     end = begin + len(kernels)
     ops = step.ops[begin:end]
@@ -248,44 +249,45 @@ def _library() -> Any:
 
 def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tuple[str, str] | None:
     """The formula and the dtype of its result of which a step on registers does what a part does."""
-    kernel = part.kernel
-    if kernel.formula is None or kernel.reads != "float32":
+    form = part.kernel.form
+    if form is None or form.reads != "float32":
         return None
-    if part.params and kernel.numbers != "real":
+    if part.params and form.numbers != "real":
         return None
-    *inputs, out = kernel.dtypes
-    result = kernel.result
+    *inputs, out = form.dtypes
+    result = form.result
     if not {*inputs, out, result} <= {*ON_REGISTERS}:
         return None
-    if result in HALVES and kernel.formula != "cast":
-        if any(dtype != result for dtype in inputs[kernel.facts.masks :]):
+    if result in HALVES and form.formula != "cast":
+        if any(dtype != result for dtype in inputs[form.facts.masks :]):
             return None
-    elif result == "bool" and (kernel.formula == "cast" or out != "bool"):
+    elif result == "bool" and (form.formula == "cast" or out != "bool"):
         return None
     dtype = result if result in HALVES else "float32"
-    facts = _library().STEPS.get((kernel.formula, dtype))
-    if {*inputs, out, result} == {"float32"} and kernel.formula in _library().PAIRS:
-        return kernel.formula, "pair"
-    if facts is None and kernel.path and {*inputs, out, result} == {"float32"}:
-        return kernel.formula, "path"
+    facts = _library().STEPS.get((form.formula, dtype))
+    if {*inputs, out, result} == {"float32"} and form.formula in _library().PAIRS:
+        return form.formula, "pair"
+    if facts is None and form.path and {*inputs, out, result} == {"float32"}:
+        return form.formula, "path"
     if facts is None or (out == "bool") != (result == "bool"):
         return None
     if dtype in HALVES and any(part.params[k] not in (1, -1) for k in facts.unit):
         return None
     # Loads of half precision make signaling NaNs quiet.
     reads_memory = any(place not in made for place in part.inputs)
-    if kernel.facts.keeps_bits and out in HALVES and out in inputs and reads_memory:
+    if form.facts.keeps_bits and out in HALVES and out in inputs and reads_memory:
         return None
-    return kernel.formula, dtype
+    return form.formula, dtype
 
 
-def _of_floats(kernel: Any) -> Any:
+def _of_floats(kernel: Kernel) -> Kernel:
     """The kernel that computes the same results from floats."""
-    *inputs, out = kernel.dtypes
+    form = kernel.form
+    *inputs, out = form.dtypes
     if set(inputs) == {"float32"}:
         return kernel
     return isa.kernels().compute_kernel(
-        kernel.formula, ("float32",) * len(inputs), out, kernel.result, "float32"
+        form.formula, ("float32",) * len(inputs), out, form.result, "float32"
     )
 
 
@@ -321,9 +323,9 @@ def _pays(forms: Sequence[tuple[str, str] | None]) -> bool:
 def _is_blind(part: Part, form: tuple[str, str] | None) -> bool:
     """Whether results do not tell NaNs of operands apart: those of most kernels are canonical."""
     if form is None or form[1] in ("pair", "path"):
-        form = part.kernel.formula, "float32"
+        form = part.kernel.form.formula, "float32"
     facts = _library().STEPS.get(form)
-    return part.kernel.formula != "cast" and (facts is None or facts.blind)
+    return part.kernel.form.formula != "cast" and (facts is None or facts.blind)
 
 
 class _Writer:
@@ -432,9 +434,9 @@ class _Writer:
 
     def _compute(self, part: Part, form: tuple[str, str]) -> None:
         formula, dtype = form
-        out, result = part.kernel.dtypes[-1], part.kernel.result
+        out, result = part.kernel.form.dtypes[-1], part.kernel.form.result
         inputs, target = list(part.inputs), part.output
-        if part.params == part.kernel.facts.commutes and self._held == inputs[1] != inputs[0]:
+        if part.params == part.kernel.form.facts.commutes and self._held == inputs[1] != inputs[0]:
             inputs.reverse()
         for place in inputs[1:]:
             if not self._in_memory(place):
@@ -552,7 +554,7 @@ class _Writer:
 
     def _call(self, part: Part) -> None:
         """A call of the node's own kernel on a block."""
-        dtypes, target = part.kernel.dtypes, part.output
+        dtypes, target = part.kernel.form.dtypes, part.output
         inputs = [self._as(place, dtype) for place, dtype in zip(part.inputs, dtypes, strict=False)]
         params = self._take_numbers(part, "")
         place = self._places[target]
@@ -612,7 +614,7 @@ class _Writer:
     def _take_numbers(self, part: Part, prepared: str) -> int:
         """Room for the numbers of a part; where it begins."""
         kernel, count = part.kernel, len(part.params)
-        size = getattr(kernel, "params_size", 0) if not prepared else 0
+        size = kernel.params_size if not prepared else 0
         own = bool(size) and not prepared
         if not prepared:  # which kernels read by whole lines
             self._params = -(-self._params // 64) * 64

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from aclnn import graph, isa
 from aclnn.compiler.fused_kernels import join
 from aclnn.graph.lower.schedule import threads_used
 
 
-def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> Any:
+def kernel_of(
+    owner: graph.Graph, node: graph.Node, own: Mapping[str, graph.Kernel]
+) -> graph.Kernel:
     """The kernel of a node, from those of the instruction set in use, or one of the caller's `own`."""
     if own and (key := node.attr("own")) is not None:
         return own[key]
@@ -23,7 +24,7 @@ def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> A
 
 def _pointwise(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> Any:
+) -> graph.Kernel:
     result = node.attr("result_dtype", outputs[0])
     return _joinable(
         isa.kernels().compute_kernel(
@@ -32,7 +33,7 @@ def _pointwise(
     )
 
 
-def _joinable(kernel: Any) -> Any:
+def _joinable(kernel: graph.Kernel) -> graph.Kernel:
     """The kernel, which may become one with its neighbours in a loop."""
     if isa.fused_kernels() is not None:
         kernel.join = join
@@ -41,7 +42,7 @@ def _joinable(kernel: Any) -> Any:
 
 def _rows(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> Any:
+) -> graph.Kernel:
     return isa.row_kernels().row_kernel(
         node.attr("kernel"),
         inputs,
@@ -53,30 +54,30 @@ def _rows(
 
 def _opaque(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> Any:
+) -> graph.Kernel:
     from aclnn.compiler.opaque import maker_of
 
     return maker_of(node.attr("kernel"))(owner, node, inputs, outputs)
 
 
-_LIBRARIES: Mapping[str, Callable[..., Any]] = {
+_LIBRARIES: Mapping[str, Callable[..., graph.Kernel]] = {
     "point": _pointwise,
     "row": _rows,
     "opaque": _opaque,
 }
 
 
-def kernels_of(owner: graph.Graph, own: Mapping[str, Any]) -> dict[str, Any]:
+def kernels_of(owner: graph.Graph, own: Mapping[str, graph.Kernel]) -> dict[str, graph.Kernel]:
     """The kernels of all nodes by name; `own` has those that are not of this package."""
     return {node.name: kernel_of(owner, node, own) for node in owner.nodes}
 
 
-def scratch_of(kernels: Mapping[str, Any]) -> Callable[..., int] | None:
+def scratch_of(kernels: Mapping[str, graph.Kernel]) -> Callable[..., int] | None:
     """Function that gives the bytes that a node's kernel has for itself; None where none has any.
 
     An opaque kernel that is called for several chunks needs no more for one of them than for all.
     """
-    own = {name: kernel for name, kernel in kernels.items() if needs_scratch(kernel)}
+    own = {name: one for name, one in kernels.items() if one.scratch > 0 or one.tile_scratch}
     if not own:
         return None
 
@@ -84,14 +85,12 @@ def scratch_of(kernels: Mapping[str, Any]) -> Callable[..., int] | None:
         kernel = own.get(node.name)
         if kernel is None:
             return 0
-        if node.domain != "opaque":
-            return kernel.scratch_bytes(rows, cols)
-        return kernel.scratch
+        return kernel.tile_scratch(rows, cols) if kernel.tile_scratch else kernel.scratch
 
     return scratch
 
 
-def threads_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int]:
+def threads_of(kernels: Mapping[str, graph.Kernel], threads: int) -> Callable[..., int]:
     """Function that gives the threads of a run's step, as `graph.plan_workspace` takes it."""
 
     def used(step: Sequence[graph.Node], elements: int, tiles: int) -> int:
@@ -99,8 +98,3 @@ def threads_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int]:
         return threads_used(found, elements, tiles, threads)
 
     return used
-
-
-def needs_scratch(kernel: Any) -> bool:
-    """Whether a kernel may need memory of its own: for each call, or by the size of a tile."""
-    return hasattr(kernel, "scratch_bytes") or getattr(kernel, "scratch", 0) > 0

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from aclnn import graph, isa
-from aclnn._kernel_reference import KernelReference
 from aclnn._opaque_kernels import FACTS, opaque_kernel
 
 
@@ -22,7 +21,7 @@ def maker_of(kernel: str) -> Callable[..., Any]:
 
 def kernel_of(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> KernelReference:
+) -> graph.Kernel:
     """The kernel of a node, for the sizes and dtypes of its operands."""
     source, made = owner.value(node.inputs[0]).shape, owner.value(node.output).shape
     axis = node.attr("axis", -1) % len(made)

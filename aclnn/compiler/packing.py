@@ -36,7 +36,7 @@ class PackedOperand:
         self.source = source
         self._offset = pack.offset
         self._nbytes = pack.memory.nbytes
-        self._pack = pack.kernel.pack
+        self._pack = pack.pack
         self._kept: dict[int, tuple[int, np.ndarray, Any]] = {}
         self._lock = threading.Lock()
 

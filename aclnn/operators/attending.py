@@ -34,7 +34,7 @@ def attend(
     """One node of attention: its results by name.
 
     `operands` and `results` are named as in `INPUTS` and `RESULTS`; `options` are those of
-    `AttentionKernelRef`.
+    `AttentionState`.
     """
     given = [name for name in INPUTS if name in operands]
     made = [name for name in RESULTS if name in results]

@@ -12,7 +12,7 @@ from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.api.options import as_dtype, as_ints
-from aclnn.compiler._python_kernel import PythonKernel
+from aclnn.compiler._python_kernel import python_kernel
 from aclnn.execution import arrays
 from aclnn.tracing.array import TracedArray
 
@@ -77,5 +77,5 @@ def _step(
     values = [trace.value_of(one, f"operand {n}") for n, one in enumerate(operands)]
     kinds = [dtypes.NUMPY[trace.recording.spec(value).dtype] for value in values]
     name = getattr(function, "__name__", type(function).__name__).strip("<>")
-    kernel = PythonKernel(trace.unkept(function), [*kinds, dtypes.NUMPY[dtype]], name)
+    kernel = python_kernel(trace.unkept(function), [*kinds, dtypes.NUMPY[dtype]], name)
     return trace.made(trace.recording.opaque(kernel, values, dtype, shape, name))

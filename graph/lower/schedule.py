@@ -26,12 +26,12 @@ from ..runtime.abi import (
     TILE_STREAM,
     WORKSPACE,
 )
+from ..runtime.kernel import Kernel
 from ..strides import is_dense, is_spread
 from ..viewed import Tabled
 
 ALL_FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH
 PARALLEL_WORK = 20_000  # nanoseconds: waking a thread takes nearly as long
-ELEMENT_COST = 0.3  # nanoseconds, of kernels that do not say what an element costs
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
 SAWTOOTH_FROM = 3 * 512 * 1024  # bytes for each thread: nearly as much as these hold
 PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
@@ -200,7 +200,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """An input's packed form, which runs take as an argument: `kernel` makes it.
+    """An input's packed form, which runs take as an argument: `pack` makes it.
 
     `source` is the place of the input among the arguments, `offset` bytes from its first element to the
     operand's.
@@ -209,7 +209,7 @@ class Pack:
     memory: PackedMemory
     source: int
     offset: int
-    kernel: Any
+    pack: Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,20 +234,19 @@ class Schedule(Tabled):
     planned_threads : int
         Number of threads that the workspace has tiles for; a run borrows memory for those of others
         while a step needs it.
-    kernels : tuple
+    kernels : tuple of Kernel
         The kernel of every op, in order, kept alive.
     packs : tuple of Pack
         How the packed forms are made.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> from aclnn.graph import DType, GraphBuilder, plan_workspace, run_passes
+    >>> from aclnn.graph import DType, GraphBuilder, Kernel, plan_workspace, run_passes
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (4, 8), f32), b.output("out", (4, 8), f32)
     >>> b.view_copy(b.compute("relu", [x], (4, 8), f32), out)
     >>> graph = run_passes(b.build()).graph
-    >>> made = compile(graph, plan_workspace(graph), lambda node: SimpleNamespace(fn=0, state=0))
+    >>> made = compile(graph, plan_workspace(graph), lambda node: Kernel(fn=0))
     >>> made.node_names(), made.steps[0].n_tiles, made.workspace_size
     (('relu',), 1, 0)
     >>> Schedule.from_json(made.to_json()) == made
@@ -261,7 +260,7 @@ class Schedule(Tabled):
     scratch_per_thread: Count
     max_threads: Positive
     planned_threads: Positive = 1
-    kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
+    kernels: tuple[Kernel, ...] = field(repr=False, compare=False, default=())
     packs: tuple[Pack, ...] = field(repr=False, compare=False, default=())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -305,7 +304,7 @@ class Schedule(Tabled):
 def compile(
     graph: Graph,
     plan: WorkspacePlan,
-    kernel_of: Callable[[Node], Any],
+    kernel_of: Callable[[Node], Kernel],
     *,
     threads: int | None = None,
     parallel_from: int | None = None,
@@ -323,15 +322,7 @@ def compile(
     plan : WorkspacePlan
         Of this graph, by `plan_workspace`; it has the tile sizes, and tiles for some threads.
     kernel_of : callable
-        Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`, or
-        of a `call_kernel` for an opaque node) and `state`. It may have `itemsizes`, how many bytes
-        an element of every operand has; `cost`, the nanoseconds that an element takes (of an
-        opaque kernel, the whole call); `prepare` and `params_size`, see kernel_abi.h; `chunks`,
-        a function that gives for a number of threads how often an opaque kernel is called;
-        `extent` and `flops`, see `Op`. The schedule keeps it alive. An opaque kernel may have
-        `packs`: the place of an operand that it also takes in a form of its own, the bytes of that,
-        and what tells forms of one dtype apart; then `packed()` gives the kernel that takes it, whose
-        `pack(source, target)` makes it.
+        Gives the `Kernel` of a node; the schedule keeps it alive.
     threads : int, optional
         Threads that a run may use; those of the plan if not given.
     parallel_from : int, optional
@@ -358,13 +349,12 @@ def compile(
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> from aclnn.graph import DType, GraphBuilder, plan_workspace, run_passes
+    >>> from aclnn.graph import DType, GraphBuilder, Kernel, plan_workspace, run_passes
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (4, 8), f32), b.output("out", (4, 8), f32)
     >>> b.view_copy(b.compute("relu", [x], (4, 8), f32), out)
     >>> graph = run_passes(b.build()).graph
-    >>> schedule = compile(graph, plan_workspace(graph), lambda node: SimpleNamespace(fn=0, state=0))
+    >>> schedule = compile(graph, plan_workspace(graph), lambda node: Kernel(fn=0))
     >>> schedule.arguments, schedule.steps[0].shape
     (('x', 'out'), (1, 32))
     """
@@ -374,12 +364,12 @@ def compile(
     return compiler.schedule(kernel_of)
 
 
-def threads_used(kernels: Sequence[Any], elements: int, tiles: int, threads: int) -> int:
+def threads_used(kernels: Sequence[Kernel], elements: int, tiles: int, threads: int) -> int:
     """Number of threads, of `threads`, that a run uses for a step.
 
     Parameters
     ----------
-    kernels : sequence
+    kernels : sequence of Kernel
         Those of its nodes, as for `compile`.
     elements, tiles : int
         Of its loops; 0 for the call of an opaque kernel.
@@ -391,46 +381,35 @@ def threads_used(kernels: Sequence[Any], elements: int, tiles: int, threads: int
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> kernel = SimpleNamespace(cost=1.0)
+    >>> kernel = Kernel(fn=0, cost=1.0)
     >>> [threads_used([kernel], elements, 4, 2) for elements in (100, 100_000)]
     [1, 2]
     """
     if tiles:
         first = elements_parallel_from(kernels)
     else:
-        elements = tiles = call_chunks(kernels[0], threads)
+        elements = tiles = kernels[0].chunks(threads)
         first = calls_parallel_from(kernels[0], tiles)
     return min(threads, tiles) if elements >= first else 1
 
 
-def elements_parallel_from(kernels: Sequence[Any]) -> int:
+def elements_parallel_from(kernels: Sequence[Kernel]) -> int:
     """Elements from which loops of these kernels are worth several threads.
 
-    >>> elements_parallel_from([object()])
+    >>> elements_parallel_from([Kernel(fn=0)])
     66666
     """
-    cost = sum([getattr(kernel, "cost", ELEMENT_COST) for kernel in kernels])
+    cost = sum([kernel.cost for kernel in kernels])
     return max(1, int(PARALLEL_WORK / max(cost, 0.01)))
 
 
-def call_chunks(kernel: Any, threads: int) -> int:
-    """Number of calls of an opaque kernel.
-
-    >>> call_chunks(object(), 2)
-    1
-    """
-    chunks = getattr(kernel, "chunks", None)
-    return chunks(threads) if chunks else 1
-
-
-def calls_parallel_from(kernel: Any, chunks: int) -> int:
+def calls_parallel_from(kernel: Kernel, chunks: int) -> int:
     """Calls of an opaque kernel from which they are worth several threads.
 
-    >>> calls_parallel_from(object(), 4)
+    >>> calls_parallel_from(Kernel(fn=0), 4)
     5
     """
-    return 1 if getattr(kernel, "cost", 0.0) >= PARALLEL_WORK else chunks + 1
+    return 1 if kernel.cost >= PARALLEL_WORK else chunks + 1
 
 
 class _Compiler:
@@ -480,7 +459,7 @@ class _Compiler:
     def is_view(self, id: int) -> bool:
         return self.graph.value(id).is_view
 
-    def schedule(self, kernel_of: Callable[[Node], Any]) -> Schedule:
+    def schedule(self, kernel_of: Callable[[Node], Kernel]) -> Schedule:
         steps, kernels = [], []
         for nodes in self.graph.steps():
             found = [kernel_of(node) for node in nodes]
@@ -505,28 +484,27 @@ class _Compiler:
             packs=tuple(self.packs.values()),
         )
 
-    def with_packed(self, node: Node, kernel: Any) -> Any:
+    def with_packed(self, node: Node, kernel: Kernel) -> Kernel:
         """The kernel of an opaque node, by way of the packed form of an operand where there is one."""
-        wanted = getattr(kernel, "packs", None) if self.fixed else None
-        if wanted is None:
+        packing = kernel.packing if self.fixed else None
+        if packing is None:
             return kernel
-        place, nbytes, form = wanted
-        value = self.graph.value(node.operands[place])
+        value = self.graph.value(node.operands[packing.place])
         root = self.graph.root(value.id)
         if root.name not in self.fixed or root.storage != "input" or self.is_overwritten(root):
             return kernel
-        key = root.id, value.offset, value.dtype, form
+        key = root.id, value.offset, value.dtype, packing.form
         found = self.packs.get(key)
         if found is None:
             if self.most_packed is not None and len(self.packs) >= self.most_packed:
                 return kernel
-            memory = PackedMemory(self.packed_name(root.name), root.name, nbytes)
+            memory = PackedMemory(self.packed_name(root.name), root.name, packing.nbytes)
             source, offset = self.address(value)
-            found = Pack(memory, source, offset, kernel.packed())
+            found = Pack(memory, source, offset, packing.pack)
         memory = replace(found.memory, readers=(*found.memory.readers, node.name))
         self.packs[key] = replace(found, memory=memory)
-        self.packed_of[node.name] = place, [*self.packs].index(key)
-        return kernel.packed()
+        self.packed_of[node.name] = packing.place, [*self.packs].index(key)
+        return packing.kernel()
 
     def is_overwritten(self, root: Value) -> bool:
         """Whether an output takes the place of an input."""
@@ -541,7 +519,7 @@ class _Compiler:
             made, number = f"{name} packed {number}", number + 1
         return made
 
-    def step(self, nodes: tuple[Node, ...], kernels: list[Any]) -> Step:
+    def step(self, nodes: tuple[Node, ...], kernels: list[Kernel]) -> Step:
         name = step_name(nodes)
         for node in nodes:
             if self.graph.value(node.output).size == 0:
@@ -567,7 +545,7 @@ class _Compiler:
             ops=ops,
         )
 
-    def call(self, node: Node, kernel: Any) -> Step:
+    def call(self, node: Node, kernel: Kernel) -> Step:
         """The step of an opaque kernel, which gets its operands as they are."""
         operands = []
         packed_at, number = self.packed_of.get(node.name, (-1, -1))
@@ -585,7 +563,7 @@ class _Compiler:
             operands.append(
                 Operand(name, base, offset, strides, value.dtype.name, nbytes, value.shape)
             )
-        count = call_chunks(kernel, self.threads)
+        count = kernel.chunks(self.threads)
         return Step(
             name=node.name,
             shape=(1, count),
@@ -598,21 +576,21 @@ class _Compiler:
             is_call=True,
         )
 
-    def op(self, node: Node, kernel: Any, places: tuple[int, ...], flags: int) -> Op:
+    def op(self, node: Node, kernel: Kernel, places: tuple[int, ...], flags: int) -> Op:
         return Op(
             node=node.name,
             kind=node.kind,
-            kernel=_kernel_name(node, kernel),
+            kernel=str(kernel.name or node.attr("kernel", node.kind)),
             operands=places,
             flags=flags,
             outputs=len(node.outputs),
             params=node.attr("params", ()),
             scratch=self.tiles.get(scratch_name(node), -1) if self.tiles else -1,
-            extent=getattr(kernel, "extent", ()),
-            flops=getattr(kernel, "flops", 0),
+            extent=kernel.extent,
+            flops=kernel.flops,
         )
 
-    def worth_threads(self, kernels: list[Any]) -> int:
+    def worth_threads(self, kernels: list[Kernel]) -> int:
         """Elements from which a step is worth several threads."""
         if self.parallel_from is not None:
             return self.parallel_from
@@ -680,7 +658,3 @@ class _Compiler:
             base, start = self.places[root.name]
             return base, start + offset
         raise GraphError(value.name, "it is neither an argument nor in the plan")
-
-
-def _kernel_name(node: Node, kernel: Any) -> str:
-    return str(getattr(kernel, "name", "") or node.attr("kernel", node.kind))

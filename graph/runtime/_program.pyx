@@ -167,7 +167,7 @@ cdef class Program:
         c.state = <const void *><uintptr_t>kernel.state
         if kernel.fn == 0:
             raise ValueError(f"{step.name}, {op.nodes[0]}: its kernel has no address")
-        c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
+        c.prepare = <prepare_kernel><uintptr_t>kernel.prepare
         c.flags = op.flags
         c.scratch = op.scratch
         self.c.aligns_scratch |= op.scratch >= 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .abi import SCRATCH
+from .kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Call:
     Attributes
     ----------
     nodes : tuple of str
-    kernel : object
+    kernel : Kernel
     operands : tuple of int
         Places in the step's operands; the last `outputs` of them are written.
     outputs, flags : int
@@ -27,7 +28,7 @@ class Call:
     """
 
     nodes: tuple[str, ...]
-    kernel: Any
+    kernel: Kernel
     operands: tuple[int, ...]
     outputs: int
     flags: int
@@ -35,7 +36,7 @@ class Call:
     scratch: int
 
     @staticmethod
-    def of(op: Any, kernel: Any) -> Call:
+    def of(op: Any, kernel: Kernel) -> Call:
         """The call of one op."""
         return Call((op.node,), kernel, op.operands, op.outputs, op.flags, op.params, op.scratch)
 
@@ -77,17 +78,17 @@ def _in_tiles(step: Any, calls: Sequence[Call]) -> bool:
     )
 
 
-def calls_of(step: Any, kernels: Sequence[Any]) -> list[Call]:
+def calls_of(step: Any, kernels: Sequence[Kernel]) -> list[Call]:
     """The calls of a step.
 
-    A kernel may have an attribute `join`: a function that turns ops of a step that follow each other
+    A kernel may have a `join`: a function that turns ops of a step that follow each other
     into calls, given the step, the number of the first op, and the kernels. Neighbours with the same
     one are handed to it together.
 
     Parameters
     ----------
     step : Step
-    kernels : sequence
+    kernels : sequence of Kernel
         Of the step's ops.
 
     Returns
@@ -97,11 +98,9 @@ def calls_of(step: Any, kernels: Sequence[Any]) -> list[Call]:
     found: list[Call] = []
     begin = 0
     while begin < len(kernels):
-        join = getattr(kernels[begin], "join", None)
+        join = kernels[begin].join
         end = begin + 1
-        while (
-            join is not None and end < len(kernels) and getattr(kernels[end], "join", None) is join
-        ):
+        while join is not None and end < len(kernels) and kernels[end].join is join:
             end += 1
         if join is not None and end - begin > 1:
             found += join(step, begin, kernels[begin:end])

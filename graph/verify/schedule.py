@@ -53,7 +53,8 @@ def check_schedule(schedule: Schedule) -> Schedule:
         for operand in step.operands:
             _insist(f"{step.name}, {operand.name}", _of_operand(operand, step, schedule))
         for op in step.ops:
-            itemsizes = getattr(next(kernels), "itemsizes", None) or [0] * len(op.operands)
+            kernel = next(kernels)
+            itemsizes = (kernel and kernel.itemsizes) or (0,) * len(op.operands)
             _insist(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
             _insist(f"{step.name}, {op.node}", _of_scratch(op, step, schedule))
             for place, itemsize in zip(op.operands, itemsizes, strict=True):

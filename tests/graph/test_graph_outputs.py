@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from aclnn.graph import (
     GraphBuilder,
+    Kernel,
     Lifetime,
     PlanError,
     SpareMemory,
@@ -179,7 +180,7 @@ def test_a_chain_of_products_swings_between_workspace_and_output():
     assert plan.size == plan.lower_bound == 256
     assert [buffer.output for buffer in plan.buffers] == ["", "out", "", "out", ""]
     assert plan_workspace(graph).size == 512
-    schedule = compile(graph, plan, lambda node: SimpleNamespace(fn=1, state=0))
+    schedule = compile(graph, plan, lambda node: Kernel(fn=1, state=0))
     number = schedule.arguments.index("out")
     for buffer in plan.buffers:
         bases = {o.base for step in schedule.steps for o in step.operands if o.name == buffer.name}
@@ -196,9 +197,9 @@ def test_an_output_is_written_over_what_it_is_made_of():
     assert plan.spare == (SpareMemory("out", 256, 1, heir="mm"),)
     assert (plan.size, placed(plan)) == (0, {"mm": ("out", 0)})
     # Past the cache would go what was just read from it.
-    schedule = compile(graph, plan, lambda node: SimpleNamespace(fn=1, state=0), stream_from=1)
+    schedule = compile(graph, plan, lambda node: Kernel(fn=1, state=0), stream_from=1)
     assert "streaming" not in schedule.to_text()
-    apart = compile(graph, plan_workspace(graph), lambda node: SimpleNamespace(fn=1, state=0),
+    apart = compile(graph, plan_workspace(graph), lambda node: Kernel(fn=1, state=0),
                     stream_from=1)  # fmt: skip
     assert "streaming" in apart.to_text()
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from html import unescape
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 from aclnn.graph import (
     Graph,
     GraphBuilder,
+    Kernel,
     PassResult,
     Schedule,
     WorkspacePlan,
@@ -31,7 +31,7 @@ LIMIT = 5  # seconds of the processor for each view: generous, to notice what is
 
 
 def kernel_of(_):
-    return SimpleNamespace(fn=1, state=1, cost=0.3, name="k")
+    return Kernel(fn=1, state=1, cost=0.3, name="k")
 
 
 def scheduled(graph):

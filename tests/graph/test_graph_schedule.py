@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import graph_tools
 import pytest
@@ -23,6 +22,7 @@ from aclnn.graph import (
     DType,
     GraphBuilder,
     GraphError,
+    Kernel,
     Schedule,
     Tiling,
     compile,
@@ -94,7 +94,7 @@ OPAQUE = ctypes.CFUNCTYPE(
 )
 
 
-class PythonKernel:
+class PythonKernel(Kernel):
     """Computes what `computed` says; remembers every tile."""
 
     def __init__(self, node, graph):
@@ -102,9 +102,8 @@ class PythonKernel:
         self.node = node
         self.tiles = []
         self.callback = KERNEL(self.call)
-        self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
-        self.state = 0
-        self.name = f"python {node.kind}"
+        address = ctypes.cast(self.callback, ctypes.c_void_p).value
+        super().__init__(address, name=f"python {node.kind}")
 
     def call(self, views, rows, cols, state, params, scratch, flags):
         operands = [views[i] for i in range(len(self.dtypes))]
@@ -129,12 +128,12 @@ class PythonKernel:
         ]
 
 
-class Nothing(SimpleNamespace):
+class Nothing(Kernel):
     """A kernel that does nothing."""
 
     def __init__(self, name="nothing"):
         self.callback = KERNEL(lambda *_: None)
-        super().__init__(fn=ctypes.cast(self.callback, ctypes.c_void_p).value, state=0, name=name)
+        super().__init__(ctypes.cast(self.callback, ctypes.c_void_p).value, name=name)
 
 
 def reach(value):
@@ -508,9 +507,7 @@ def test_kernels_reach_their_memory_wherever_the_plan_puts_it():
 def test_scalars_and_state_reach_the_kernel():
     seen = []
     callback = KERNEL(lambda v, r, c, state, params, s, f: seen.append((state, *params[:3])))
-    kernel = SimpleNamespace(
-        fn=ctypes.cast(callback, ctypes.c_void_p).value, state=1234, name="spy"
-    )
+    kernel = Kernel(fn=ctypes.cast(callback, ctypes.c_void_p).value, state=1234, name="spy")
     graph = unary((4,), params=(Argument(1), 0.25, Argument(0)))
     _, schedule = scheduled(graph, kernel=lambda *_: kernel)
     schedule.pack().run([0, 0], 0, (0.5, float("inf")))
@@ -531,7 +528,7 @@ def test_every_node_has_parameters_of_its_own_prepared_once_a_run():
         prepared.append((count, numbers[0]))
         params[0] = 10 * numbers[0]
 
-    kernel = SimpleNamespace(
+    kernel = Kernel(
         fn=ctypes.cast(callback, ctypes.c_void_p).value,
         state=0,
         prepare=ctypes.cast(prepare, ctypes.c_void_p).value,
@@ -560,7 +557,7 @@ def test_opaque_kernels_get_their_operands_whole_and_may_fail(threads, fails):
         calls.append([(v.shape[: v.ndim], v.strides[: v.ndim]) for v in operands])
         return fails
 
-    kernel = SimpleNamespace(
+    kernel = Kernel(
         fn=ctypes.cast(call, ctypes.c_void_p).value, state=0, cost=1e6, chunks=lambda threads: 3
     )
     b = GraphBuilder()
@@ -632,7 +629,7 @@ def test_what_cannot_be_scheduled_says_why():
     (step,) = scheduled(b.build(), kernel=lambda *_: Nothing())[1].steps[:1]
     assert step.is_call
     with pytest.raises(ValueError, match="f: its kernel has no address"):
-        scheduled(unary((4,)), kernel=lambda *_: SimpleNamespace(fn=0, state=0))[1].pack()
+        scheduled(unary((4,)), kernel=lambda *_: Kernel(fn=0))[1].pack()
 
 
 @pytest.mark.parametrize("uses", [1, 7, 8, 40])
@@ -840,7 +837,6 @@ def test_a_forked_child_runs_too():
     """It has none of its parent's threads."""
     code = """
 import ctypes, os, sys
-from types import SimpleNamespace
 sys.path[:0] = %r
 from test_graph_schedule import Nothing, scheduled, unary
 packed = scheduled(unary((1 << 17,)), threads=2, kernel=lambda *_: Nothing())[1].pack()

@@ -8,7 +8,6 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from html import escape
-from types import SimpleNamespace
 from typing import Annotated
 from xml.dom import minidom
 
@@ -18,6 +17,7 @@ from aclnn.graph import (
     DType,
     Graph,
     GraphBuilder,
+    Kernel,
     Lifetime,
     PassResult,
     Schedule,
@@ -119,7 +119,7 @@ def test_foreign_documents_are_refused(read):
 def test_documents_with_a_field_that_does_not_fit_are_refused():
     passes = run_passes(wasteful(), "materialized")
     plan = plan_workspace(passes.graph)
-    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    schedule = compile(passes.graph, plan, lambda node: Kernel(fn=0, state=0, name="k"))
     for thing in (passes.graph, plan, schedule, passes):
         document = json.loads(thing.to_json())
         if thing is passes:
@@ -221,7 +221,7 @@ def test_schemas_follow_from_dataclasses():
 def test_documents_fit_their_schemas_and_read_back(graph, pipeline, threads):
     passes = run_passes(graph, pipeline)
     plan = plan_workspace(passes.graph, threads=threads)
-    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    schedule = compile(passes.graph, plan, lambda node: Kernel(fn=0, state=0, name="k"))
     for thing, name in (
         (graph, "graph"), (passes, "passes"), (plan, "plan"), (schedule, "schedule"),
     ):  # fmt: skip
@@ -287,7 +287,7 @@ def test_numbers_are_refused_or_can_be_shown(kind, data):
     made = {
         Graph: graph,
         WorkspacePlan: plan,
-        Schedule: compile(graph, plan, lambda _: SimpleNamespace(fn=0, state=0)),
+        Schedule: compile(graph, plan, lambda _: Kernel(fn=0, state=0)),
     }[kind]
     document = json.loads(made.to_json())
     path = data.draw(st.sampled_from(list(numbers_in(document))))
@@ -365,7 +365,7 @@ def words_of(text):
 def test_rich_tables_say_what_the_text_says(graph):
     passes = run_passes(graph, "materialized")
     plan = plan_workspace(passes.graph)
-    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    schedule = compile(passes.graph, plan, lambda node: Kernel(fn=0, state=0, name="k"))
     diff = plan.diff(plan_workspace(passes.graph, "naive"))
     for one in (passes.graph, plan, schedule):
         assert words_of(table_text(one.to_rich(wide=True))) == words_of(one.to_text(wide=True))
@@ -528,7 +528,7 @@ def scheduled_of_all_kinds(pipeline):
     passes = run_passes(of_all_kinds(), pipeline)
     own = lambda node, rows, cols: 100 * (node.name == "norm")  # noqa: E731
     plan = plan_workspace(passes.graph, scratch_of=own)
-    return passes, plan, compile(passes.graph, plan, lambda _: SimpleNamespace(fn=0, state=0))
+    return passes, plan, compile(passes.graph, plan, lambda _: Kernel(fn=0, state=0))
 
 
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])

@@ -56,14 +56,14 @@ def test_packed_operands_give_the_same_bits(name):
             (left, right), result, batch_shape=batch, m=m, n=n, k=k,
             strides=[x.strides for x in (a, b, outs[0])],
         )  # fmt: skip
-        if kernel.packs is None:
+        if (packing := kernel.packing) is None:
             continue
-        place, nbytes, _ = kernel.packs
-        taker, (form, guard) = kernel.packed(), aligned(nbytes)
+        place = packing.place
+        taker, (form, guard) = packing.kernel(), aligned(packing.nbytes)
         operand = (a, b)[place]
-        taker.pack(operand.ctypes.data, form.ctypes.data)
+        packing.pack(operand.ctypes.data, form.ctypes.data)
         assert (guard == 0xA5).all()
-        assert taker.packs is None
+        assert taker.packing is None
         calls = [[(x.ctypes.data, x.shape, x.strides) for x in (a, b, out)] for out in outs]
         calls[1][place] = (form.ctypes.data, operand.shape, operand.strides)
         assert module.run(kernel, calls[0]) == 0
@@ -80,4 +80,4 @@ def test_operands_that_panels_cannot_hold_are_read_as_they_lie():
         ("float32", "float32"), "float32", m=8, n=64, k=8, round_inputs_to_half=True
     )
     nothing = module.product_kernel(("float32", "float32"), "float32", m=8, n=64, k=0)
-    assert [kernel.packs for kernel in (mixed, rounded, nothing)] == [None] * 3
+    assert [kernel.packing for kernel in (mixed, rounded, nothing)] == [None] * 3

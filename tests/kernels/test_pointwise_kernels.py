@@ -854,9 +854,9 @@ def test_what_kernels_say_of_themselves(kernels):
     assert all(0.05 <= facts.cost <= 100 for facts in kernels.FACTS.values())
     ref = kernels.compute_kernel("swiglu_backward_a", ("float16",) * 3, "float32")
     assert ref.itemsizes == (2, 2, 2, 4)
-    assert (ref.prepare, ref.params_size, ref.numbers) == (0, 0, "real")
+    assert (ref.prepare, ref.params_size, ref.form.numbers) == (0, 0, "real")
     assert ref.cost == kernels.FACTS["swiglu_backward_a"].cost
     assert ref.scratch_bytes(10, 1000) == 0
     whole = kernels.compute_kernel("add", ("int8", "int8"), "int8")
-    assert whole.numbers == "whole"
+    assert whole.form.numbers == "whole"
     assert kernels.cast_kernel("int8", "int8").cost < kernels.cast_kernel("int8", "float32").cost
