@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from aclnn import graph
 from aclnn._indexing_kernels import (
@@ -20,16 +18,14 @@ from aclnn._indexing_kernels import (
 Dtypes = tuple[str, ...]
 
 
-def kernel_of(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
-    """The kernel of a node, for the sizes and dtypes of its operands."""
-    return KERNELS[node.attr("kernel")](owner, node, inputs, outputs)
-
-
 def _elements(owner: graph.Graph, *ids: int) -> int:
     return sum([math.prod(owner.value(id).shape) for id in ids])
 
 
-def _scatter(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_scatter(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Elements written along an axis where indices say."""
     shape = owner.value(node.output).shape
     axis = node.attr("axis")
     return scatter_kernel(
@@ -43,7 +39,8 @@ def _scatter(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
     )
 
 
-def _put(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_put(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> graph.Kernel:
+    """Values put where indices of the first dimensions say."""
     shape = owner.value(node.output).shape
     return pieces_kernel(
         node.attr("kernel"),
@@ -56,7 +53,10 @@ def _put(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) 
     )
 
 
-def _take(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_take(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Values taken where indices of the first dimensions say."""
     return pieces_kernel(
         node.attr("kernel"),
         inputs,
@@ -67,7 +67,10 @@ def _take(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes)
     )
 
 
-def _one_hot(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_one_hot(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Lines of one number with another in the place of an index."""
     shape = owner.value(node.output).shape
     axis = node.attr("axis")
     return one_hot_kernel(
@@ -79,11 +82,17 @@ def _one_hot(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
     )
 
 
-def _spread(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_spread(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Each index as often as its count says."""
     return spread_kernel(inputs, outputs, elements=_elements(owner, node.output))
 
 
-def _ramp(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_ramp(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Numbers at equal distances."""
     return ramp_kernel(
         inputs,
         outputs,
@@ -94,7 +103,10 @@ def _ramp(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes)
     )
 
 
-def _truth(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_truth(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Places of true elements, or elements where a mask is true."""
     return truth_kernel(
         node.attr("kernel"),
         inputs,
@@ -107,7 +119,10 @@ def _truth(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
     )
 
 
-def _solve(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_solve(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Systems whose matrix is a triangle, solved."""
     *batch, n, wide = owner.value(node.output).shape
     return solve_kernel(
         inputs,
@@ -118,16 +133,3 @@ def _solve(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
         wide=wide,
         batch=math.prod(batch),
     )
-
-
-KERNELS: Mapping[str, Callable[..., Any]] = {
-    "scatter_along": _scatter,
-    "put_at": _put,
-    "take_at": _take,
-    "one_hot_lines": _one_hot,
-    "spread_counts": _spread,
-    "ramp": _ramp,
-    "true_places": _truth,
-    "masked_elements": _truth,
-    "solve_triangle": _solve,
-}

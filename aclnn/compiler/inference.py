@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn import _cache_kernels, _routing_kernels, graph, isa
 
 Dtypes = tuple[str, ...]
-
-
-def kernel_of(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
-    """The kernel of a node, for the sizes and dtypes of its operands."""
-    return KERNELS[node.attr("kernel")](owner, node, inputs, outputs)
 
 
 def _shape(owner: graph.Graph, id: int) -> tuple[int, ...]:
@@ -38,7 +32,10 @@ def _lines(owner: graph.Graph, id: int) -> dict[str, Any]:
 # --- Sorts ----------------------------------------------------------------------------------------
 
 
-def _sort(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_sort(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """A sort, or the largest elements, of lines along an axis."""
     shape = _shape(owner, node.inputs[0])
     axis = node.attr("axis") % len(shape)
     return isa.sorting_kernels().sort_kernel(
@@ -53,7 +50,10 @@ def _sort(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes)
     )
 
 
-def _sample(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_sample(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Elements of each row that sampling may choose."""
     lines = _lines(owner, node.inputs[0])
     return isa.sorting_kernels().sample_kernel(inputs, outputs, present=_present(node), **lines)
 
@@ -61,7 +61,10 @@ def _sample(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtype
 # --- Quantisation ---------------------------------------------------------------------------------
 
 
-def _product(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_product(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """A product of quantised matrices."""
     a, b = (_shape(owner, id) for id in node.inputs[:2])
     options = _given(node, "along", "list_kind", "activation", "clears", "shortens", "group_size")
     several = len(node.inputs) - len(_present(node)) - 1
@@ -78,20 +81,29 @@ def _product(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
     )
 
 
-def _quantize(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_quantize(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Elements quantised with scales that are given."""
     options = _given(node, "bits", "divides", "twice", "rounding")
     lines = _lines(owner, node.output)
     return isa.quantized_kernels().quantize_kernel(inputs, outputs, **lines, **options)
 
 
-def _dynamic_quant(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_dynamic_quant(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Rows quantised with scales that are found."""
     lines = _lines(owner, node.inputs[0])
     return isa.quantized_kernels().dynamic_quant_kernel(
         inputs, outputs, **lines, **_given(node, "bits")
     )
 
 
-def _swiglu_quant(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_swiglu_quant(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Rows dequantised, gated and quantised."""
     lines = _lines(owner, node.inputs[0])
     options = _given(node, "left", "dynamic", "mode", "single", "clears")
     return isa.quantized_kernels().swiglu_quant_kernel(
@@ -99,12 +111,18 @@ def _swiglu_quant(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs:
     )
 
 
-def _scale_bits(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_scale_bits(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Scales and offsets as bits."""
     size = _shape(owner, node.output)[0]
     return isa.quantized_kernels().scale_bits_kernel(inputs, outputs, n=size)
 
 
-def _nibbles(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_nibbles(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Integers of four bits, packed or taken apart."""
     lines = _lines(owner, node.output)
     return isa.quantized_kernels().nibbles_kernel(node.attr("kernel"), inputs, outputs, **lines)
 
@@ -112,7 +130,10 @@ def _nibbles(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
 # --- Caches ---------------------------------------------------------------------------------------
 
 
-def _scatter(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_scatter(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Rows of tokens that go into a cache."""
     return _cache_kernels.scatter_kernel(
         inputs,
         outputs,
@@ -124,7 +145,10 @@ def _scatter(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
     )
 
 
-def _gather(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_gather(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Tokens out of the pages of a cache."""
     shape = _shape(owner, node.output)
     return _cache_kernels.gather_kernel(
         inputs,
@@ -138,7 +162,10 @@ def _gather(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtype
 # --- Mixtures of experts --------------------------------------------------------------------------
 
 
-def _gate(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_gate(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """The experts of each token."""
     return _routing_kernels.gate_kernel(
         inputs,
         outputs,
@@ -149,7 +176,10 @@ def _gate(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes)
     )
 
 
-def _route(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_route(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Tokens in the order of their experts."""
     return _routing_kernels.route_kernel(
         inputs,
         outputs,
@@ -158,11 +188,17 @@ def _route(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
     )
 
 
-def _take_rows(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_take_rows(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Rows by their numbers."""
     return _routing_kernels.take_rows_kernel(inputs, outputs, **_lines(owner, node.output))
 
 
-def _combine(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes) -> Any:
+def make_combine(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """The sums of each token's rows."""
     return _routing_kernels.combine_kernel(
         inputs,
         outputs,
@@ -170,23 +206,3 @@ def _combine(owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtyp
         **_lines(owner, node.output),
         **_given(node, "each", "by_columns", "drops"),
     )
-
-
-KERNELS: Mapping[str, Callable[..., Any]] = {
-    "sort": _sort,
-    "topk": _sort,
-    "top_k_top_p": _sample,
-    "quantized_product": _product,
-    "quantize": _quantize,
-    "dynamic_quant": _dynamic_quant,
-    "swiglu_quant": _swiglu_quant,
-    "scale_bits": _scale_bits,
-    "pack4": _nibbles,
-    "unpack4": _nibbles,
-    "scatter_rows": _scatter,
-    "gather_pages": _gather,
-    "gate": _gate,
-    "route": _route,
-    "take_rows": _take_rows,
-    "combine": _combine,
-}

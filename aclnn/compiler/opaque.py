@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from aclnn import graph, isa
 from aclnn._opaque_kernels import FACTS, opaque_kernel
 
 
 @cache
-def maker_of(kernel: str) -> Callable[..., Any]:
+def maker_of(kernel: str) -> Callable[..., graph.Kernel]:
     """Function that makes a kernel for a node: one like `kernel_of`."""
-    maker: Callable[..., Any] = import_module(FACTS[kernel].maker).kernel_of
+    module, _, function = FACTS[kernel].maker.partition(":")
+    maker: Callable[..., graph.Kernel] = getattr(import_module(module), function)
     return maker
 
 

@@ -11,7 +11,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="caches",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_scatter",
         onnx=(),
     ),
     opaque(
@@ -20,7 +20,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="caches",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_gather",
         onnx=(),
     ),
 )

@@ -12,7 +12,7 @@ RECORDS: tuple[Record, ...] = tuple(
             outputs=outputs,
             body="images",
             cost=0.0,  # by its sizes
-            maker="aclnn.compiler.images",
+            maker="aclnn.compiler.images:kernel_of",
             onnx=(),
         )
         for name, outputs in (

@@ -15,19 +15,19 @@ RECORDS: tuple[Record, ...] = tuple(
             outputs=outputs,
             body="indexing",
             cost=0.0,  # by its sizes
-            maker="aclnn.compiler.indexing",
+            maker=f"aclnn.compiler.indexing:make_{maker}",
             onnx=(),
         )
-        for name, inputs, outputs in (
-            ("scatter_along", "base:whole index:whole source:whole", _ONE),
-            ("put_at", "base:whole values:whole index:whole", _ONE),
-            ("take_at", "table:whole index:whole", _ONE),
-            ("one_hot_lines", "index:whole on:whole off:whole", _ONE),
-            ("spread_counts", "counts:whole", _ONE),
-            ("ramp", "", _ONE),
-            ("true_places", "x:whole", _AND_SHAPE),
-            ("masked_elements", "x:whole mask:whole", _AND_SHAPE),
-            ("solve_triangle", "right:whole matrix:whole", _ONE),
+        for name, maker, inputs, outputs in (
+            ("scatter_along", "scatter", "base:whole index:whole source:whole", _ONE),
+            ("put_at", "put", "base:whole values:whole index:whole", _ONE),
+            ("take_at", "take", "table:whole index:whole", _ONE),
+            ("one_hot_lines", "one_hot", "index:whole on:whole off:whole", _ONE),
+            ("spread_counts", "spread", "counts:whole", _ONE),
+            ("ramp", "ramp", "", _ONE),
+            ("true_places", "truth", "x:whole", _AND_SHAPE),
+            ("masked_elements", "truth", "x:whole mask:whole", _AND_SHAPE),
+            ("solve_triangle", "solve", "right:whole matrix:whole", _ONE),
         )
     ]
 )

@@ -11,7 +11,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_product",
         onnx=(),
     ),
     opaque(
@@ -20,7 +20,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_quantize",
         onnx=(),
     ),
     opaque(
@@ -29,7 +29,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole scale:whole offset:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_dynamic_quant",
         onnx=(),
     ),
     opaque(
@@ -39,7 +39,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole scale:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_swiglu_quant",
         onnx=(),
     ),
     opaque(
@@ -48,7 +48,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_scale_bits",
         onnx=(),
     ),
     opaque(
@@ -57,7 +57,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_nibbles",
         onnx=(),
     ),
     opaque(
@@ -66,7 +66,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="quantized",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_nibbles",
         onnx=(),
     ),
 )

@@ -252,7 +252,8 @@ class Record:
         Of an opaque kernel: into as many parts its work may be cut: lines along the axis; rows of the last
         dimension; elements of the dimensions up to the axis.
     maker : str
-        Of an opaque kernel: the module whose `kernel_of` makes it for a node.
+        Of an opaque kernel: the function that makes it for a node, as ``module:function``.  The module may
+        have `onnx_of`, which makes an operator of the standard of a node.
     loops : str
         Of an opaque kernel: what gives loops over its lines, in the module of row-wise kernels.
     failures : tuple of (int, str)
@@ -404,7 +405,7 @@ def opaque(
     body: str,
     cost: float,
     onnx: str | Iterable[OnnxBody],
-    maker: str = "aclnn.compiler.opaque",
+    maker: str = "aclnn.compiler.opaque:kernel_of",
     moves: bool = False,
     chunks: str = "",
     loops: str = "",

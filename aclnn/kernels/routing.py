@@ -12,7 +12,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole experts:whole rows:whole normalized:whole",
         body="routing",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_gate",
         onnx=(),
     ),
     opaque(
@@ -21,7 +21,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="positions:whole sources:whole counts:whole",
         body="routing",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_route",
         onnx=(),
     ),
     opaque(
@@ -30,7 +30,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="routing",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_take_rows",
         onnx=(),
     ),
     opaque(
@@ -39,7 +39,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="routing",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_combine",
         onnx=(),
     ),
 )

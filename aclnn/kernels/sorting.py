@@ -11,7 +11,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="values:whole indices:whole",
         body="sorting",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_sort",
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
@@ -20,7 +20,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="values:whole indices:whole",
         body="sorting",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_sort",
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
@@ -29,7 +29,7 @@ RECORDS: tuple[Record, ...] = (
         outputs="result:whole",
         body="sorting",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference",
+        maker="aclnn.compiler.inference:make_sample",
         onnx=(),
     ),
 )

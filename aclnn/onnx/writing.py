@@ -461,7 +461,7 @@ def _of_image(node: Node, record: Record) -> Callable[[Graph, Node], Any] | None
     """Function that makes an operator of the standard of a node, if its kernel's maker has one."""
     if record.domain != "opaque" or not record.maker:
         return None
-    return getattr(importlib.import_module(record.maker), "onnx_of", None)
+    return getattr(importlib.import_module(record.maker.partition(":")[0]), "onnx_of", None)
 
 
 def _first_operator(record: Record) -> str:

@@ -170,12 +170,9 @@ KNOW_NONE = (
     ),
     *("tools/make_kernels.py", "aclnn/benchmark/cells.py", "aclnn/benchmark/peers.py"),
 )
-# Names that are there, and why: the product that is measured; one maker for a family of kernels.
+# Names that are there, and why: the product that is measured.
 KNOWN = {
     "aclnn/benchmark/cells.py": {"matmul"},
-    "aclnn/compiler/inference.py": {*records()},
-    "aclnn/compiler/images.py": {*records()},
-    "aclnn/compiler/indexing.py": {*records()},
 }
 # Strings that are something else there.
 ELSEWHERE = {

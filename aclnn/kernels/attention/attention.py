@@ -78,7 +78,7 @@ def _record(
         outputs=outputs,
         body="attention",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.attention",
+        maker="aclnn.compiler.attention:kernel_of",
         onnx=onnx,
     )
     inputs = (*operands(_NEEDED), *_optional(_OPTIONAL), *operands(before), *_optional(after))

@@ -10,7 +10,7 @@ RECORDS: tuple[Record, ...] = (
         "input:whole weight:whole bias:whole",
         body="convolutions",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.convolutions",
+        maker="aclnn.compiler.convolutions:kernel_of",
         onnx=(),
     ),
 )

@@ -11,7 +11,7 @@ RECORDS: tuple[Record, ...] = (
         "alpha beta",
         body="products",
         cost=0.0,  # by its sizes
-        maker="aclnn.compiler.products",
+        maker="aclnn.compiler.products:kernel_of",
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
             OnnxBody("alpha * MatMul(a, b)", takes="a b"),
