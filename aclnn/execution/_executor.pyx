@@ -793,7 +793,8 @@ cdef class aclOpExecutor:
         Returns what is bound then, with the addresses of all operands. All of it is of one moment,
         whatever other threads bind.
         """
-        cdef operand_t found[MANY]
+        cdef operand_t found
+        cdef char *places[MANY]
         cdef int slot, n_inputs = self.request.n_inputs
         self.refuse_destroyed()
         if self.from_tensors:
@@ -801,7 +802,8 @@ cdef class aclOpExecutor:
         slots = {}
         for name, given in arrays.items():
             slot = self.slot_of(name)
-            slots[slot] = self.fitting(slot, given, &found[slot]), given
+            slots[slot] = self.fitting(slot, given, &found), given
+            places[slot] = found.data
         # Nothing below lets another thread run: what is replaced is let go of at the end.
         self.refuse_destroyed()
         _before = self.bound, self.given
@@ -809,7 +811,7 @@ cdef class aclOpExecutor:
         for slot in range(len(self.names)):
             if slot in slots:
                 bound[slot], given = slots[slot]
-                self.request.operands[slot].data = found[slot].data
+                self.request.operands[slot].data = places[slot]
                 if slot >= n_inputs:
                     outputs[slot - n_inputs] = given
         self.follow_inputs(slots, bound, outputs)

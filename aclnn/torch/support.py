@@ -24,7 +24,7 @@ from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
 aten = torch.ops.aten
-MOST_TENSORS = 200  # of a part: executors take 256, some of which are made on the way
+MOST_TENSORS = 800  # of a part: executors take 1,024, some of which are made on the way
 
 
 class Support(OperatorSupportBase):

@@ -929,3 +929,27 @@ def test_executors_count_the_workspaces_that_they_make(weights):
     crossing = memory[32 * 64 - 8 : -8].reshape(32, 16)
     executor.run(x, out=crossing)  # is planned anew
     assert executor.own_workspaces == 2
+
+
+def test_functions_of_large_models_have_hundreds_of_arrays():
+    """A transformer of 24 layers has 394 weights."""
+    layers = [np.full(4, n, np.float32) for n in range(600)]
+
+    @aclnn.compile
+    def total(layers):
+        found = layers[0]
+        for one in layers[1:]:
+            found = found + one
+        return found
+
+    assert total(layers).tolist() == [sum(range(600))] * 4
+    executor = total.executor(layers)
+    name = [*executor.inputs][7]
+    assert executor.run(**{name: np.full(4, -1, np.float32)}).tolist() == [sum(range(600)) - 8] * 4
+    with pytest.raises(aclnn.AclnnError, match="1301 tensors, at most 1024 are possible"):
+        total.executor(
+            [layers[0]]
+            + [one + 1 for one in layers]
+            + [one + 2 for one in layers]
+            + [one + 3 for one in layers[:99]]
+        )
