@@ -14,7 +14,7 @@ from libc.stddef cimport size_t
 from libc.string cimport memcmp, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
-from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_blocks
+from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_fn
 from aclnn.kernels.products.image cimport (
     IMAGE_CHAINS,
     IMAGE_ROWS,
@@ -69,6 +69,7 @@ KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
 
 cdef struct conv_t:
     product_state product
+    multiply_fn multiply                     # of the module of products
     bint has_bias, transposed
     bint by_planes                           # a channel for each row of weights: depthwise
     ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
@@ -414,7 +415,7 @@ cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t
     if c.has_bias:
         part.c.data = views[2].data + channel * views[2].strides[0]
         part.c.rows, part.c.cols, part.c.row_stride = rows, cols, views[2].strides[0]
-    multiply_blocks(&c.product, &part, <float>1, <float>(1 if c.has_bias else 0))
+    c.multiply(&c.product, &part, 1, 1 if c.has_bias else 0)
 
 
 # --- A channel by itself --------------------------------------------------------------------------
@@ -606,11 +607,14 @@ cdef class ConvolutionState:
         return max(1, min(chunks, cells_of(&c)))
 
 
-def convolution_kernel(tuple in_dtypes not None, str out_dtype not None, *options):
+def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not None,
+                       *options):
     """The kernel of a convolution of certain dtypes and shapes.
 
     Parameters
     ----------
+    multiply : int
+        Address of what multiplies blocks of floats: `multiply_floats_at` of the module of products.
     in_dtypes, out_dtype, *options
         As `ConvolutionState` takes them.
 
@@ -619,6 +623,7 @@ def convolution_kernel(tuple in_dtypes not None, str out_dtype not None, *option
     Kernel
     """
     cdef ConvolutionState kept = ConvolutionState(in_dtypes, out_dtype, *options)
+    kept.conv.multiply = <multiply_fn>multiply
     return Kernel(
         fn=<size_t>convolve,
         state=<size_t>&kept.conv,

@@ -17,6 +17,7 @@ def product_kernel(
     steps: Callable[[bool], tuple[tuple[Any, ...], ...]] | None = None,
     extras: int = 0,
 ) -> Kernel: ...
+def multiply_floats_at() -> int: ...
 def run(
     kernel: Kernel,
     operands: Any,

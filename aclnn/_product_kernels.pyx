@@ -24,7 +24,14 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.number cimport real
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.tile cimport tile_kernel
-from aclnn.kernels.products.blocks cimport multiply_parts, pack_ahead, scratch_of
+from aclnn.kernels.products.blocks cimport (
+    block_t,
+    multiply_blocks,
+    multiply_fn,
+    multiply_parts,
+    pack_ahead,
+    scratch_of,
+)
 from aclnn.kernels.products.microkernel cimport (
     IN_PANEL,
     OF_BF16,
@@ -458,6 +465,18 @@ cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by
 
 # Whether products of bfloat16 take the CPU's dot products: found out once, in some microseconds.
 cdef bint pairs = pairs_usable()
+
+
+# --- For other modules ----------------------------------------------------------------------------
+
+cdef void multiply_floats_of(const product_state *state, const block_t *part, float alpha,
+                             float beta) noexcept nogil:
+    multiply_blocks(state, part, alpha, beta)
+
+
+def multiply_floats_at():
+    """Address of a `multiply_fn`, which multiplies blocks of floats: convolutions are products."""
+    return <size_t><multiply_fn>multiply_floats_of
 
 
 # --- For tests ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ def kernel_of(
     """The kernel of a convolution of the shapes that a node's operands have."""
     operands = [owner.value(id) for id in node.operands]
     return isa.convolution_kernels().convolution_kernel(
+        isa.product_kernels().multiply_floats_at(),
         inputs,
         outputs[0],
         (operands[0].shape, node.attr("taps"), operands[-1].shape),

@@ -126,6 +126,10 @@ cdef struct block_t:
 
 # --- Scratch ------------------------------------------------------------------------------------
 
+# `multiply_blocks` of floats, as one module hands it to others.
+ctypedef void (*multiply_fn)(const product_state *, const block_t *, float, float) noexcept nogil
+
+
 cdef inline ptrdiff_t wide_of(real like) noexcept nogil:
     return F32_WIDE if real is float else F64_WIDE
 
