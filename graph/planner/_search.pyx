@@ -455,7 +455,7 @@ cdef class Search:
 
     def prove(self, double timeout):
         """Search until nothing smaller is possible, at most `timeout` seconds."""
-        self.w.interrupted = False
+        self.w.interrupted, self.w.next_check = False, 0
         with nogil:
             self.w.deadline = clock() + timeout
             self._place_parts(VISITS)

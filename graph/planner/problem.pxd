@@ -26,6 +26,10 @@ cdef extern from "Python.h":
     int check_signals "PyErr_CheckSignals"() noexcept
 
 
+cdef enum:
+    CHECKS = 20  # of signals in a second
+
+
 cdef struct buffer_t:
     int first        # sections
     int last
@@ -60,6 +64,7 @@ cdef struct work_t:
     int64_t limit
     double deadline    # 0: none
     bint interrupted   # a signal's handler raised
+    double next_check  # when signals are looked at again
     int64_t nodes      # of trees
     placed_t *placed   # of one first fit, by place
     key_t *keys
@@ -96,8 +101,16 @@ cdef inline double clock() noexcept nogil:
 
 
 cdef inline bint late(work_t *w) noexcept nogil:
-    """Whether the search has to stop at once."""
-    return w.deadline != 0 and (w.interrupted or clock() >= w.deadline)
+    """Whether the search has to stop at once: its time is over, or a signal's handler raised."""
+    cdef double now
+    if w.deadline == 0 or w.interrupted:
+        return w.interrupted
+    now = clock()
+    if now >= w.next_check:
+        w.next_check = now + 1.0 / CHECKS
+        with gil:
+            w.interrupted = check_signals() != 0
+    return w.interrupted or now >= w.deadline
 
 
 cdef inline bint over(work_t *w) noexcept nogil:

@@ -13,7 +13,6 @@ from graph.planner.problem cimport (
     CLOCK_EVERY,
     ENDLESS,
     buffer_t,
-    check_signals,
     key_t,
     late,
     meet,
@@ -21,9 +20,6 @@ from graph.planner.problem cimport (
     work_t,
 )
 
-
-cdef enum:
-    SIGNALS_EVERY = 65536  # nodes between looks at signals
 
 cdef enum: FOUND, NONE, STOPPED
 
@@ -150,12 +146,7 @@ cdef inline bint is_spent(tree_t *t, int count) noexcept nogil:
     if t.nodes > t.budget:
         return True
     t.w.nodes += 1
-    if t.w.deadline == 0 or t.w.nodes % CLOCK_EVERY:
-        return False
-    if t.w.nodes % SIGNALS_EVERY == 0:
-        with gil:
-            t.w.interrupted = check_signals() != 0
-    return late(t.w)
+    return t.w.nodes % CLOCK_EVERY == 0 and late(t.w)
 
 
 cdef inline bint is_hopeless(tree_t *t, int base, int count, int64_t ground) noexcept nogil:

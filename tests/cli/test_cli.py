@@ -4,7 +4,9 @@ import argparse
 import io
 import itertools
 import json
+import random
 import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -860,3 +862,30 @@ def test_an_interrupted_search_keeps_the_best_plan(capsys, tmp_path, monkeypatch
     assert "interrupted" in found.err
     with pytest.raises(KeyboardInterrupt):
         strategies.exact([Lifetime("a", 0, 1, 64)])
+
+
+def test_ctrl_c_ends_every_part_of_a_long_search(tmp_path):
+    """Three thousand buffers: beams and dives take most of the time, the tree next to none."""
+    drawn = random.Random(9)
+    rows = [
+        (drawn.randrange(500), drawn.randrange(1, 200), drawn.randrange(4000)) for _ in range(3000)
+    ]
+    lines = [f"{n},{low},{low + long},{32 * size + 7}" for n, (low, long, size) in enumerate(rows)]
+    path = tmp_path / "lives.csv"
+    path.write_text("\n".join(["id,lower,upper,size", *lines]))
+    code = (
+        "import signal, threading, time\n"
+        "from aclnn import cli\n"
+        "def stop():\n"
+        "    time.sleep(1.5)\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "threading.Thread(target=stop, daemon=True).start()\n"
+        f"raise SystemExit(cli.main(['plan', '--lifetimes', {str(path)!r}, '--strategy', 'exact', "
+        "'--timeout', '100']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "interrupted: the best plan so far" in done.stderr
+    assert "strategy exact, feasible" in done.stdout
