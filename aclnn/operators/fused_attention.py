@@ -23,10 +23,12 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.quantization import BYTE, quantized
 
 Shape = tuple[int, ...]
 _SINGLE, _BOOL = aclDataType.ACL_FLOAT, aclDataType.ACL_BOOL
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
+_SCALES = (_SINGLE, aclDataType.ACL_BF16)
 _MASKS = (_BOOL, aclDataType.ACL_INT8, aclDataType.ACL_UINT8)
 _INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _NO_MASK, _ALL, _LEFT_UP, _RIGHT_DOWN, _BAND, _PREFIX, _PREFIX_COMPRESSED = range(7)
@@ -69,6 +71,8 @@ class Words:
     lse: str = ""  # the option
     inner_precise: str = ""
     prefix: str = ""
+    out_scale: str = ""  # of int8 results
+    out_offset: str = ""
     layouts: tuple[str, ...] = _INFERENCE
     training: bool = False
     one_query: bool = False
@@ -207,6 +211,10 @@ def _out_shape(call: Call, words: Words) -> Shape:
     if layout in _MERGED:
         return (*[known[one] for one in _MERGED[layout]], s.heads * s.values)
     return tuple([known[one] for one in _SPLIT[layout]])
+
+
+def _out_dtype(call: Call, words: Words) -> aclDataType:
+    return BYTE if words.has(call, "out_scale") else call.dtype("query")
 
 
 # --- Rules ------------------------------------------------------------------------------------------
@@ -489,6 +497,52 @@ def _has_out_shape(role: str, words: Words, *, status: int | None) -> Rule:
     return _tested(text, test, role, status=status)
 
 
+def _out_has_dtype(role: str, words: Words) -> Rule:
+    if not words.out_scale:
+        return same_dtype(role, "query")
+
+    def test(call: Call) -> str | None:
+        wanted = _out_dtype(call, words)
+        if role not in call.tensors or call.dtype(role) == wanted:
+            return None
+        return (
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must have "
+            f"{call.word(wanted)}"
+        )
+
+    text = f"`{role}` has the dtype of `query`, with `{words.out_scale}` INT8"
+    return _tested(text, test, role, "query", words.out_scale)
+
+
+def _out_scales_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        scale, offset = words.out_scale, words.out_offset
+        if scale not in call.tensors:
+            return (
+                f"{call.names[scale]} is null, but {call.names[offset]} is given"
+                if (offset in call.tensors)
+                else None
+            )
+        s = sizes_of(call, words)
+        allowed = _shapes_of_channels(s.heads, s.values)
+        for role in call.given((scale, offset)):
+            if call.shape(role) not in allowed:
+                return (
+                    f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or "
+                    f"({s.heads}, {s.values})"
+                )
+        return None
+
+    text = f"`{words.out_scale}` and `{words.out_offset}` have 1 number, or one for each channel"
+    return _tiling(text, test, words.out_scale, words.out_offset)
+
+
+def _shapes_of_channels(heads: int, size: int) -> tuple[Shape, ...]:
+    """Shapes of a number for all, or of one for each head's elements, in any layout."""
+    merged, split, apart = (heads * size,), (heads, size), (heads, 1, size)
+    return ((1,), merged, (1, 1, *merged), split, (1, 1, *split), apart, (1, *apart))
+
+
 def _lse_shape(call: Call, words: Words) -> Shape:
     s = sizes_of(call, words)
     return (s.queries, s.heads, 1) if s.cumulative else (s.batch, s.heads, s.queries, 1)
@@ -552,8 +606,19 @@ def _heads_apart(lowering: Lowering, value: int, layout: str, heads: int) -> int
     return builder.transpose(value, (1, 0, 2, 3)) if layout == "NBSD" else value
 
 
+def _in_single(call: Call, words: Words) -> bool:
+    """Whether products are of float32: those of integers, and what is rounded to integers."""
+    return words.has(call, "out_scale")
+
+
+def _read(lowering: Lowering, words: Words, role: str) -> int:
+    if _in_single(lowering.call, words):
+        return lowering.dense(role, _SINGLE)
+    return lowering.value(role)
+
+
 def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int:
-    call, value = lowering.call, lowering.value(role)
+    call, value = lowering.call, _read(lowering, words, role)
     if not words.has(call, "table"):
         return _heads_apart(lowering, value, words.layout_in(call), heads)
     layout = "BSH" if len(call.shape(role)) == 3 else "BNSD"
@@ -581,11 +646,11 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
     """Operands and options of the node of a call."""
     call, s = lowering.call, sizes_of(lowering.call, words)
     layout = words.layout_in(call)
-    operands = {"query": _heads_apart(lowering, lowering.value("query"), layout, s.heads)}
+    operands = {"query": _heads_apart(lowering, _read(lowering, words, "query"), layout, s.heads)}
     for role in ("key", "value"):
         operands[role] = _cache_apart(lowering, words, role, s.key_heads)
     if words.has(call, "query_rope"):
-        rope = lowering.value(words.query_rope)
+        rope = _read(lowering, words, words.query_rope)
         operands["query_rope"] = _heads_apart(lowering, rope, layout, s.heads)
         operands["key_rope"] = _cache_apart(lowering, words, words.key_rope, s.key_heads)
     scores = (s.batch, s.heads, s.queries, s.keys)
@@ -604,7 +669,7 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
         operands["shift"] = _spread(lowering, lowering.value(words.shift), scores)
         options["shift_first"] = words.training
     if words.has(call, "sink"):
-        operands["sink"] = lowering.value(words.sink)
+        operands["sink"] = _read(lowering, words, words.sink)
     if words.has(call, "lengths") and (s.cumulative or s.queries > 1):
         operands["lengths"] = lowering.value(words.lengths)
         options["cumulative"] = s.cumulative
@@ -647,21 +712,43 @@ def _placed(lowering: Lowering, name: str, value: int, shape: Shape, layout: str
     return whole
 
 
+def _as_result(lowering: Lowering, words: Words, value: int) -> int:
+    """The node's result in the dtype of the call's."""
+    if not words.has(lowering.call, "out_scale"):
+        return value
+    shape = lowering.builder.shape(value)
+    scales = [
+        _of_channels(lowering, role, shape)
+        for role in lowering.call.given((words.out_scale, words.out_offset))
+    ]
+    return quantized(lowering, [value, *scales], BYTE, shape)
+
+
+def _of_channels(lowering: Lowering, role: str, shape: Shape) -> int:
+    """A number for all, or one for each head's elements, as float32 in the shape of heads."""
+    known = lowering.call.shape(role) != (1,)
+    along = (1, shape[1], 1, shape[3]) if known else (1, 1, 1, 1)
+    numbers = lowering.reshaped(lowering.dense(role, _SINGLE), along)
+    return lowering.dense(numbers, None, shape)
+
+
 def _lower(words: Words, statistics: tuple[str, ...] = (), out: str = "attention_out") -> Callable:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, s = lowering.call, sizes_of(lowering.call, words)
         operands, options = _nodes_of(lowering, words)
         dtype, shape = lowering.results[out]
+        made_as = _SINGLE if _in_single(call, words) else dtype
         batch = 1 if s.cumulative else s.batch
         rows = (batch, s.heads, s.queries)
-        results = {"out": (dtype, (*rows, s.values))}
+        results = {"out": (made_as, (*rows, s.values))}
         for name, role in zip(("first", "second"), statistics, strict=False):
             if lowering.wants(role):
                 results[name] = (_SINGLE, (*rows, 8 if words.training else 1))
         scale = lowering.number(words.scale, "exact")
         made = attend(lowering, operands, results, scale, **options)
         layout = words.layout_out(call)
-        found = {out: _placed(lowering, "attention", made["out"], shape, layout)}
+        whole = _as_result(lowering, words, made["out"])
+        found = {out: _placed(lowering, "attention", whole, shape, layout)}
         for name, role in zip(("first", "second"), statistics, strict=False):
             if name in made:
                 kind = "TND" if s.cumulative else "BNSD"
@@ -681,6 +768,11 @@ _NOTES = (
     "that do not exist, end the run with a status. Queries that see no key give 0, and infinity as "
     "logarithm of the sum."
 )
+_QUANTISED_OUT = (
+    " With `{}` results are round(out·scale + offset), saturated, of int8: the attention is that of "
+    "float32 then, rounded only there."
+)
+_SCALED = ("quant_scale2", "quant_offset2")
 _QKV = ("query", "key", "value")
 _FIA = Words(
     query_rope="query_rope",
@@ -688,6 +780,8 @@ _FIA = Words(
     sink="learnable_sink",
     lse="softmax_lse_flag",
     inner_precise="inner_precise",
+    out_scale="quant_scale2",
+    out_offset="quant_offset2",
     layouts=_ALL_LAYOUTS,
 )
 _FIA2 = Words(
@@ -700,12 +794,16 @@ _FIA2 = Words(
     sink="learnable_sink",
     lse="return_softmax_lse",
     inner_precise="inner_precise",
+    out_scale="quant_scale_out",
+    out_offset="quant_offset_out",
     layouts=_ALL_LAYOUTS,
 )
 _PFA = Words(
     scale="scale_value",
     table="",
     block_size="",
+    out_scale="quant_scale2",
+    out_offset="quant_offset2",
     layouts=("BSH", "BSND", "BNSD", "BNSD_BSND", "TND", "NTD"),
 )
 _IFA = Words(
@@ -716,6 +814,8 @@ _IFA = Words(
     lengths="",
     key_lengths="actual_seq_lengths",
     inner_precise="inner_precise",
+    out_scale="quant_scale2",
+    out_offset="quant_offset2",
     layouts=("BSH", "BSND", "BNSD"),
     one_query=True,
 )
@@ -744,7 +844,14 @@ def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rul
     allowed = of_cann(dtype_among("query", _HALVES))
     first = (dtype_among("query"), *(() if words.training else (allowed,)))
     same = [same_dtype(role, "query") for role in ("key", "value", words.shift, *others) if role]
-    return (*first, *same, same_dtype(out, "query"))
+    return (*first, *same, *_dtypes_of_scales(words), _out_has_dtype(out, words))
+
+
+def _dtypes_of_scales(words: Words) -> tuple[Rule, ...]:
+    if not words.out_scale:
+        return ()
+    scale, offset = words.out_scale, words.out_offset
+    return (dtype_among(scale, _SCALES), dtype_among(offset, _SCALES), same_dtype(offset, scale))
 
 
 def _indices(words: Words) -> tuple[Rule, ...]:
@@ -762,6 +869,7 @@ def _planning(words: Words) -> tuple[Rule, ...]:
         *([_pages_fit(words)] if words.table else []),
         *([_ropes_fit(words)] if words.query_rope else []),
         *([_sink_fits(words)] if words.sink else []),
+        *([_out_scales_fit(words)] if words.out_scale else []),
         *([_window_not_empty(words)] if words.mode else []),
         _mask_fits(words),
         _shift_fits(words),
@@ -802,7 +910,7 @@ def _options(words: Words, after: int = _UNLIMITED) -> tuple[Attribute, ...]:
 
 _QUANTISED = (
     "deqScale1Optional:absent quantScale1Optional:absent deqScale2Optional:absent "
-    "quantScale2Optional:absent quantOffset2Optional:absent antiquantScaleOptional:absent "
+    "quantScale2Optional=quant_scale2:in? quantOffset2Optional=quant_offset2:in? antiquantScaleOptional:absent "
     "antiquantOffsetOptional:absent"
 )
 _SHARED = (
@@ -835,7 +943,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
     """`product`: where alone it is supported, without a functional form of its own."""
 
     def infer(call: Call) -> Mapping[str, tuple]:
-        found = {"attention_out": (call.dtype("query"), _out_shape(call, words))}
+        found = {"attention_out": (_out_dtype(call, words), _out_shape(call, words))}
         if words.option(call, "lse"):
             found["softmax_lse"] = (_SINGLE, _lse_shape(call, words))
         return found
@@ -850,6 +958,8 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         words.query_rope,
         words.key_rope,
         words.sink,
+        words.out_scale,
+        words.out_offset,
     )
     return Operator(
         name=name,
@@ -861,7 +971,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         notes=(
             f"{_NOTES} With `{words.table}` key and value are pools of blocks, of shape (blocks, "
             "block size, heads·size) or (blocks, heads, block size, size). Without "
-            f"`{words.lse}` the second result is None."
+            f"`{words.lse}` the second result is None.{_QUANTISED_OUT.format(words.out_scale)}"
         ),
         infer=infer,
         lower=_lower(words, ("softmax_lse",)),
@@ -937,12 +1047,12 @@ prompt_flash_attention = Operator(
     name="prompt_flash_attention",
     summary="Attention of whole prompts.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
-    notes=_NOTES,
-    infer=lambda call: {"out": (call.dtype("query"), _out_shape(call, _PFA))},
+    notes=_NOTES + _QUANTISED_OUT.format("quant_scale2"),
+    infer=lambda call: {"out": (_out_dtype(call, _PFA), _out_shape(call, _PFA))},
     lower=_lower(_PFA, out="out"),
-    inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths),
+    inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED),
     outputs=("out",),
-    optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths),
+    optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED),
     unlike=_unlike(_PFA, "out"),
     attributes=_options(_PFA, 0),
     parameters=_QKV,
@@ -952,7 +1062,7 @@ prompt_flash_attention = Operator(
             "query key value pseShift=pse_shift:in? attenMask=atten_mask:in? "
             "actualSeqLengths=actual_seq_lengths:ints? "
             "actualSeqLengthsKv=actual_seq_lengths_kv:ints? deqScale1:absent quantScale1:absent "
-            "deqScale2:absent quantScale2:absent quantOffset2:absent numHeads:int "
+            "deqScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? numHeads:int "
             "scaleValue:float preTokens:int nextTokens:int inputLayout:str numKeyValueHeads:int "
             "sparseMode:int innerPrecise:ignored attentionOut=out:out",
         ),
@@ -993,12 +1103,12 @@ incre_flash_attention = Operator(
     name="incre_flash_attention",
     summary="Attention of one query for each batch over cached keys.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
-    notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.",
-    infer=lambda call: {"out": (call.dtype("query"), _out_shape(call, _IFA))},
+    notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}",
+    infer=lambda call: {"out": (_out_dtype(call, _IFA), _out_shape(call, _IFA))},
     lower=_lower(_IFA, out="out"),
-    inputs=(*_QKV, _IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table),
+    inputs=(*_QKV, _IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED),
     outputs=("out",),
-    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table),
+    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED),
     unlike=_unlike(_IFA, "out"),
     attributes=(
         *_options(_IFA),
@@ -1011,7 +1121,7 @@ incre_flash_attention = Operator(
             "aclnnIncreFlashAttentionV4",
             "query key:single value:single pseShift=pse_shift:in? attenMask=atten_mask:in? "
             "actualSeqLengths=actual_seq_lengths:ints? dequantScale1:absent quantScale1:absent "
-            "dequantScale2:absent quantScale2:absent quantOffset2:absent antiquantScale:absent "
+            "dequantScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale:absent "
             "antiquantOffset:absent blocktable=block_table:in? kvPaddingSize:later numHeads:int "
             "scaleValue:float inputLayout:str numKeyValueHeads:int blockSize:int "
             "innerPrecise:int attentionOut=out:out",

@@ -75,12 +75,15 @@ def _norm_dynamic(*beta):
     )
 
 
+_QUANTISED = ("quant_scale2", "quant_offset2", "quant_scale_out", "quant_offset_out")
+
+
 def _attention(*absent, queries=2, **options):
     """Of inference: of halves, without what would have to fit each other."""
     return Unlike(
         {"query": (1, queries, 3), "key": (1, 2, 3), "value": (1, 2, 3)},
         options=options,
-        absent=(*absent, "atten_mask", "pse_shift", "learnable_sink"),
+        absent=(*absent, "atten_mask", "pse_shift", "learnable_sink", *_QUANTISED),
         halves_only=True,
     )
 

@@ -1,0 +1,198 @@
+"""Attention with quantised results: against the composition in NumPy, bits of the calls it is made of; statuses."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from references import attention
+
+import aclnn
+from aclnn.api.c_shaped import tensor
+
+BF16 = ml_dtypes.bfloat16
+OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
+B, N, M, S, K, D = 2, 4, 2, 5, 150, 16
+H, F, I8 = np.float16, np.float32, np.int8
+named = pytest.mark.parametrize
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def random(rng, *shape, dtype=H):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.fixture
+def given(rng):
+    return random(rng, B, N, S, D), random(rng, B, M, K, D), random(rng, B, M, K, D)
+
+
+def call(*tensors, layout="BNSD", **options):
+    options = {"num_heads": N, "num_key_value_heads": M, "input_layout": layout} | options
+    return aclnn.fused_infer_attention_score(*tensors, **options)
+
+
+def single(*tensors):
+    return [x.astype(F) for x in tensors]
+
+
+def rounded(x, scale, offset=0.0):
+    """Integers of float32 numbers, as sections about quantisation have them."""
+    return np.clip(np.rint(F(x) * F(scale) + F(offset)), -128, 127).astype(I8)
+
+
+# --- Statuses ---------------------------------------------------------------------------------------
+
+GIVEN = {
+    "query": np.zeros((2, 1, 8), H),
+    "key": np.zeros((2, 3, 8), H),
+    "value": np.zeros((2, 3, 8), H),
+    "numHeads": 2,
+    "scaleValue": 1.0,
+    "preTokens": 9,
+    "nextTokens": 9,
+    "inputLayout": "BSH",
+    "numKeyValueHeads": 0,
+    "innerPrecise": 0,
+    "blockSize": 0,
+    "softmaxLseFlag": False,
+    "attentionOut": np.zeros((2, 1, 8), H),
+}
+FUSED = "aclnnFusedInferAttentionScoreV4"
+OLDER = ("aclnnPromptFlashAttentionV3", "aclnnIncreFlashAttentionV4")
+
+
+def arguments(name, **changes):
+    """Of phase one, with parameters by CANN's names."""
+    for parameter in aclnn.operators.ENTRIES[name][1].parameters:
+        value = (GIVEN | changes).get(parameter.name)
+        if value is None and parameter.name.endswith("Mode"):
+            value = 0
+        if isinstance(value, np.ndarray):
+            value = tensor(value)
+            value = aclnn.aclCreateTensorList([value]) if parameter.kind == "single" else value
+        elif isinstance(value, list):
+            value = aclnn.aclCreateIntArray(value)
+        yield value
+
+
+def status(name, **changes):
+    return getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments(name, **changes))[2]
+
+
+# --- Results of int8 --------------------------------------------------------------------------------
+
+BYTES = np.zeros((2, 1, 8), I8)
+
+
+@named("dtype", [H, BF16, F])
+def test_results_are_rounded_once(dtype, given):
+    given = [x.astype(dtype) for x in given]
+    found = call(*given, quant_scale2=F([100]), quant_offset2=F([-3]), scale=0.25)[0]
+    assert found.dtype == I8
+    exact = attention(*given, scale=0.25)[0] * 100 - 3
+    assert np.abs(found - np.clip(exact, -128, 127)).max() < 0.5 + 1e-3
+    whole = call(*single(*given), scale=0.25)[0]
+    np.testing.assert_array_equal(found, rounded(whole, 100, -3))
+    flat = aclnn.ascend_quant(whole.reshape(-1, D), F([100]), F([-3])).reshape(whole.shape)
+    np.testing.assert_array_equal(found, flat)
+
+
+def test_results_saturate(given):
+    found = call(*given, quant_scale2=F([1e4]))[0]
+    np.testing.assert_array_equal(found, rounded(call(*single(*given))[0], 1e4))
+    assert (found.min(), found.max()) == (-128, 127)
+
+
+@named("shape", [(N * D,), (1, 1, N * D), (N, D), (1, 1, N, D), (N, 1, D), (1, N, 1, D)])
+@named("layout", ["BNSD", "BSND", "BNSD_BSND", "BSH"])
+def test_scales_of_channels(shape, layout, given, rng):
+    scale, offset = (rng.uniform(5, 90, N * D).astype(BF16).reshape(shape) for _ in range(2))
+    tensors = given if layout.startswith("BN") else [x.transpose(0, 2, 1, 3) for x in given]
+    if layout == "BSH":
+        tensors = [np.ascontiguousarray(x).reshape(*x.shape[:2], -1) for x in tensors]
+    found = call(*tensors, layout=layout, quant_scale2=scale, quant_offset2=offset)[0]
+    whole = call(*single(*given))[0]
+    want = rounded(whole, *[F(x).reshape(N, 1, D) for x in (scale, offset)])
+    want = want if layout == "BNSD" else want.transpose(0, 2, 1, 3)
+    np.testing.assert_array_equal(found, want.reshape(found.shape))
+
+
+def test_quantised_results_with_other_operands(given, rng):
+    shift, sink = random(rng, 1, N, S, K), random(rng, N)
+    ropes = random(rng, B, N, S, 8), random(rng, B, M, K, 8)
+    options = {"pse_shift": shift, "actual_seq_lengths_kv": [9, 150], "softmax_lse_flag": True}
+    found, lse = call(
+        *given, **options, query_rope=ropes[0], key_rope=ropes[1], learnable_sink=sink,
+        quant_scale2=F([50]),
+    )  # fmt: skip
+    options["pse_shift"] = F(shift)
+    whole, wanted = call(
+        *single(*given), **options, query_rope=F(ropes[0]), key_rope=F(ropes[1]),
+        learnable_sink=F(sink),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, rounded(whole, 50))
+    np.testing.assert_array_equal(lse, wanted)
+
+
+def test_quantised_results_of_pages_and_other_functions(given):
+    q, k, v = given
+    blocks = [x.reshape(B, M, 10, 15, D).transpose(0, 2, 1, 3, 4) for x in (k, v)]
+    blocks = [np.ascontiguousarray(x).reshape(B * 10, M, 15, D) for x in blocks]
+    table = np.arange(B * 10, dtype=np.int32).reshape(B, 10)
+    scale = {"quant_scale2": F([70])}
+    paged = {"block_table": table, "block_size": 15, "actual_seq_lengths_kv": [150, 150]}
+    want = call(q, k, v, **scale)[0]
+    np.testing.assert_array_equal(call(q, *blocks, **paged, **scale)[0], want)
+    heads = {"num_key_value_heads": M, "input_layout": "BNSD"}
+    second = aclnn.fused_infer_attention_score_v2(
+        q, k, v, num_query_heads=N, quant_scale_out=F([70]), **heads
+    )[0]
+    np.testing.assert_array_equal(second, want)
+    heads["num_heads"] = N
+    np.testing.assert_array_equal(
+        aclnn.prompt_flash_attention(q, k, v, next_tokens=2**31 - 1, **heads, **scale), want
+    )
+    one = np.ascontiguousarray(q[:, :, :1])
+    found = aclnn.incre_flash_attention(one, k, v, **heads, **scale)
+    np.testing.assert_array_equal(found, call(one, k, v, **scale)[0])
+
+
+@named(
+    ("changes", "wanted"),
+    [
+        ({"quantScale2": np.ones(1, F), "attentionOut": BYTES}, OK),
+        ({"quantScale2": np.ones(1, BF16), "attentionOut": BYTES}, OK),
+        ({"quantScale2": np.ones((2, 4), F), "attentionOut": BYTES}, OK),
+        ({"quantScale2": np.ones(1, F), "quantOffset2": np.ones(1, F), "attentionOut": BYTES}, OK),
+        ({"quantScale2": np.ones(1, F)}, INVALID),
+        ({"attentionOut": BYTES}, INVALID),
+        ({"quantScale2": np.ones(1, H), "attentionOut": BYTES}, INVALID),
+        ({"quantScale2": np.ones(1, F), "quantOffset2": np.ones(1, BF16), "attentionOut": BYTES}, INVALID),
+        ({"quantOffset2": np.ones(1, F)}, TILING),
+        ({"quantScale2": np.ones(2, F), "attentionOut": BYTES}, TILING),
+        ({"quantScale2": np.ones((4, 2), F), "attentionOut": BYTES}, TILING),
+        ({"query": None, "quantScale2": np.ones(1, F)}, NULLPTR),
+    ],
+)  # fmt: skip
+@named("name", [FUSED, *OLDER])
+def test_statuses_of_quantised_results(name, changes, wanted):
+    ending = "Optional" if name == FUSED else ""
+    changes = {role + ending * role.startswith("quant"): value for role, value in changes.items()}
+    assert status(name, **changes) == wanted
+
+
+def test_c_shaped_calls_quantise(rng):
+    q, k, v = (random(rng, 2, rows, 8) for rows in (1, 3, 3))
+    out = np.zeros((2, 1, 8), I8)
+    more = {"quantScale2Optional": F([60]), "attentionOut": out}
+    size, executor, found = getattr(aclnn, f"{FUSED}GetWorkspaceSize")(
+        *arguments(FUSED, query=q, key=k, value=v, **more)
+    )
+    assert found == OK
+    workspace = np.empty(size, np.uint8)
+    assert getattr(aclnn, FUSED)(workspace, size, executor, None) == OK
+    want = aclnn.fused_infer_attention_score(q, k, v, num_heads=2, quant_scale2=F([60]))[0]
+    np.testing.assert_array_equal(out, want)
