@@ -79,12 +79,12 @@ cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
 cdef enum:
     # Where the arguments of a call go: operands in the kernels' order, outputs, numbers, switches.
-    MOST_INPUTS = 16
+    MOST_INPUTS = 32
     FIRST = 0
     OUT = FIRST + MOST_INPUTS
     NUMBERS = OUT + 1
     SWITCHES = NUMBERS + MAX_NUMBERS
-    MOST_SWITCHES = 12
+    MOST_SWITCHES = 16
     MOST_SMALL = 6  # operands of most operators; a small frame stays in the nearest cache
     OPTION = SWITCHES + MOST_SWITCHES  # that of `option_form`
     SLOTS = OPTION + 1

@@ -134,8 +134,16 @@ OPERAND_WORDS = {
     "running_var": "Variance of each channel over earlier batches.",
     "finished": "Which rows are finished already.", "mask": "Where it holds.",
     "padding_mask": "Reserved.", "condition": "Where to take the first of both.",
-    "antiquant_scale": "Scales that make numbers of quantised weights.",
-    "antiquant_offset": "Offsets that make numbers of quantised weights.",
+    "antiquant_scale": "Scales that make numbers of quantised weights, or of keys and values.",
+    "antiquant_offset": "Offsets that make numbers of quantised weights, or of keys and values.",
+    **{role: f"Scales of {keys} of int8." for keys, role in (
+        ("keys", "key_antiquant_scale"), ("keys", "dequant_scale_key"),
+        ("values", "value_antiquant_scale"), ("values", "dequant_scale_value"),
+    )},
+    **{role: f"What is added to {keys} of int8 before they are scaled." for keys, role in (
+        ("keys", "key_antiquant_offset"), ("keys", "dequant_offset_key"),
+        ("values", "value_antiquant_offset"), ("values", "dequant_offset_value"),
+    )},
     "end": "The other end, reached with a weight of 1.", "tensors": "The parts, in order.",
     "exponent": "The exponents.", "smooth_scales": "Factors of columns before quantisation.",
     "smooth_scale1": "Factors of columns before the first quantisation.",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aclnn.operators.declaration import Attribute, Entry, Operator
 
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_request.pxd` hold it.
-MOST_OPERANDS, MOST_NUMBERS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 12, 48
+MOST_INPUTS, MOST_OUTPUTS, MOST_NUMBERS, MOST_OPTIONS, MOST_PARAMETERS = 32, 16, 8, 16, 48
 
 FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype", "value"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
@@ -46,8 +46,8 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
     if twice := _twice(roles):
         yield f"{twice} is declared twice"
     for words, count, most in (
-        ("inputs", len(operator.inputs), MOST_OPERANDS),
-        ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OPERANDS),
+        ("inputs", len(operator.inputs), MOST_INPUTS),
+        ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OUTPUTS),
         ("options that are numbers", len(operator.scalars), MOST_NUMBERS),
         ("options that are none", len(operator.switches), MOST_OPTIONS),
     ):

@@ -12,17 +12,20 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.operators.attending import ACCURACY, EVERYTHING, attend, gradients
+from aclnn.operators.cache_scales import NOTES as _QUANTISED_CACHE
+from aclnn.operators.cache_scales import CacheScales
 from aclnn.operators.checks import (
     Call,
     Rule,
     answering,
     dtype_among,
+    dtype_like_or,
     ends_if_empty,
     of_cann,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
-from aclnn.operators.lowering import Lowering
+from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import BYTE, quantized
 
 Shape = tuple[int, ...]
@@ -35,6 +38,8 @@ _NO_MASK, _ALL, _LEFT_UP, _RIGHT_DOWN, _BAND, _PREFIX, _PREFIX_COMPRESSED = rang
 _TREE = 9
 _COMPRESSED = (_LEFT_UP, _RIGHT_DOWN, _BAND)
 _UNLIMITED = 2147483647
+
+_NO_SCALES = CacheScales()
 
 # Of a layout, the dimension of batches, heads, and rows; heads and elements are one in the first two.
 _MERGED = {"BSH": "BS", "SBH": "SB"}
@@ -73,6 +78,7 @@ class Words:
     prefix: str = ""
     out_scale: str = ""  # of int8 results
     out_offset: str = ""
+    cache: CacheScales = _NO_SCALES
     layouts: tuple[str, ...] = _INFERENCE
     training: bool = False
     one_query: bool = False
@@ -514,6 +520,22 @@ def _out_has_dtype(role: str, words: Words) -> Rule:
     return _tested(text, test, role, "query", words.out_scale)
 
 
+def _cache_has_dtype(words: Words) -> tuple[Rule, ...]:
+    if not words.cache.inputs:
+        return (same_dtype("key", "query"), same_dtype("value", "query"))
+    return (dtype_like_or("key", "query", BYTE), same_dtype("value", "key"))
+
+
+def _cache_scales_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        s, layout = sizes_of(call, words), words.layout_in(call)
+        heads = {one: _cached(call, words, one, layout, s.key_heads) for one in ("key", "value")}
+        return words.cache.flaw(call, heads, paged=words.has(call, "table"))
+
+    text = "scales are given where `key` and `value` are INT8, in the shape of their mode"
+    return _tiling(text, test, "key", "value", *words.cache.inputs)
+
+
 def _out_scales_fit(words: Words) -> Rule:
     def test(call: Call) -> str | None:
         scale, offset = words.out_scale, words.out_offset
@@ -608,7 +630,7 @@ def _heads_apart(lowering: Lowering, value: int, layout: str, heads: int) -> int
 
 def _in_single(call: Call, words: Words) -> bool:
     """Whether products are of float32: those of integers, and what is rounded to integers."""
-    return words.has(call, "out_scale")
+    return words.has(call, "out_scale") or call.dtype("key") == BYTE
 
 
 def _read(lowering: Lowering, words: Words, role: str) -> int:
@@ -618,11 +640,13 @@ def _read(lowering: Lowering, words: Words, role: str) -> int:
 
 
 def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int:
-    call, value = lowering.call, _read(lowering, words, role)
-    if not words.has(call, "table"):
-        return _heads_apart(lowering, value, words.layout_in(call), heads)
-    layout = "BSH" if len(call.shape(role)) == 3 else "BNSD"
-    return _heads_apart(lowering, value, layout, heads)
+    call, paged = lowering.call, words.has(lowering.call, "table")
+    blocks = "BSH" if len(call.shape(role)) == 3 else "BNSD"
+    layout = blocks if paged else words.layout_in(call)
+    value = _heads_apart(lowering, _read(lowering, words, role), layout, heads)
+    if call.dtype(role) != BYTE:
+        return value
+    return words.cache.applied(lowering, role, value, paged=paged)
 
 
 def _spread(lowering: Lowering, value: int, shape: Shape, matrix: bool = True) -> int:
@@ -714,8 +738,10 @@ def _placed(lowering: Lowering, name: str, value: int, shape: Shape, layout: str
 
 def _as_result(lowering: Lowering, words: Words, value: int) -> int:
     """The node's result in the dtype of the call's."""
-    if not words.has(lowering.call, "out_scale"):
+    if not _in_single(lowering.call, words):
         return value
+    if not words.has(lowering.call, "out_scale"):
+        return lowering.builder.cast(value, graph_dtype(lowering.call.dtype("query")))
     shape = lowering.builder.shape(value)
     scales = [
         _of_channels(lowering, role, shape)
@@ -774,6 +800,17 @@ _QUANTISED_OUT = (
 )
 _SCALED = ("quant_scale2", "quant_offset2")
 _QKV = ("query", "key", "value")
+_FIA_CACHE = CacheScales(
+    both="antiquant_scale",
+    both_offset="antiquant_offset",
+    both_mode="antiquant_mode",
+    key="key_antiquant_scale",
+    key_offset="key_antiquant_offset",
+    key_mode="key_antiquant_mode",
+    value="value_antiquant_scale",
+    value_offset="value_antiquant_offset",
+    value_mode="value_antiquant_mode",
+)
 _FIA = Words(
     query_rope="query_rope",
     key_rope="key_rope",
@@ -782,6 +819,7 @@ _FIA = Words(
     inner_precise="inner_precise",
     out_scale="quant_scale2",
     out_offset="quant_offset2",
+    cache=_FIA_CACHE,
     layouts=_ALL_LAYOUTS,
 )
 _FIA2 = Words(
@@ -796,6 +834,14 @@ _FIA2 = Words(
     inner_precise="inner_precise",
     out_scale="quant_scale_out",
     out_offset="quant_offset_out",
+    cache=CacheScales(
+        key="dequant_scale_key",
+        key_offset="dequant_offset_key",
+        key_mode="key_quant_mode",
+        value="dequant_scale_value",
+        value_offset="dequant_offset_value",
+        value_mode="value_quant_mode",
+    ),
     layouts=_ALL_LAYOUTS,
 )
 _PFA = Words(
@@ -816,6 +862,7 @@ _IFA = Words(
     inner_precise="inner_precise",
     out_scale="quant_scale2",
     out_offset="quant_offset2",
+    cache=CacheScales(both="antiquant_scale", both_offset="antiquant_offset"),
     layouts=("BSH", "BSND", "BNSD"),
     one_query=True,
 )
@@ -843,7 +890,8 @@ def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rul
     """Dtypes of inputs and the result: CANN's inference functions take halves only."""
     allowed = of_cann(dtype_among("query", _HALVES))
     first = (dtype_among("query"), *(() if words.training else (allowed,)))
-    same = [same_dtype(role, "query") for role in ("key", "value", words.shift, *others) if role]
+    same = [same_dtype(role, "query") for role in (words.shift, *others) if role]
+    same = [*_cache_has_dtype(words), *same, *words.cache.dtypes]
     return (*first, *same, *_dtypes_of_scales(words), _out_has_dtype(out, words))
 
 
@@ -869,6 +917,7 @@ def _planning(words: Words) -> tuple[Rule, ...]:
         *([_pages_fit(words)] if words.table else []),
         *([_ropes_fit(words)] if words.query_rope else []),
         *([_sink_fits(words)] if words.sink else []),
+        *([_cache_scales_fit(words)] if words.cache.inputs else []),
         *([_out_scales_fit(words)] if words.out_scale else []),
         *([_window_not_empty(words)] if words.mode else []),
         _mask_fits(words),
@@ -910,13 +959,13 @@ def _options(words: Words, after: int = _UNLIMITED) -> tuple[Attribute, ...]:
 
 _QUANTISED = (
     "deqScale1Optional:absent quantScale1Optional:absent deqScale2Optional:absent "
-    "quantScale2Optional=quant_scale2:in? quantOffset2Optional=quant_offset2:in? antiquantScaleOptional:absent "
-    "antiquantOffsetOptional:absent"
+    "quantScale2Optional=quant_scale2:in? quantOffset2Optional=quant_offset2:in? antiquantScaleOptional=antiquant_scale:in? "
+    "antiquantOffsetOptional=antiquant_offset:in?"
 )
 _SHARED = (
     "queryPaddingSizeOptional:later kvPaddingSizeOptional:later "
-    "keyAntiquantScaleOptional:absent keyAntiquantOffsetOptional:absent "
-    "valueAntiquantScaleOptional:absent valueAntiquantOffsetOptional:absent "
+    "keyAntiquantScaleOptional=key_antiquant_scale:in? keyAntiquantOffsetOptional=key_antiquant_offset:in? "
+    "valueAntiquantScaleOptional=value_antiquant_scale:in? valueAntiquantOffsetOptional=value_antiquant_offset:in? "
     "keySharedPrefixOptional:later valueSharedPrefixOptional:later "
     "actualSharedPrefixLenOptional:later"
 )
@@ -933,8 +982,8 @@ _ROPES = (
 _SINK = "dequantScaleQueryOptional:absent learnableSinkOptional=learnable_sink:in?"
 _FIA_OPTIONS = (
     "numHeads:int scaleValue=scale:float preTokens:int nextTokens:int inputLayout:str "
-    "numKeyValueHeads:int sparseMode:int innerPrecise:int blockSize:int antiquantMode:ignored "
-    "softmaxLseFlag:bool keyAntiquantMode:ignored valueAntiquantMode:ignored"
+    "numKeyValueHeads:int sparseMode:int innerPrecise:int blockSize:int antiquantMode:int "
+    "softmaxLseFlag:bool keyAntiquantMode:int valueAntiquantMode:int"
 )
 _FIA_RESULTS = "attentionOut=attention_out:out softmaxLse=softmax_lse:out?"
 
@@ -960,6 +1009,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         words.sink,
         words.out_scale,
         words.out_offset,
+        *words.cache.inputs,
     )
     return Operator(
         name=name,
@@ -972,6 +1022,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
             f"{_NOTES} With `{words.table}` key and value are pools of blocks, of shape (blocks, "
             "block size, heads·size) or (blocks, heads, block size, size). Without "
             f"`{words.lse}` the second result is None.{_QUANTISED_OUT.format(words.out_scale)}"
+            f"{_QUANTISED_CACHE}"
         ),
         infer=infer,
         lower=_lower(words, ("softmax_lse",)),
@@ -986,6 +1037,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
             Attribute(
                 words.lse, False, "bool", doc="Whether the logarithm of the sum is a result."
             ),
+            *words.cache.attributes,
         ),
         parameters=_QKV,
         entries=entries,
@@ -1103,12 +1155,21 @@ incre_flash_attention = Operator(
     name="incre_flash_attention",
     summary="Attention of one query for each batch over cached keys.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
-    notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}",
+    notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}"
+    f"{_QUANTISED_CACHE} Their scales are of channels, or one for all, those of keys first.",
     infer=lambda call: {"out": (_out_dtype(call, _IFA), _out_shape(call, _IFA))},
     lower=_lower(_IFA, out="out"),
-    inputs=(*_QKV, _IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED),
+    inputs=(
+        *_QKV,
+        _IFA.shift,
+        _IFA.mask,
+        _IFA.key_lengths,
+        _IFA.table,
+        *_SCALED,
+        *_IFA.cache.inputs,
+    ),
     outputs=("out",),
-    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED),
+    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED, *_IFA.cache.inputs),
     unlike=_unlike(_IFA, "out"),
     attributes=(
         *_options(_IFA),
@@ -1121,8 +1182,8 @@ incre_flash_attention = Operator(
             "aclnnIncreFlashAttentionV4",
             "query key:single value:single pseShift=pse_shift:in? attenMask=atten_mask:in? "
             "actualSeqLengths=actual_seq_lengths:ints? dequantScale1:absent quantScale1:absent "
-            "dequantScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale:absent "
-            "antiquantOffset:absent blocktable=block_table:in? kvPaddingSize:later numHeads:int "
+            "dequantScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale=antiquant_scale:in? "
+            "antiquantOffset=antiquant_offset:in? blocktable=block_table:in? kvPaddingSize:later numHeads:int "
             "scaleValue:float inputLayout:str numKeyValueHeads:int blockSize:int "
             "innerPrecise:int attentionOut=out:out",
         ),

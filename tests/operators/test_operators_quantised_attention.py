@@ -1,4 +1,4 @@
-"""Attention with quantised results: against the composition in NumPy, bits of the calls it is made of; statuses."""
+"""Attention with quantised caches and results: against the composition in NumPy, bits of the calls it is made of; statuses."""
 
 import ml_dtypes
 import numpy as np
@@ -196,3 +196,176 @@ def test_c_shaped_calls_quantise(rng):
     assert getattr(aclnn, FUSED)(workspace, size, executor, None) == OK
     want = aclnn.fused_infer_attention_score(q, k, v, num_heads=2, quant_scale2=F([60]))[0]
     np.testing.assert_array_equal(out, want)
+
+
+# --- Keys and values of int8 ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cached(rng):
+    keys, values = (rng.integers(-128, 128, (B, M, K, D)).astype(I8) for _ in range(2))
+    return random(rng, B, N, S, D), keys, values
+
+
+def of(rng, *shape, dtype=F):
+    return rng.uniform(0.01, 0.03, shape).astype(dtype)
+
+
+def expanded(x, scale, offset=0):
+    """Numbers of integers, in float32."""
+    return (F(x) + F(offset)) * F(scale)
+
+
+def same_as_single(found, query, keys, values, **options):
+    """The bits of the attention of float32, rounded, which is near that in float64."""
+    whole = call(F(query), keys, values, **options)[0]
+    np.testing.assert_array_equal(found, whole.astype(query.dtype))
+    np.testing.assert_allclose(F(found), attention(query, keys, values, scale=1.0)[0], 8e-3, 4e-3)
+
+
+# Modes, the shapes of scales, and that in which they broadcast to keys.
+ALONE = [
+    (0, (1,), (1, 1, 1, 1)),
+    (0, (M * D,), (1, M, 1, D)),
+    (0, (1, M * D), (1, M, 1, D)),
+    (0, (M, D), (1, M, 1, D)),
+    (0, (1, M, 1, D), (1, M, 1, D)),
+    (1, (B, K), (B, 1, K, 1)),
+    (1, (1, B, K), (B, 1, K, 1)),
+    (2, (M,), (1, M, 1, 1)),
+    (3, (B, M, K), (B, M, K, 1)),
+]
+
+
+@named(("mode", "shape", "along"), ALONE)
+@named("dtype", [H, BF16, F])
+@named("has_offset", [False, True])
+def test_caches_with_scales_of_their_own(mode, shape, along, dtype, has_offset, cached, rng):
+    q, k, v = cached[0].astype(dtype), *cached[1:]
+    scales = [of(rng, *shape, dtype=dtype if mode == 0 else F) for _ in "kv"]
+    options = dict(zip(("key_antiquant_scale", "value_antiquant_scale"), scales, strict=True))
+    options |= {"key_antiquant_mode": mode, "value_antiquant_mode": mode}
+    offsets = [0, 0]
+    if has_offset:
+        offsets = [100 * of(rng, *shape).astype(scales[0].dtype) for _ in "kv"]
+        names = ("key_antiquant_offset", "value_antiquant_offset")
+        options |= dict(zip(names, offsets, strict=True))
+        offsets = [x.reshape(along) for x in offsets]
+    found = call(q, k, v, **options)[0]
+    pairs = zip((k, v), scales, offsets, strict=True)
+    same_as_single(found, q, *[expanded(x, s.reshape(along), o) for x, s, o in pairs])
+    names = {"antiquant_scale": "dequant_scale", "antiquant_offset": "dequant_offset"}
+    second = {"key_quant_mode": mode, "value_quant_mode": mode}
+    for role in ("key", "value"):
+        for old, new in names.items():
+            second[f"{new}_{role}"] = options.get(f"{role}_{old}")
+    heads = {"num_query_heads": N, "num_key_value_heads": M, "input_layout": "BNSD"}
+    other = aclnn.fused_infer_attention_score_v2(q, k, v, **heads, **second)[0]
+    np.testing.assert_array_equal(other, found)
+
+
+@named(("mode", "shape", "along"), [one for one in ALONE if one[0] < 2])
+@named("has_offset", [False, True])
+def test_caches_with_scales_of_both(mode, shape, along, has_offset, cached, rng):
+    q, k, v = cached
+    both = (2,) if shape == (1,) else (2, *shape)
+    scale, offset = of(rng, *both), 200 * of(rng, *both)
+    options = {"antiquant_scale": scale, "antiquant_mode": mode}
+    options |= {"antiquant_offset": offset} if has_offset else {}
+    found = call(q, k, v, **options)[0]
+    offsets = offset.reshape(2, *along) if has_offset else (0, 0)
+    pairs = zip((k, v), scale.reshape(2, *along), offsets, strict=True)
+    same_as_single(found, q, *[expanded(*one) for one in pairs])
+    if mode == 0:
+        one = np.ascontiguousarray(q[:, :, :1])
+        heads = {"num_heads": N, "num_key_value_heads": M, "input_layout": "BNSD"}
+        options.pop("antiquant_mode")
+        other = aclnn.incre_flash_attention(one, k, v, **heads, **options)
+        np.testing.assert_array_equal(other, found[:, :, :1])
+
+
+def test_caches_in_layouts_and_with_other_operands(cached, rng):
+    q, k, v = cached
+    scale = of(rng, 2, M, D)
+    sink, shift = random(rng, N), random(rng, 1, N, S, K)
+    options = {"actual_seq_lengths_kv": [9, 140], "softmax_lse_flag": True, "scale": 0.5}
+    numbers = {"learnable_sink": sink, "pse_shift": shift}
+    found, lse = call(q, k, v, antiquant_scale=scale, **options, **numbers)
+    keys, values = (expanded(x, s[:, None]) for x, s in zip((k, v), scale, strict=True))
+    whole, wanted = call(
+        F(q), keys, values, **options, **{role: F(x) for role, x in numbers.items()}
+    )
+    np.testing.assert_array_equal(found, whole.astype(H))
+    np.testing.assert_array_equal(lse, wanted)
+    turned = [x.transpose(0, 2, 1, 3) for x in (q, k, v)]
+    flat = [np.ascontiguousarray(x).reshape(*x.shape[:2], -1) for x in turned]
+    numbers |= {"antiquant_scale": scale}
+    for layout, tensors in (("BSND", turned), ("BSH", flat)):
+        out = call(*tensors, layout=layout, **options, **numbers)[0]
+        np.testing.assert_array_equal(out.reshape(B, S, N, D), found.transpose(0, 2, 1, 3))
+    eight = call(q, k, v, quant_scale2=F([40]), **options, **numbers)[0]
+    np.testing.assert_array_equal(eight, rounded(whole, 40))
+
+
+@named(("mode", "shape"), [(0, (M, D)), (4, (20, 15)), (5, (20, M, 15))])
+def test_pages_of_int8(mode, shape, cached, rng):
+    q, k, v = cached
+    table = rng.permutation(20).astype(np.int32).reshape(B, 10)
+    blocks = [np.empty((20, M, 15, D), I8) for _ in "kv"]
+    for pool, cache in zip(blocks, (k, v), strict=True):
+        pool[table] = cache.reshape(B, M, 10, 15, D).swapaxes(1, 2)
+    scales = [of(rng, *shape) for _ in "kv"]
+    paged = {"block_table": table, "block_size": 15, "actual_seq_lengths_kv": [150, 33]}
+    found = call(
+        q, *blocks, key_antiquant_scale=scales[0], value_antiquant_scale=scales[1],
+        key_antiquant_mode=mode, value_antiquant_mode=mode, **paged,
+    )[0]  # fmt: skip
+    along = {0: (1, M, 1, D), 4: (20, 1, 15, 1), 5: (20, M, 15, 1)}[mode]
+    numbers = [expanded(x, s.reshape(along)) for x, s in zip(blocks, scales, strict=True)]
+    np.testing.assert_array_equal(found, call(F(q), *numbers, **paged)[0].astype(H))
+
+
+CACHE = {"key": np.zeros((2, 3, 8), I8), "value": np.zeros((2, 3, 8), I8)}
+ONE, TWO = {"keyAntiquantScaleOptional": np.ones(1, H)}, {"antiquantScaleOptional": np.ones(2, H)}
+OWN = ONE | {"valueAntiquantScaleOptional": np.ones(1, H)}
+
+
+@named(
+    ("changes", "wanted"),
+    [
+        (CACHE | TWO, OK),
+        (CACHE | OWN, OK),
+        (CACHE | TWO | {"antiquantOffsetOptional": np.ones(2, H)}, OK),
+        (CACHE | {"antiquantScaleOptional": np.ones((2, 2, 4), F)}, OK),
+        (CACHE | {"antiquantScaleOptional": np.ones((2, 2, 3), F), "antiquantMode": 1}, OK),
+        (CACHE | {"antiquantScaleOptional": np.ones(2, BF16)}, INVALID),
+        (CACHE | TWO | {"antiquantOffsetOptional": np.ones(2, F)}, INVALID),
+        (CACHE | TWO | {"value": GIVEN["value"]}, INVALID),
+        (CACHE | {"query": None}, NULLPTR),
+        (CACHE, TILING),
+        (TWO, TILING),
+        (OWN, TILING),
+        (CACHE | ONE, TILING),
+        (CACHE | OWN | TWO, TILING),
+        (CACHE | OWN | {"antiquantOffsetOptional": np.ones(2, H)}, TILING),
+        (CACHE | {"antiquantOffsetOptional": np.ones(2, H)}, TILING),
+        (CACHE | {"antiquantScaleOptional": np.ones((2, 4, 2), F)}, TILING),
+        (CACHE | {"antiquantScaleOptional": np.ones(3, F)}, TILING),
+        (CACHE | {"antiquantScaleOptional": np.ones((2, 2), F), "antiquantMode": 2}, TILING),
+        (CACHE | OWN | {"keyAntiquantMode": 7}, TILING),
+        (CACHE | OWN | {"valueAntiquantMode": 1}, TILING),
+        (CACHE | OWN | {"keyAntiquantMode": 4}, TILING),
+    ],
+)
+@named("version", [2, 3, 4])
+def test_statuses_of_quantised_caches(version, changes, wanted):
+    assert status(f"aclnnFusedInferAttentionScoreV{version}", **changes) == wanted
+
+
+def test_statuses_of_quantised_caches_of_one_query():
+    name, scale = OLDER[1], {"antiquantScale": np.ones(2, H)}
+    assert status(name, **CACHE, **scale) == OK
+    assert status(name, **CACHE) == TILING
+    assert status(name, **scale) == TILING
+    assert status(name, **CACHE, antiquantScale=np.ones((2, 3), H)) == TILING
+    assert status(OLDER[0], **CACHE) == INVALID
