@@ -258,7 +258,7 @@ cdef class ProductState:
 
         return Packing(place, size, (product.packed, *form), packed, self.pack)
 
-    def with_packed(self, str name, tuple itemsizes, size_t params_size, steps):
+    def with_packed(self, str name not None, tuple itemsizes not None, size_t params_size, steps):
         """The kernel of the same products with what `pack` makes of an operand."""
         cdef ProductState made = ProductState.__new__(ProductState)
         made.stepped, made.product = self.stepped, self.product
@@ -386,7 +386,8 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
     if steps is not None:
         made = steps(bool(ref.product.turned))
         params_size = set_steps(ref, made, extras, scaled)
-        name = " ".join((name, *[step[0].name for step in made]))
+        for step in made:
+            name += f" {step[0].name}"
     state.m, state.n, state.k = ref.product.m, ref.product.n, ref.product.k
     state.batch, state.direct = ref.product.batch, ref.product.direct
     return ref.kernel(name, itemsizes, params_size, made, True)

@@ -30,7 +30,7 @@ from .planner.liveness import graph_lifetimes
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
 from .planner.strategies import Assignment
-from .runtime.kernel import Kernel
+from .runtime.kernel import Kernel, Packing
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .verify.graph import check
 from .verify.plan import PlanError, validate
@@ -53,6 +53,7 @@ __all__ = [
     "Node",
     "Note",
     "PackedMemory",
+    "Packing",
     "PassResult",
     "PlanError",
     "Schedule",

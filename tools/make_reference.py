@@ -129,7 +129,7 @@ GRAPH: dict[str, tuple[str, ...]] = {
         "graph_lifetimes",
         "lifetimes_from_csv", "lifetimes_to_csv", "lifetimes_from_snapshot", "read_lifetimes",
     ),
-    "Schedules": ("compile", "Schedule"),
+    "Schedules": ("compile", "Schedule", "Kernel", "Packing"),
 }  # fmt: skip
 GRAPH_CONSTANTS = {
     "FUSED": "the passes of a graph that runs as fused loops",

@@ -1210,8 +1210,12 @@ cdef int refuse_other_pairs() except -1:
     """Records name functions by their numbers in the package's prototypes."""
     from aclnn.capi import pairs
 
-    found = [(<bytes>services.pairs[number].name).decode() for number in range(services.n_pairs)]
-    if found != [f"aclnn{one.name}" for one in pairs.EVERY]:
+    found, planned = [], []
+    for number in range(services.n_pairs):
+        found.append((<bytes>services.pairs[number].name).decode())
+    for one in pairs.EVERY:
+        planned.append(f"aclnn{one.name}")
+    if found != planned:
         raise ValueError("the library was built of other prototypes than the package has")
     return 0
 

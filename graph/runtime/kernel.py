@@ -34,6 +34,12 @@ class Packing:
         Makes the kernel that takes the form instead of the operand.
     pack : callable
         Makes the form: takes the address of the operand, and that of so many bytes, a multiple of 64.
+
+    Examples
+    --------
+    >>> taker = Kernel(fn=0, name="matmul packed")
+    >>> Packing(1, 4096, ("panels", 64), lambda: taker, lambda source, target: None).nbytes
+    4096
     """
 
     place: int
@@ -49,9 +55,10 @@ class Kernel:
 
     Attributes
     ----------
-    fn, state : int
-        Addresses of a `tile_kernel`, or of a `call_kernel` for an opaque node, and of what it is called
-        with, see ``kernel_abi.h``.
+    fn : int
+        Address of a `tile_kernel`, or of a `call_kernel` for an opaque node, see ``kernel_abi.h``.
+    state : int
+        Address of what `fn` is called with.
     name : str
     itemsizes : tuple of int
         Bytes of an element of every operand, inputs first; empty where the kernel does not say.
@@ -59,9 +66,10 @@ class Kernel:
         Nanoseconds that an element takes, roughly; of an opaque kernel, the whole call.
     owner : object
         Keeps alive what the addresses stand for.
-    prepare, params_size : int
-        Address of a `prepare_kernel` and the bytes that it fills; 0 where the kernel takes the node's
-        numbers as they are.
+    prepare : int
+        Address of a `prepare_kernel`; 0 where the kernel takes the node's numbers as they are.
+    params_size : int
+        Bytes that `prepare` fills.
     scratch : int
         Bytes that each thread lends an opaque kernel.
     tile_scratch : callable, optional
