@@ -156,9 +156,14 @@ def _taken(
     if found is not None:
         return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options), found[1]
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
-    if handle is None or handle.handle.operator.name != name:
+    if handle is None:
         raise invalid(unknown_operator(name))
-    return handle, _bound_arguments(handle.handle.operator, operands, options), {}, None
+    operator = handle.handle.operator
+    if operator.name != name:
+        raise invalid(
+            f"executors are made of {operator.name!r}, in place with out=, not of {name!r}"
+        )
+    return handle, _bound_arguments(operator, operands, options), {}, None
 
 
 def _description(

@@ -157,6 +157,11 @@ MISTAKES = {
         "no operator is called 'gellu'; did you mean 'gelu'?",
         False,
     ),
+    "operator in place": (
+        lambda: aclnn.executor("relu_", X),
+        "executors are made of 'relu', in place with out=, not of 'relu_'",
+        False,
+    ),
     "operator in C's words": (
         lambda: aclnn.executor("aclnnGellu", X),
         "no operator is called 'aclnnGellu'; did you mean 'aclnnGelu'?",
