@@ -13,6 +13,7 @@ RECORDS: tuple[Record, ...] = tuple(
             body="images",
             cost=0.0,  # by its sizes
             maker="aclnn.compiler.images:kernel_of",
+            scratch=True,
             onnx=(),
         )
         for name, outputs in (

@@ -16,6 +16,7 @@ RECORDS: tuple[Record, ...] = tuple(
             body="indexing",
             cost=0.0,  # by its sizes
             maker=f"aclnn.compiler.indexing:make_{maker}",
+            scratch=maker in ("spread", "solve"),
             onnx=(),
         )
         for name, maker, inputs, outputs in (

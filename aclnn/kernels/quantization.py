@@ -12,6 +12,7 @@ RECORDS: tuple[Record, ...] = (
         body="quantized",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_product",
+        scratch=True,
         onnx=(),
     ),
     opaque(
@@ -30,6 +31,7 @@ RECORDS: tuple[Record, ...] = (
         body="quantized",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_dynamic_quant",
+        scratch=True,
         onnx=(),
     ),
     opaque(
@@ -40,6 +42,7 @@ RECORDS: tuple[Record, ...] = (
         body="quantized",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_swiglu_quant",
+        scratch=True,
         onnx=(),
     ),
     opaque(

@@ -256,6 +256,8 @@ class Record:
         have `onnx_of`, which makes an operator of the standard of a node.
     loops : str
         Of an opaque kernel: what gives loops over its lines, in the module of row-wise kernels.
+    scratch : bool
+        Of an opaque kernel: it takes memory from the workspace besides its operands.
     failures : tuple of (int, str)
         Of an opaque kernel: what is said where it fails with a code; `detail` is the kernel's, `first` and
         `last` are the least and the largest index.
@@ -294,6 +296,7 @@ class Record:
     chunks: str = ""
     maker: str = ""
     loops: str = ""
+    scratch: bool = False
     failures: tuple[tuple[int, str], ...] = ()
     forms: tuple[str, ...] = ()
     vectors: VectorForm | None = None
@@ -409,6 +412,7 @@ def opaque(
     moves: bool = False,
     chunks: str = "",
     loops: str = "",
+    scratch: bool = False,
     failures: Iterable[tuple[int, str]] = (),
 ) -> Record:
     """The record of an opaque kernel; operands and parameters are words."""
@@ -424,6 +428,7 @@ def opaque(
         chunks=chunks,
         maker=maker,
         loops=loops,
+        scratch=scratch,
         failures=tuple(failures),
         onnx=_bodies(onnx),
     )

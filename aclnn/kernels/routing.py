@@ -13,6 +13,7 @@ RECORDS: tuple[Record, ...] = (
         body="routing",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_gate",
+        scratch=True,
         onnx=(),
     ),
     opaque(
@@ -22,6 +23,7 @@ RECORDS: tuple[Record, ...] = (
         body="routing",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_route",
+        scratch=True,
         onnx=(),
     ),
     opaque(

@@ -12,6 +12,7 @@ RECORDS: tuple[Record, ...] = (
         body="sorting",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_sort",
+        scratch=True,
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
@@ -21,6 +22,7 @@ RECORDS: tuple[Record, ...] = (
         body="sorting",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_sort",
+        scratch=True,
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
@@ -30,6 +32,7 @@ RECORDS: tuple[Record, ...] = (
         body="sorting",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.inference:make_sample",
+        scratch=True,
         onnx=(),
     ),
 )

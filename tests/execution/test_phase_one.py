@@ -11,6 +11,7 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl import socs
 from aclnn.cli.ops import dtypes_on
+from aclnn.kernels import records
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID, RUNTIME = 0, 161001, 161002, 361001
@@ -81,14 +82,6 @@ ATTENTION = [name for name, (one, _) in ENTRIES.items() if "attention" in one.na
 SHAPES |= dict.fromkeys((*ATTENTION, "aclnnCrossEntropyLoss"), TILING)
 COUNT_FIRST += tuple(ATTENTION)
 # What is copied, or multiplied in float64, before it is used.
-# Opaque kernels with memory of their own.
-WITH_SCRATCH = {
-    *("sort", "topk", "top_k_top_p", "gate", "route"),
-    *("quantized_product", "dynamic_quant", "swiglu_quant"),
-    *("window_maxima", "window_means", "resize_nearest", "resize_linear"),
-    *("attention", "attention_sums", "attention_gradient", "matmul", "convolution"),
-    *("solve_triangle", "spread_counts"),  # the latter makes indices that it keeps
-}
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
 COPIES += ("aclnnMseLoss", "aclnnL1Loss")
 # Arguments that others of the sample need.
@@ -167,8 +160,10 @@ def test_good_arguments_make_an_executor(name):
     kernels = {node.attr("kernel") for node in executor.graph.nodes}
     rows = any(node.domain == "row" for node in executor.graph.nodes)
     compared = "fill" in kernels and bool(kernels - {"fill", None})
-    ordered = bool(kernels & WITH_SCRATCH)
-    assert (size > 0) == (rows or compared or ordered or name in COPIES)
+    scratch = any(one in records() and records()[one].scratch for one in kernels)
+    assert (size > 0) == (rows or compared or scratch or name in COPIES), (
+        f"{name} asks for {size} bytes; do the records of {kernels} say `scratch`?"
+    )
 
 
 @pytest.mark.parametrize("name", ENTRIES)

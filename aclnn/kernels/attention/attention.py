@@ -79,6 +79,7 @@ def _record(
         body="attention",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.attention:kernel_of",
+        scratch=True,
         onnx=onnx,
     )
     inputs = (*operands(_NEEDED), *_optional(_OPTIONAL), *operands(before), *_optional(after))

@@ -11,6 +11,7 @@ RECORDS: tuple[Record, ...] = (
         body="convolutions",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.convolutions:kernel_of",
+        scratch=True,
         onnx=(),
     ),
 )

@@ -12,6 +12,7 @@ RECORDS: tuple[Record, ...] = (
         body="products",
         cost=0.0,  # by its sizes
         maker="aclnn.compiler.products:kernel_of",
+        scratch=True,
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
             OnnxBody("alpha * MatMul(a, b)", takes="a b"),
