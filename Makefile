@@ -116,7 +116,7 @@ exhaustive: $(STAMP)
 
 accuracy: $(STAMP)
 	$(BIN)/python tools/accuracy.py $(OPERATORS) --write
-	$(BIN)/python tools/make_activations.py
+	$(if $(OPERATORS),,$(BIN)/python tools/make_activations.py)
 
 pictures: $(STAMP)
 	$(BIN)/python tools/make_pictures.py

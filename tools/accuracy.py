@@ -318,7 +318,10 @@ def main():
     arguments = parser.parse_args()
     wanted = arguments.operators or OPERATORS
     for name in set(wanted) - set(OPERATORS):
-        parser.error(f"no operator {name}; there are {', '.join(OPERATORS)}")
+        parser.error(
+            f"{name} has no reference: a judge in tests/support/oracle.py, or a line in `ROWS` or `EXTENDED` of "
+            f"tests/support/references.py; exact ones are named in the text of {PAGE.name}"
+        )
     for table, rows in measured(wanted, arguments.every):
         made = []
         for row in rows:

@@ -1,6 +1,6 @@
 """Draw the activations and put the table of `docs/activations.md` into that page.
 
-Run as `make accuracy`, after `tools/accuracy.py --write`, whose numbers the table repeats. The picture
+Run as `make accuracy` without OPERATORS, after `tools/accuracy.py --write`, whose numbers the table repeats. The picture
 shows each function and its gradient, and below them the largest error of float32 results in ULP for each of
 120 parts of the axis. Speed is PyTorch's time over ours: one thread, 256 Ki elements, contenders in turn in
 one process, the fastest of the rounds. Without PyTorch, the table has no columns for it.

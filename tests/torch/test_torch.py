@@ -145,7 +145,9 @@ def test_operators_have_gradients_unless_results_are_whole():
         first, *_ = results_of(op(name)(*args, **named))
         if first.is_floating_point():
             without.add(name)
-    assert without == HAVE_NONE | HAVE_NO_SECOND
+    assert without == HAVE_NONE | HAVE_NO_SECOND, (
+        "the declaration has a `gradient`, or HAVE_NONE the operator"
+    )
 
 
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor")
