@@ -75,10 +75,19 @@ class Call:
     dtype_name: Callable[[aclDataType], str] = dtypes.cann_name  # as the caller knows dtypes
 
     def dtype(self, role: str) -> aclDataType:
-        return self.tensors[role].dtype
+        return self._tensor(role).dtype
 
     def shape(self, role: str) -> tuple[int, ...]:
-        return self.tensors[role].shape
+        return self._tensor(role).shape
+
+    def _tensor(self, role: str) -> TensorSpec:
+        try:
+            return self.tensors[role]
+        except KeyError:
+            raise KeyError(
+                f"the call has no {role} (results may still have to be made, optional inputs be absent); "
+                "rules ask given() first"
+            ) from None
 
     def is_contiguous(self, role: str) -> bool:
         """Whether elements lie one after the other, in order."""

@@ -251,3 +251,10 @@ def test_nothing_is_broken():
     assert not operators.BROKEN
     with pytest.raises(AttributeError, match=r"^module 'aclnn' has no attribute 'homemade'$"):
         _ = aclnn.homemade
+
+
+def test_rules_that_ask_for_an_absent_operand_hear_its_name():
+    call = checks.Call({}, {}, {}, {}, "Ascend910B")
+    for asked in (call.shape, call.dtype):
+        with pytest.raises(KeyError, match="the call has no out"):
+            asked("out")
