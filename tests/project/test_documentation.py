@@ -843,7 +843,7 @@ def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monk
     page = source("docs/performance.md")
     assert made["PAGE"].resolve() == (DOCS / "performance.md").resolve()
     places = made["PLACE"].findall(page)
-    assert len(places) == page.count("<!-- ") == 11
+    assert len(places) == page.count("<!-- ") > 10
     monkeypatch.setitem(made["filled"].__globals__, "MADE", tmp_path)
     assert made["filled"](page) == page
     _, file, heading, table = places[0]
