@@ -243,6 +243,8 @@ class Record:
         Nanoseconds that an element takes, in cache, of float32 operands, roughly.
     moves : bool
         Elements only move, whatever their dtype; else they are computed with.
+    reference : str
+        Of a row-wise kernel: its reference in the tests, where that has another name than the kernel.
     sums_integers : bool
         Of a row-wise kernel: it takes integers too, and sums them.
     widened : bool
@@ -291,6 +293,7 @@ class Record:
     body: str
     computed_in: str = "double"
     moves: bool = False
+    reference: str = ""
     sums_integers: bool = False
     widened: bool = False
     chunks: str = ""
@@ -381,6 +384,7 @@ def row(
     body: str,
     cost: float,
     onnx: str | Iterable[OnnxBody],
+    reference: str = "",
     sums_integers: bool = False,
     widened: bool = False,
 ) -> Record:
@@ -393,6 +397,7 @@ def row(
         parameters=tuple(parameters.split()),
         cost=cost,
         body=body,
+        reference=reference or name,
         sums_integers=sums_integers,
         widened=widened,
         onnx=_bodies(onnx),

@@ -3,7 +3,7 @@
 `EXTENDED` has pointwise ones by name and options: a call, its reference, evaluated in extended precision and on
 mpmath's numbers, and how many arrays both take.  `ROWS` has row-wise ones: functions of dtype, shape and axis
 that give by result what is found, what it should be, and the largest term that may cancel.  `ADDENDS` and
-`PRODUCTS` have products of matrices.  `tools/accuracy.py` measures all of them.  `exact_row` gives what row-wise
+`PRODUCTS` have products of matrices.  `tools/accuracy.py` measures all of them.  `ROW_REFERENCES` give what row-wise
 kernels make of rows of mpmath's numbers; `attention` and `attention_gradients` are in float64, with a bound of
 the error of float32 sums.
 """
@@ -418,30 +418,82 @@ def reference_params(g, x=None, mean=None, rstd=None):
     return found
 
 
-def exact_row(name, row):
-    """What a kernel makes of a row: its operands by name, lists of those with one for each column."""
-    g, x = row.get("grad"), row.get("x")
-    if name.endswith("softmax"):
-        return {"y": reference_softmax(x) if name == "softmax" else reference_log_softmax(x)}
-    if name == "softmax_backward":
-        return {"dx": reference_softmax_backward(g, row["output"])}
-    if name == "log_softmax_backward":
-        return {"dx": reference_log_softmax_backward(g, row["output"])}
-    if name == "layer_norm":
-        return reference_layer_norm(x, row.get("weight"), row.get("bias"))
-    if name == "moments":
-        return reference_layer_norm(x)
-    if name == "rms_norm":
-        return reference_rms_norm(x, row.get("gamma"))
-    if name == "layer_norm_backward_input":
-        weight = row.get("weight")
-        return {"dx": reference_norm_backward(g, x, row["mean"], row["rstd"], weight, True)}
-    if name == "rms_norm_backward_input":
-        return {"dx": reference_norm_backward(g, x, 0, row["rstd"], row.get("gamma"), False)}
-    if name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
-        return reference_params(g, x, row.get("mean"), row.get("rstd"))
-    sums = {"sum": mpmath.fsum(x), "mean": mpmath.fsum(x) / len(x), "amax": max(x)}
-    return {"reduced": [terms(sums[name])]}
+ROW_REFERENCES = {}
+
+
+def row_reference(name):
+    """Enter a function as the reference of the row-wise kernels whose records name it.
+
+    It takes the operands of a row by name, lists of those with one for each column, and gives the results.
+    """
+
+    def entered(function):
+        ROW_REFERENCES[name] = function
+        return function
+
+    return entered
+
+
+@row_reference("softmax")
+def _softmax(row):
+    return {"y": reference_softmax(row["x"])}
+
+
+@row_reference("log_softmax")
+def _log_softmax(row):
+    return {"y": reference_log_softmax(row["x"])}
+
+
+@row_reference("softmax_backward")
+def _softmax_backward(row):
+    return {"dx": reference_softmax_backward(row["grad"], row["output"])}
+
+
+@row_reference("log_softmax_backward")
+def _log_softmax_backward(row):
+    return {"dx": reference_log_softmax_backward(row["grad"], row["output"])}
+
+
+@row_reference("layer_norm")
+def _layer_norm(row):
+    return reference_layer_norm(row["x"], row.get("weight"), row.get("bias"))
+
+
+@row_reference("rms_norm")
+def _rms_norm(row):
+    return reference_rms_norm(row["x"], row.get("gamma"))
+
+
+@row_reference("layer_norm_backward_input")
+def _layer_norm_backward(row):
+    given = row["grad"], row["x"], row["mean"], row["rstd"]
+    return {"dx": reference_norm_backward(*given, row.get("weight"), True)}
+
+
+@row_reference("rms_norm_backward_input")
+def _rms_norm_backward(row):
+    given = row["grad"], row["x"], 0, row["rstd"]
+    return {"dx": reference_norm_backward(*given, row.get("gamma"), False)}
+
+
+@row_reference("norm_parameters")
+def _norm_parameters(row):
+    return reference_params(row["grad"], row.get("x"), row.get("mean"), row.get("rstd"))
+
+
+@row_reference("sum")
+def _sum(row):
+    return {"reduced": [terms(mpmath.fsum(row["x"]))]}
+
+
+@row_reference("mean")
+def _mean(row):
+    return {"reduced": [terms(mpmath.fsum(row["x"]) / len(row["x"]))]}
+
+
+@row_reference("amax")
+def _amax(row):
+    return {"reduced": [terms(max(row["x"]))]}
 
 
 # --- Attention ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ RECORDS: tuple[Record, ...] = (
             Operand("rstd", "result", 1, statistic=True),
         ],
         "eps",
+        reference="layer_norm",
         body="rows.norm",
         cost=0.5,
         onnx=_DEVIATIONS,
@@ -93,6 +94,7 @@ RECORDS: tuple[Record, ...] = (
             Operand("dweight", "result", 0, optional=True),
             Operand("dbias", "result", 1, optional=True),
         ],
+        reference="norm_parameters",
         body="rows.norm",
         cost=0.6,
         onnx=(
@@ -138,6 +140,7 @@ RECORDS: tuple[Record, ...] = (
         "rms_norm_backward_gamma",
         [_GRAD, _SECOND_X, Operand("rstd", "column", 1)],
         [Operand("dgamma", "result", 0)],
+        reference="norm_parameters",
         body="rows.norm",
         cost=0.6,
         onnx="ReduceSum(grad * x * rstd, axes)",
