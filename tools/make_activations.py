@@ -295,7 +295,10 @@ def speeds(curve: Curve) -> list[float | None]:
 def ratio(curve: Curve, dtype: str) -> float | None:
     if curve.case:
         return None
-    (cell,) = cells.select([curve.name], dtypes=[dtype], regimes=[REGIME])
+    found = cells.select([curve.name], dtypes=[dtype], regimes=[REGIME])
+    if not found:  # there are options without a default
+        return None
+    (cell,) = found
     memory = cells.build(cell)
     theirs = call_of_torch(curve, cell, memory)
     if theirs is None:
