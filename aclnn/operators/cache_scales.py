@@ -89,8 +89,11 @@ class CacheScales:
 
     def _choice_flaw(self, call: Call) -> str | None:
         given, names = call.given(self.inputs), call.names
-        if call.dtype("key") != aclDataType.ACL_INT8:
-            return f"{names[given[0]]} is given, but {names['key']} is not INT8" if given else None
+        own = [call.dtype(role) == aclDataType.ACL_INT8 for role in ("query", "key")]
+        if own[0] or not own[1]:
+            wrong = "query" if own[0] else "key"
+            text = f"but {names[wrong]} is {'' if own[0] else 'not '}INT8"
+            return f"{names[given[0]]} is given, {text}" if given else None
         if self.both in given:
             others = [role for role in given if role not in (self.both, self.both_offset)]
             return f"{names[others[0]]} is given besides {names[self.both]}" if others else None

@@ -15,6 +15,7 @@ from aclnn.operators.attending import ACCURACY, EVERYTHING, attend, gradients
 from aclnn.operators.cache_scales import NOTES as _QUANTISED_CACHE
 from aclnn.operators.cache_scales import CacheScales
 from aclnn.operators.checks import (
+    FLOATING,
     Call,
     Rule,
     answering,
@@ -79,6 +80,7 @@ class Words:
     out_scale: str = ""  # of int8 results
     out_offset: str = ""
     cache: CacheScales = _NO_SCALES
+    products: tuple[str, ...] = ()  # scales of products of int8
     layouts: tuple[str, ...] = _INFERENCE
     training: bool = False
     one_query: bool = False
@@ -220,7 +222,9 @@ def _out_shape(call: Call, words: Words) -> Shape:
 
 
 def _out_dtype(call: Call, words: Words) -> aclDataType:
-    return BYTE if words.has(call, "out_scale") else call.dtype("query")
+    if words.has(call, "out_scale"):
+        return BYTE
+    return _HALVES[0] if call.dtype("query") == BYTE else call.dtype("query")
 
 
 # --- Rules ------------------------------------------------------------------------------------------
@@ -506,9 +510,23 @@ def _has_out_shape(role: str, words: Words, *, status: int | None) -> Rule:
 def _out_has_dtype(role: str, words: Words) -> Rule:
     if not words.out_scale:
         return same_dtype(role, "query")
+    text = f"`{role}` has the dtype of `query`, FLOAT16 for INT8, with `{words.out_scale}` INT8"
+    return _has_dtype(role, lambda call: _out_dtype(call, words), text)
 
+
+def _dtype_of_query(role: str, words: Words) -> Rule:
+    if not words.products:
+        return same_dtype(role, "query")
+
+    def wanted(call: Call) -> aclDataType:
+        return _HALVES[0] if call.dtype("query") == BYTE else call.dtype("query")
+
+    return _has_dtype(role, wanted, f"`{role}` has the dtype of `query`, FLOAT16 for INT8")
+
+
+def _has_dtype(role: str, dtype: Callable[[Call], aclDataType], text: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = _out_dtype(call, words)
+        wanted = dtype(call)
         if role not in call.tensors or call.dtype(role) == wanted:
             return None
         return (
@@ -516,14 +534,33 @@ def _out_has_dtype(role: str, words: Words) -> Rule:
             f"{call.word(wanted)}"
         )
 
-    text = f"`{role}` has the dtype of `query`, with `{words.out_scale}` INT8"
-    return _tested(text, test, role, "query", words.out_scale)
+    return _tested(text, test, role, "query")
 
 
 def _cache_has_dtype(words: Words) -> tuple[Rule, ...]:
     if not words.cache.inputs:
         return (same_dtype("key", "query"), same_dtype("value", "query"))
     return (dtype_like_or("key", "query", BYTE), same_dtype("value", "key"))
+
+
+def _product_scales_fit(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        given, names = call.given(words.products), call.names
+        if call.dtype("query") != BYTE:
+            return (
+                f"{names[given[0]]} is given, but {names['query']} is not INT8" if given else None
+            )
+        for role in words.products:
+            if role not in given:
+                return f"{names[role]} is null, but {names['query']} is INT8"
+            if call.shape(role) != (1,):
+                return f"{names[role]} has shape {call.shape(role)}, must have (1,)"
+        if words.has(call, "query_rope"):
+            return f"{names[words.query_rope]} is given, but {names['query']} is INT8"
+        return None
+
+    listed = ", ".join(f"`{role}`" for role in words.products)
+    return _tiling(f"{listed} have 1 number each, where `query` is INT8", test, *words.products)
 
 
 def _cache_scales_fit(words: Words) -> Rule:
@@ -644,7 +681,7 @@ def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int
     blocks = "BSH" if len(call.shape(role)) == 3 else "BNSD"
     layout = blocks if paged else words.layout_in(call)
     value = _heads_apart(lowering, _read(lowering, words, role), layout, heads)
-    if call.dtype(role) != BYTE:
+    if call.dtype(role) != BYTE or call.dtype("query") == BYTE:
         return value
     return words.cache.applied(lowering, role, value, paged=paged)
 
@@ -670,7 +707,10 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
     """Operands and options of the node of a call."""
     call, s = lowering.call, sizes_of(lowering.call, words)
     layout = words.layout_in(call)
-    operands = {"query": _heads_apart(lowering, _read(lowering, words, "query"), layout, s.heads)}
+    query = _read(lowering, words, "query")
+    if call.dtype("query") == BYTE:
+        query = _times(lowering, query, lowering.dense(words.products[0]))
+    operands = {"query": _heads_apart(lowering, query, layout, s.heads)}
     for role in ("key", "value"):
         operands[role] = _cache_apart(lowering, words, role, s.key_heads)
     if words.has(call, "query_rope"):
@@ -740,14 +780,25 @@ def _as_result(lowering: Lowering, words: Words, value: int) -> int:
     """The node's result in the dtype of the call's."""
     if not _in_single(lowering.call, words):
         return value
+    if lowering.call.dtype("query") == BYTE:
+        first, second = (lowering.dense(role) for role in words.products[1:])
+        value = _times(lowering, value, _times(lowering, first, second))
     if not words.has(lowering.call, "out_scale"):
-        return lowering.builder.cast(value, graph_dtype(lowering.call.dtype("query")))
+        return lowering.builder.cast(value, graph_dtype(_out_dtype(lowering.call, words)))
     shape = lowering.builder.shape(value)
     scales = [
         _of_channels(lowering, role, shape)
         for role in lowering.call.given((words.out_scale, words.out_offset))
     ]
     return quantized(lowering, [value, *scales], BYTE, shape)
+
+
+def _times(lowering: Lowering, value: int, factor: int) -> int:
+    """A value of float32 times a single number of it."""
+    shape = lowering.builder.shape(value)
+    rank = (1,) * len(shape)
+    spread = lowering.dense(lowering.reshaped(factor, rank), None, shape)
+    return lowering.point("mul", [lowering.dense(value), spread], _SINGLE, shape)
 
 
 def _of_channels(lowering: Lowering, role: str, shape: Shape) -> int:
@@ -794,10 +845,16 @@ _NOTES = (
     "that do not exist, end the run with a status. Queries that see no key give 0, and infinity as "
     "logarithm of the sum."
 )
+_QUANTISED_PRODUCTS = (
+    " Where query, keys and values are int8, the attention is that of float32, with query·"
+    "dequant_scale1, and the result is times quant_scale1·dequant_scale2, in float16 or as int8: "
+    "weights are not rounded to int8."
+)
 _QUANTISED_OUT = (
     " With `{}` results are round(out·scale + offset), saturated, of int8: the attention is that of "
     "float32 then, rounded only there."
 )
+_PRODUCTS = ("dequant_scale1", "quant_scale1", "dequant_scale2")
 _SCALED = ("quant_scale2", "quant_offset2")
 _QKV = ("query", "key", "value")
 _FIA_CACHE = CacheScales(
@@ -820,6 +877,7 @@ _FIA = Words(
     out_scale="quant_scale2",
     out_offset="quant_offset2",
     cache=_FIA_CACHE,
+    products=_PRODUCTS,
     layouts=_ALL_LAYOUTS,
 )
 _FIA2 = Words(
@@ -850,6 +908,7 @@ _PFA = Words(
     block_size="",
     out_scale="quant_scale2",
     out_offset="quant_offset2",
+    products=_PRODUCTS,
     layouts=("BSH", "BSND", "BNSD", "BNSD_BSND", "TND", "NTD"),
 )
 _IFA = Words(
@@ -888,9 +947,10 @@ _VARLEN = replace(
 
 def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rule, ...]:
     """Dtypes of inputs and the result: CANN's inference functions take halves only."""
-    allowed = of_cann(dtype_among("query", _HALVES))
-    first = (dtype_among("query"), *(() if words.training else (allowed,)))
-    same = [same_dtype(role, "query") for role in (words.shift, *others) if role]
+    more = (BYTE,) if words.products else ()
+    allowed = of_cann(dtype_among("query", (*_HALVES, *more)))
+    first = (dtype_among("query", (*FLOATING, *more)), *(() if words.training else (allowed,)))
+    same = [_dtype_of_query(role, words) for role in (words.shift, *others) if role]
     same = [*_cache_has_dtype(words), *same, *words.cache.dtypes]
     return (*first, *same, *_dtypes_of_scales(words), _out_has_dtype(out, words))
 
@@ -898,8 +958,10 @@ def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rul
 def _dtypes_of_scales(words: Words) -> tuple[Rule, ...]:
     if not words.out_scale:
         return ()
+    products = [dtype_among(role, (_SINGLE,)) for role in words.products]
     scale, offset = words.out_scale, words.out_offset
-    return (dtype_among(scale, _SCALES), dtype_among(offset, _SCALES), same_dtype(offset, scale))
+    results = (dtype_among(scale, _SCALES), dtype_among(offset, _SCALES))
+    return (*products, *results, same_dtype(offset, scale))
 
 
 def _indices(words: Words) -> tuple[Rule, ...]:
@@ -917,6 +979,7 @@ def _planning(words: Words) -> tuple[Rule, ...]:
         *([_pages_fit(words)] if words.table else []),
         *([_ropes_fit(words)] if words.query_rope else []),
         *([_sink_fits(words)] if words.sink else []),
+        *([_product_scales_fit(words)] if words.products else []),
         *([_cache_scales_fit(words)] if words.cache.inputs else []),
         *([_out_scales_fit(words)] if words.out_scale else []),
         *([_window_not_empty(words)] if words.mode else []),
@@ -958,7 +1021,8 @@ def _options(words: Words, after: int = _UNLIMITED) -> tuple[Attribute, ...]:
 
 
 _QUANTISED = (
-    "deqScale1Optional:absent quantScale1Optional:absent deqScale2Optional:absent "
+    "deqScale1Optional=dequant_scale1:in? quantScale1Optional=quant_scale1:in? "
+    "deqScale2Optional=dequant_scale2:in? "
     "quantScale2Optional=quant_scale2:in? quantOffset2Optional=quant_offset2:in? antiquantScaleOptional=antiquant_scale:in? "
     "antiquantOffsetOptional=antiquant_offset:in?"
 )
@@ -1010,6 +1074,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         words.out_scale,
         words.out_offset,
         *words.cache.inputs,
+        *words.products,
     )
     return Operator(
         name=name,
@@ -1022,7 +1087,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
             f"{_NOTES} With `{words.table}` key and value are pools of blocks, of shape (blocks, "
             "block size, heads·size) or (blocks, heads, block size, size). Without "
             f"`{words.lse}` the second result is None.{_QUANTISED_OUT.format(words.out_scale)}"
-            f"{_QUANTISED_CACHE}"
+            f"{_QUANTISED_CACHE}{_QUANTISED_PRODUCTS if words.products else ''}"
         ),
         infer=infer,
         lower=_lower(words, ("softmax_lse",)),
@@ -1099,12 +1164,12 @@ prompt_flash_attention = Operator(
     name="prompt_flash_attention",
     summary="Attention of whole prompts.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
-    notes=_NOTES + _QUANTISED_OUT.format("quant_scale2"),
+    notes=_NOTES + _QUANTISED_OUT.format("quant_scale2") + _QUANTISED_PRODUCTS,
     infer=lambda call: {"out": (_out_dtype(call, _PFA), _out_shape(call, _PFA))},
     lower=_lower(_PFA, out="out"),
-    inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED),
+    inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED, *_PRODUCTS),
     outputs=("out",),
-    optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED),
+    optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED, *_PRODUCTS),
     unlike=_unlike(_PFA, "out"),
     attributes=_options(_PFA, 0),
     parameters=_QKV,
@@ -1113,8 +1178,8 @@ prompt_flash_attention = Operator(
             "aclnnPromptFlashAttentionV3",
             "query key value pseShift=pse_shift:in? attenMask=atten_mask:in? "
             "actualSeqLengths=actual_seq_lengths:ints? "
-            "actualSeqLengthsKv=actual_seq_lengths_kv:ints? deqScale1:absent quantScale1:absent "
-            "deqScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? numHeads:int "
+            "actualSeqLengthsKv=actual_seq_lengths_kv:ints? deqScale1=dequant_scale1:in? quantScale1=quant_scale1:in? "
+            "deqScale2=dequant_scale2:in? quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? numHeads:int "
             "scaleValue:float preTokens:int nextTokens:int inputLayout:str numKeyValueHeads:int "
             "sparseMode:int innerPrecise:ignored attentionOut=out:out",
         ),

@@ -419,7 +419,7 @@ V4 = "aclnnFusedInferAttentionScoreV4"
         ({"query": np.zeros((2, 1, 8), F)}, INVALID),
         ({"value": np.zeros((2, 3, 8), BF16)}, INVALID),
         ({"attentionOut": np.zeros((2, 1, 8), F)}, INVALID),
-        ({"deqScale1Optional": np.zeros(1, F)}, INVALID),
+        ({"deqScale1Optional": np.zeros(1, F)}, TILING),
         ({"queryPaddingSizeOptional": np.zeros(1, np.int64)}, TILING),
         ({"attenMaskOptional": np.zeros((1, 3), F)}, INVALID),
         ({"inputLayout": "BHS"}, TILING),

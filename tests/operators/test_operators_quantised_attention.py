@@ -1,4 +1,4 @@
-"""Attention with quantised caches and results: against the composition in NumPy, bits of the calls it is made of; statuses."""
+"""Attention of quantised operands and results: against the composition in NumPy, bits of the calls it is made of; statuses."""
 
 import ml_dtypes
 import numpy as np
@@ -369,3 +369,75 @@ def test_statuses_of_quantised_caches_of_one_query():
     assert status(name, **scale) == TILING
     assert status(name, **CACHE, antiquantScale=np.ones((2, 3), H)) == TILING
     assert status(OLDER[0], **CACHE) == INVALID
+
+
+# --- Query, keys and values of int8 -----------------------------------------------------------------
+
+FACTORS = {"dequant_scale1": F([2e-4]), "quant_scale1": F([127]), "dequant_scale2": F([1e-4])}
+
+
+def test_operands_of_int8(cached, rng):
+    q, (k, v) = rng.integers(-128, 128, (B, N, S, D)).astype(I8), cached[1:]
+    first, *rest = (x[0] for x in FACTORS.values())
+    found, lse = call(q, k, v, **FACTORS, softmax_lse_flag=True)
+    whole, wanted = call(F(q) * first, F(k), F(v), softmax_lse_flag=True)
+    assert found.dtype == H
+    np.testing.assert_array_equal(found, (whole * (rest[0] * rest[1])).astype(H))
+    np.testing.assert_array_equal(lse, wanted)
+    exact, logarithm, _ = attention(q, k, v, scale=float(first))
+    np.testing.assert_allclose(found, exact * float(rest[0]) * float(rest[1]), 2e-3, 2e-3)
+    np.testing.assert_allclose(lse[..., 0], logarithm, 1e-5, 1e-5)
+    shift, sink = random(rng, 1, N, S, K), random(rng, N)
+    options = {"actual_seq_lengths_kv": [9, 140], "scale": 0.5}
+    found = call(
+        q, k, v, **FACTORS, pse_shift=shift, learnable_sink=sink, quant_scale2=F([80]), **options
+    )[0]
+    whole = call(
+        F(q) * first, F(k), F(v), pse_shift=F(shift), learnable_sink=F(sink), **options
+    )[0]  # fmt: skip
+    np.testing.assert_array_equal(found, rounded(whole * (rest[0] * rest[1]), 80))
+
+
+def test_prompts_of_int8(cached, rng):
+    q, (k, v) = rng.integers(-128, 128, (B, N, S, D)).astype(I8), cached[1:]
+    heads = {"num_heads": N, "num_key_value_heads": M, "input_layout": "BNSD"}
+    for more in ({}, {"quant_scale2": F([90]), "quant_offset2": F([4])}):
+        found = aclnn.prompt_flash_attention(q, k, v, next_tokens=9, **heads, **FACTORS, **more)
+        want = call(q, k, v, next_tokens=9, **FACTORS, **more)[0]
+        np.testing.assert_array_equal(found, want)
+
+
+EIGHT = {"query": np.zeros((2, 1, 8), I8)} | CACHE
+OF_ALL = {name: np.ones(1, F) for name in ("deqScale1", "quantScale1", "deqScale2")}
+
+
+@named(
+    ("changes", "wanted"),
+    [
+        (EIGHT | OF_ALL, OK),
+        (EIGHT | OF_ALL | {"quantScale2": np.ones(1, F), "attentionOut": BYTES}, OK),
+        (EIGHT | OF_ALL | {"attentionOut": np.zeros((2, 1, 8), BF16)}, INVALID),
+        (EIGHT | OF_ALL | {"attentionOut": BYTES}, INVALID),
+        (EIGHT | OF_ALL | {"key": GIVEN["key"]}, INVALID),
+        (EIGHT | OF_ALL | {"deqScale1": np.ones(1, H)}, INVALID),
+        (EIGHT, TILING),
+        (EIGHT | OF_ALL | {"deqScale2": None}, TILING),
+        (EIGHT | OF_ALL | {"deqScale2": np.ones(2, F)}, TILING),
+        (OF_ALL, TILING),
+        (EIGHT | OF_ALL | {"query": None}, NULLPTR),
+    ],
+)
+@named("name", [FUSED, OLDER[0]])
+def test_statuses_of_operands_of_int8(name, changes, wanted):
+    ending = "Optional" if name == FUSED else ""
+    changes = {role + ending * ("cale" in role): value for role, value in changes.items()}
+    assert status(name, **changes) == wanted
+
+
+def test_operands_of_int8_have_no_other_scales():
+    named = {f"{name}Optional": value for name, value in OF_ALL.items()}
+    assert status(FUSED, **EIGHT, **named, **TWO) == INVALID
+    single = {"antiquantScaleOptional": np.ones(2, F)}
+    assert status(FUSED, **EIGHT, **named, **single) == TILING
+    ropes = {"queryRopeOptional": GIVEN["query"], "keyRopeOptional": GIVEN["key"]}
+    assert status(FUSED, **EIGHT, **named, **ropes) == TILING

@@ -77,6 +77,7 @@ def _norm_dynamic(*beta):
 
 _QUANTISED = ("quant_scale2", "quant_offset2", "quant_scale_out", "quant_offset_out")
 _QUANTISED += ("antiquant_scale", "antiquant_offset")
+_QUANTISED += ("dequant_scale1", "quant_scale1", "dequant_scale2")
 _QUANTISED += tuple(f"{x}_antiquant_{y}" for x in ("key", "value") for y in ("scale", "offset"))
 _QUANTISED += tuple(f"dequant_{y}_{x}" for x in ("key", "value") for y in ("scale", "offset"))
 
