@@ -875,6 +875,7 @@ def test_ctrl_c_ends_every_part_of_a_long_search(tmp_path):
     path.write_text("\n".join(["id,lower,upper,size", *lines]))
     code = (
         "import signal, threading, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background\n"
         "from aclnn import cli\n"
         "def stop():\n"
         "    time.sleep(1.5)\n"
