@@ -366,7 +366,7 @@ def _multiply(
         converts=True,
         loads=loads,
         stores=FLOATING_NAMES if single else (),
-        in_place=(2,),
+        in_place=(2,) if len(operands) > 2 else (),
         round_inputs_to_half=by_half,
         params=tuple([lowering.number(role, form) for role in ("alpha", "beta")]) if scaled else (),
     )

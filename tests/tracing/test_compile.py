@@ -953,3 +953,19 @@ def test_functions_of_large_models_have_hundreds_of_arrays():
             + [one + 2 for one in layers]
             + [one + 3 for one in layers[:99]]
         )
+
+
+def test_products_are_written_over_arguments_that_other_calls_read():
+    a, b, c = np.random.default_rng(3).standard_normal((3, 16, 16)).astype(np.float32)
+
+    @aclnn.compile
+    def run(a, b, c):
+        before = aclnn.relu(c)
+        aclnn.matmul(a, b, out=c)
+        return before, aclnn.relu(c)
+
+    product, given = aclnn.matmul(a, b), c.copy()
+    before, after = run(a, b, given)
+    np.testing.assert_array_equal(before, np.maximum(c, 0))
+    np.testing.assert_array_equal(after, np.maximum(product, 0))
+    np.testing.assert_array_equal(given, product)
