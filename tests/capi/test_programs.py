@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.c", "sampler.cpp", "sample.cpp"])  # fmt: skip
+@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.cpp", "sampler.cpp", "sample.cpp"])  # fmt: skip
 def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
@@ -309,7 +309,7 @@ def test_the_command_line_says_how_to_build(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["views.c", "errors.c", "rebinding.c", "capture.cpp", "found_shapes.c"]
+    "name", ["views.c", "errors.c", "rebinding.c", "capture.cpp", "found_shapes.cpp"]
 )
 def test_recorded_calls_reproduce_themselves(folder, name, tmp_path):
     program = folder / name.partition(".")[0]

@@ -9,7 +9,7 @@ static void check_shape(const aclTensor *tensor, uint64_t ndim, int64_t rows, in
   uint64_t count = 0;
   OK_(aclGetViewShape(tensor, &dims, &count));
   CHECK(count == ndim && dims[0] == rows && (ndim == 1 || dims[1] == columns));
-  free(dims);
+  delete[] dims;
 }
 
 static const float given[6] = {0, 5, 0, -1, 7, 0};
