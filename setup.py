@@ -424,7 +424,8 @@ class BuildKernels(build_ext):
         if is_on("ACLNN_BUILD_SANITIZE", "0") or "_PYTHON_HOST_PLATFORM" in os.environ:
             copy_derived(folder)
             return
-        make = [sys.executable, HERE / "tools" / "make_derived.py", folder]
+        # Without bytecode, which would be packed with the modules that are imported there.
+        make = [sys.executable, "-B", HERE / "tools" / "make_derived.py", folder]
         subprocess.run(make, check=True)
 
     def build_extension(self, ext):
