@@ -13,7 +13,7 @@ from aclnn.graph.lower.schedule import Schedule
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.schema import Document, schema_of
-from aclnn.reports.times import ExecutorTime, Run, StepTime, by_plan
+from aclnn.reports.times import ITEM_SIZES, ExecutorTime, Run, StepTime, by_plan
 
 if TYPE_CHECKING:
     from aclnn.reports.profiling import Profile
@@ -247,6 +247,8 @@ def to_json(profile: Profile, indent: int | None) -> str:
 def runs_of(text: str) -> list[Run]:
     """The runs in a document; ValueError names the field that does not fit."""
     found = documents.read_document(text, _Profile, PROFILE_SCHEMA)
+    for place, executor in enumerate(found.executors):
+        _check_dtypes(executor.schedule, f"executors[{place}].schedule")
     plans = [
         SimpleNamespace(
             operator=SimpleNamespace(name=one.operator),
@@ -261,6 +263,16 @@ def runs_of(text: str) -> list[Run]:
         plan = plans[one.executor]
         made.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
     return made
+
+
+def _check_dtypes(schedule: Schedule, where: str) -> None:
+    """Raise ValueError for a dtype whose size times could not be estimated from."""
+    for step in schedule.steps:
+        for operand in step.operands:
+            if operand.dtype not in ITEM_SIZES:
+                raise ValueError(
+                    f"{where}: {operand.name} has dtype {operand.dtype!r}, there is none"
+                )
 
 
 def _check_numbers(one: _Recorded, executors: Sequence[_Executor], where: str) -> None:

@@ -212,6 +212,8 @@ def _check_kind(graph: Graph, node: Node) -> None:
     lines = node.attr("origin", ())
     is_told = isinstance(lines, tuple) and all(isinstance(one, str) for one in lines)
     _require(is_told, node.name, "the origin is a list of strings")
+    for key in ("call", "kernel", "reason"):
+        _require(isinstance(node.attr(key, ""), str), node.name, f"the {key} is a string")
     loop = node.attr("loop", 0)
     _require(type(loop) is int, node.name, "the loop is an integer")
     if node.kind == "Compute":

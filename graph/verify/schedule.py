@@ -125,6 +125,12 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
     yield all(0 <= place < places for place in op.operands), "operands", op.operands, rule
     rule = f"this kernel takes {len(itemsizes)}, outputs last"
     yield count == len(itemsizes), "operands", op.operands, rule
+    yield (
+        len(op.extent) in (0, 3, 4),
+        "extent",
+        op.extent,
+        "it is empty, or m, k and n after a batch",
+    )
     yield 0 <= op.flags <= FLAGS, "flags", op.flags, f"they add up to at most {FLAGS}"
 
 
@@ -181,4 +187,4 @@ def _itemsize(operand: Operand, sizes: Sequence[int]) -> int:
     """Bytes of an element, from those of all that are distinct."""
     pairs = zip(sizes, operand.strides, strict=True)
     distinct = math.prod(size for size, stride in pairs if stride != 0)
-    return max(1, operand.nbytes // distinct)
+    return max(1, operand.nbytes // max(1, distinct))

@@ -54,7 +54,7 @@ def mutate(document, rng):
     elif kind == 3:
         holder[key] = copied(at(document, rng.choice(paths)))
     else:
-        holder[key] = rng.choice(ODD)
+        holder[key] = copied(rng.choice(ODD))
 
 
 def mutated(document, rng):
@@ -120,6 +120,24 @@ def test_what_was_mutated_is_named(documents):
         document = copied(by_class[kind]) | changes
         with pytest.raises(ValueError, match=words):
             kind.from_json(json.dumps(document))
+
+
+def test_what_views_rely_on_is_asked_of_readers(documents):
+    """A call's name, the sizes of a product and dtypes of operands are used without a look."""
+    by_class = {kind: copied(document) for kind, document in documents}
+    graph, schedule = by_class[Graph], by_class[Schedule]
+    graph["nodes"][0]["attrs"] = dict(graph["nodes"][0]["attrs"]) | {"call": 7}
+    with pytest.raises(ValueError, match="the call is a string"):
+        Graph.from_json(json.dumps(graph))
+    op = schedule["steps"][0]["ops"][0]
+    with pytest.raises(ValueError, match="extent"):
+        op["extent"] = [4, 8]
+        Schedule.from_json(json.dumps(schedule))
+    (kind, profile) = next(pair for pair in documents if hasattr(pair[0], "to_chrome_trace"))
+    profile = copied(profile)
+    profile["executors"][0]["schedule"]["steps"][0]["operands"][0]["dtype"] = "input"
+    with pytest.raises(ValueError, match="has dtype 'input', there is none"):
+        kind.from_json(json.dumps(profile))
 
 
 # --- Lifetimes ------------------------------------------------------------------------------------

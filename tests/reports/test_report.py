@@ -239,10 +239,21 @@ def find(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
+def wait(browser, condition):
+    """Until something is so, which a script does as soon as it can."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 10).until(lambda _: condition())
+
+
 def one(browser, selector):
-    """The one thing that the script left to see of what both ways have."""
-    (part,) = [part for part in find(browser, selector) if part.is_displayed()]
-    return part
+    """The one thing that the script leaves to see of what both ways have, once it is laid out."""
+
+    def shown():
+        return [part for part in find(browser, selector) if part.is_displayed()]
+
+    wait(browser, lambda: len(shown()) == 1)
+    return shown()[0]
 
 
 def lit(browser, selector):
@@ -631,13 +642,6 @@ def test_what_is_drawn_once_unfolds(wide_browser):
 
 
 # --- The graph whose groups open and close --------------------------------------------------------
-
-
-def wait(browser, condition):
-    """Until something is so, which a script does as soon as it can."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, 10).until(lambda _: condition())
 
 
 @pytest.fixture
