@@ -129,9 +129,8 @@ def test_what_views_rely_on_is_asked_of_readers(documents):
     graph["nodes"][0]["attrs"] = dict(graph["nodes"][0]["attrs"]) | {"call": 7}
     with pytest.raises(ValueError, match="the call is a string"):
         Graph.from_json(json.dumps(graph))
-    op = schedule["steps"][0]["ops"][0]
+    schedule["steps"][0]["ops"][0]["extent"] = [4, 8]
     with pytest.raises(ValueError, match="extent"):
-        op["extent"] = [4, 8]
         Schedule.from_json(json.dumps(schedule))
     (kind, profile) = next(pair for pair in documents if hasattr(pair[0], "to_chrome_trace"))
     profile = copied(profile)
