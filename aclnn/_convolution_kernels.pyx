@@ -139,7 +139,7 @@ cdef void lay_image(const conv_t *c, const layout_t *layout, const array_view *v
     cdef const char *place
     cdef char *row
     for residue in range(layout.residues):
-        first = layout.start[2] + residue  # of the input, that lies first
+        first = layout.start[2] + residue  # the first of the input
         low = min(each, -floor_div(first, step)) if first < 0 else 0
         high = floor_div(c.size[2] - 1 - first, step) + 1
         high = max(low, min(each, high))
@@ -562,7 +562,7 @@ cdef class ConvolutionState:
         state.pairs = state.halves and pairs_usable()
         state.direct = not c.has_bias and out_dtype == "float32"
         c.item = SIZES[in_dtypes[0]]
-        # Few rows read the image where it lies, as floats.
+        # Few rows read the image in place, as floats.
         c.image_item = sizeof(float) if c.rows <= IMAGE_ROWS else c.item
         c.by_planes = (c.rows == 1 and c.channels == 1 and not transposed and stride[2] <= 2
                        and kernel[0] * kernel[1] * kernel[2] <= PIECE)

@@ -594,7 +594,7 @@ cdef step_fn stores(str dtype, bint past, bint pairs) except NULL:
 cdef struct operand_t:
     int size          # bytes of an element
     bint output
-    step_fn load      # to floats, of what repeats one element; NULL: it is read where it lies
+    step_fn load      # to floats, of what repeats one element; NULL: it is read in place
 
 cdef struct number_t:
     int offset        # bytes from where the parameters begin
@@ -815,10 +815,10 @@ cdef void widen(const fused_state *state, int k, char *part, char *slot,
         (<float *>slot)[j // (2 * LANES) * 2 * LANES + j % 2 * LANES + j // 2 % LANES] = found[j]
 
 
-cdef void run_part(const tile_view *views, const walk_t *told, ptrdiff_t row, ptrdiff_t rows,
+cdef void run_part(const tile_view *views, const walk_t *args, ptrdiff_t row, ptrdiff_t rows,
                    ptrdiff_t col, ptrdiff_t cols, bint short) noexcept nogil:
     """Elements that do not fill all vectors, by way of copies; of short rows, several rows."""
-    cdef walk_t walk = told[0]
+    cdef walk_t walk = args[0]
     cdef const fused_state *state = walk.state
     cdef ptrdiff_t size
     cdef char *part
@@ -909,12 +909,12 @@ cdef bint is_worth_streaming(const tile_view *out, ptrdiff_t rows, ptrdiff_t col
             or cols * out.col_stride >= STREAM_ROW)
 
 
-cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *told,
+cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *args,
                      const void *params, void *scratch, int flags) noexcept nogil:
     cdef buffers_t buffers
     cdef char *slots = line_in(buffers.slots)
     cdef walk_t walk
-    cdef const fused_state *state = <const fused_state *>told
+    cdef const fused_state *state = <const fused_state *>args
     cdef bint overlap = not in_place(views, state)
     cdef ptrdiff_t row = 0, high
     cdef int k
@@ -951,10 +951,10 @@ cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, con
         row += max(<ptrdiff_t>1, high)
 
 
-cdef void prepare_fused(void *params, const void *told, const kernel_number *numbers,
+cdef void prepare_fused(void *params, const void *args, const kernel_number *numbers,
                         int n_numbers) noexcept nogil:
     """The numbers of all nodes, or what their kernels make of them."""
-    cdef const fused_state *state = <const fused_state *>told
+    cdef const fused_state *state = <const fused_state *>args
     cdef const number_t *own
     cdef char *block
     cdef int k

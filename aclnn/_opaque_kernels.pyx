@@ -1,7 +1,7 @@
 """Kernels that get their operands as a whole, such as gathers and running sums.
 
 Operands may have any strides; all have one rank. What has several lines along an axis, or several
-rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records beside them.
+rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records next to them.
 """
 
 from libc.stddef cimport size_t
@@ -155,7 +155,7 @@ def opaque_kernel(str name not None, tuple in_dtypes not None, str out_dtype not
     state.axis, state.length, state.diagonal = axis, length, diagonal
     state.size = ITEM_SIZES[out_dtype]
     state.wraps = wraps
-    state.behind, state.beside = <lines_fn><size_t>loops[0], <lines_fn><size_t>loops[1]
+    state.behind, state.across = <lines_fn><size_t>loops[0], <lines_fn><size_t>loops[1]
     if facts.indices >= 0:
         state.index_size = ITEM_SIZES[in_dtypes[facts.indices]]
     if not facts.moves:

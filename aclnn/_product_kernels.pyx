@@ -132,9 +132,9 @@ cdef struct steps_state:
     int n_prepared
 
 
-cdef void prepare_steps(void *params, const void *told, const kernel_number *numbers,
+cdef void prepare_steps(void *params, const void *args, const kernel_number *numbers,
                         int n_numbers) noexcept nogil:
-    cdef const steps_state *state = <const steps_state *>told
+    cdef const steps_state *state = <const steps_state *>args
     cdef const prepared_t *one
     cdef char *block = <char *>params
     cdef kernel_number *own = <kernel_number *>params

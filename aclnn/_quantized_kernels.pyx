@@ -253,7 +253,7 @@ cdef void pack_floats(const array_view *views, const product_state *state, const
     cdef int c
     if cols < TILE_COLS:
         memset(to, 0, piece.k * TILE_COLS * sizeof(float))
-    if by < next_ and next_ > 0 and by > 0:  # elements of a column lie beside each other
+    if by < next_ and next_ > 0 and by > 0:  # elements of a column are adjacent
         for c in range(cols):
             k = 0
             while k < piece.k:

@@ -333,7 +333,7 @@ cdef int set_output(output_t *out, int view, str dtype, str computed, str result
 
 
 def running_sums(str dtype not None):
-    """Loops of running sums: of dense lines, and of lines beside each other.
+    """Loops of running sums: of dense lines, and of adjacent lines.
 
     Parameters
     ----------

@@ -242,7 +242,7 @@ def boundary(function=None, *, kind=None):
     ----------
     function : callable
     kind : type or tuple of types, optional
-        Of the exceptions that are the caller's mistakes, beside `AclnnError`.
+        Of the exceptions that are the caller's mistakes, besides `AclnnError`.
 
     Examples
     --------

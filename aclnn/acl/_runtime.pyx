@@ -772,7 +772,7 @@ cdef class Handle:
         return self.object_.handle
 
 
-cdef dict names = {}  # text of C that was told for good
+cdef dict names = {}  # text of C that is never freed
 
 
 def lasting(str text not None):

@@ -80,7 +80,7 @@ def _checked(address: int, nbytes: int, what: str) -> Allocation:
     found = LIVE.find(address)
     if found is None:
         raise AddressError(
-            f"{what} is address {address:#x}, which lies in no live allocation of aclrtMalloc"
+            f"{what} is address {address:#x}, which is in no live allocation of aclrtMalloc"
         )
     if address + nbytes > found.end:
         raise AddressError(
@@ -598,7 +598,7 @@ class Fill:
 
     def __call__(self) -> int | tuple[int, str]:
         if not is_alive(self.dst.keep):  # since it was checked
-            freed = f"{self.function}: address lies in memory that was freed"
+            freed = f"{self.function}: address is in memory that was freed"
             return ACL_ERROR_RT_PARAM_INVALID, freed
         self.replay()
         return OK
@@ -767,7 +767,7 @@ class Copy:
     def __call__(self) -> int | tuple[int, str]:
         for name, side in (("dst", self.dst), ("src", self.src)):
             if not is_alive(side.keep):  # since it was checked
-                freed = f"{self.function}: {name} lies in memory that was freed"
+                freed = f"{self.function}: {name} is in memory that was freed"
                 return ACL_ERROR_RT_PARAM_INVALID, freed
         self.replay()
         return OK

@@ -810,7 +810,7 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
 
 cdef PyObject *called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
                       PyObject *names) noexcept:
-    """A form's function: `call_with_names`, whose errors are told in the caller's words."""
+    """A form's function: `call_with_names`, whose errors are in the caller's words."""
     cdef PyObject *result = (<fastcall_t>call_with_names)(form, values, n_values, names)
     if result == NULL:
         tell_refused(<FunctionalHandle>form, values, n_values, names)

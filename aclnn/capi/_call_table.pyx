@@ -849,7 +849,7 @@ cdef int run_freed(const job_t *job, int slot) noexcept nogil:
     with gil:
         name = (<bytes>known_pairs[job.pair].name).decode()
         what = "workspace" if slot < 0 else (<aclOpExecutor>job.memo.model).names[slot]
-        return failed(INVALID, f"{name}: {what} lies in memory that was freed")
+        return failed(INVALID, f"{name}: {what} is in memory that was freed")
 
 
 cdef int run_locked(job_t *job) noexcept nogil:
@@ -945,7 +945,7 @@ cdef int refuse_freed(executor_t *executor) except -1:
         block = bound.block if bound.rebound else bound.tensor.block
         if block != NULL and not runtime.memory_lives(block):
             name = (<aclOpExecutor>executor.memo.model).names[slot]
-            raise AclnnError(INVALID, f"{name} lies in memory that was freed")
+            raise AclnnError(INVALID, f"{name} is in memory that was freed")
     return 0
 
 
@@ -1082,7 +1082,7 @@ cdef void rebind(bound_t *bound, char *address) noexcept nogil:
 
 cdef int hold_view(const char *function, const char *name, const c_tensor *tensor,
                    const void *address, void **block) noexcept nogil:
-    """Hold the block that a view lies in, if it is of the runtime's memory."""
+    """Hold the block that contains a view, if it is of the runtime's memory."""
     cdef int64_t last = tensor.offset
     cdef int axis
     block[0] = NULL

@@ -127,7 +127,7 @@ def described() -> str:
     if found is None:
         looked = ", ".join(dict.fromkeys(map(str, _candidates())))
         lines.append(
-            f"interpreter   none: no {LIBPYTHON} beside {looked}. The library works inside a running "
+            f"interpreter   none: no {LIBPYTHON} for {looked}. The library works inside a running "
             "Python only; a Python that is built with --enable-shared, or ACLNN_PYTHON=/path/to/python, "
             "lets programs start one"
         )

@@ -217,7 +217,7 @@ cdef bint calls_for_threads(schedule):
 
 
 cdef bint has_buffer_in_output(workspace):
-    """Whether an intermediate lies in the memory of an output, before anything is written there."""
+    """Whether an intermediate is in the memory of an output, before anything is written there."""
     for buffer in workspace.buffers:
         if buffer.output:
             return True
@@ -247,7 +247,7 @@ cdef bint all_apart(CompiledCall plan, char **addresses) noexcept nogil:
 
 
 cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogil:
-    """Tell whether every input lies to every output as the plan took it to lie."""
+    """Whether inputs overlap outputs as the plan assumed."""
     cdef const pair_t *pair = plan.pairs
     cdef const pair_t *end = pair + plan.n_pairs
     cdef int planned
@@ -264,7 +264,7 @@ cdef bint overlaps_alike(CompiledCall plan, char **addresses, int index, int at,
                          int planned) noexcept nogil:
     """Whether the plan is right for an input and an output whose bytes meet."""
     if planned == PARTIAL:
-        return True  # a copy is made first: right wherever the input lies
+        return True  # a copy is made first: right wherever the input is
     if addresses[index] != addresses[at]:
         return False
     if not same_layout(&plan.operands[index], &plan.operands[at]):

@@ -186,24 +186,24 @@ cdef inline bint begins_with(bytes packed, const int64_t *key, Py_ssize_t words)
 
 
 cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept nogil:
-    """Whether inputs of the plan's description lie to its outputs as it was planned for.
+    """Whether inputs overlap outputs as the plan was made for.
 
-    Cheaper than the rest of the key, because the plan knows the extents; False where in doubt.
+    Cheaper than the rest of the key, because the plan knows the extents; False where unknown.
     """
     cdef const pair_t *pair = plan.pairs
     cdef const pair_t *end = pair + plan.n_pairs
     cdef const char *input
     cdef const char *output
-    cdef int lies, planned
+    cdef int relation, planned
     while pair != end:
         input, output = request.operands[pair.input].data, request.operands[pair.output].data
-        lies = DISJOINT
+        relation = DISJOINT
         if (<uint64_t>(input - output - pair.below) < pair.reach
                 and input != NULL and output != NULL):
-            # Where their layouts are not alike, the plan is for a crossing, and does not match.
-            lies = IDENTICAL if input == output else PARTIAL
+            # Where their layouts are not alike, the plan is for a partial overlap: no match.
+            relation = IDENTICAL if input == output else PARTIAL
         planned = plan.overlaps[(pair.output - plan.n_inputs) * plan.n_inputs + pair.input]
-        if lies != (DISJOINT if planned == EITHER else planned):
+        if relation != (DISJOINT if planned == EITHER else planned):
             return False
         pair += 1
     return True

@@ -229,7 +229,7 @@ def _clash(step: Step, read: Operand, written: Operand) -> bool:
 
 
 def _extent(step: Step, operand: Operand) -> tuple[int, int]:
-    """The bytes from the base that an operand lies in, those between its elements too."""
+    """The bytes from the base that an operand occupies, those between its elements too."""
     item = SIZES[operand.dtype]
     if operand.base == SCRATCH:
         return operand.offset, operand.offset + operand.nbytes
@@ -332,7 +332,7 @@ class _Writer:
     """Writes the steps of a program: what is in the registers, and what waits in memory.
 
     A value that the steps of one block of steps read again waits in a slot, as the floats of eight
-    vectors.  What another block reads lies in a slot of blocks, in its own dtype, or where results go.
+    vectors.  What another block reads is in a slot of blocks, in its own dtype, or where results go.
     """
 
     def __init__(
@@ -364,7 +364,7 @@ class _Writer:
         self._slots: dict[int, int] = {}
         self._free_blocks: list[int] = []
         self._freed: list[int] = []  # by this group: what it reads it does not write over
-        self._block_of: dict[int, int] = {}  # where a value lies for other blocks of steps
+        self._block_of: dict[int, int] = {}  # where a value is stored for other blocks of steps
         self._unpacked: list[tuple[str, int, int]] = []  # results that go to rows with gaps
         self._held: int | None = None  # the place whose value is in the registers
         self._told_apart = set(writes) | {
@@ -486,13 +486,13 @@ class _Writer:
         self._unpacked.append((dtype, between, number))
 
     def _is_read_back(self, target: int) -> bool:
-        """Whether a value that others read lies where it is written."""
+        """Whether a value that others read is stored where it is written."""
         return (
             target in self._writes and self._places[target].layout == "dense" and not self._streams
         )
 
     def _in_memory(self, place: int) -> bool:
-        """Whether a value lies somewhere as floats."""
+        """Whether a value is stored as floats."""
         if place in self._slots:
             return True
         if place in self._reads or self._is_elsewhere(place):
@@ -501,7 +501,7 @@ class _Writer:
         return False
 
     def _is_elsewhere(self, place: int) -> bool:
-        """Whether a value lies where every group of steps finds it."""
+        """Whether a value is stored where every group of steps finds it."""
         return place in self._block_of or (place in self._crossing and self._is_read_back(place))
 
     def _source(self, place: int) -> int:

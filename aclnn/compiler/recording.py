@@ -631,8 +631,8 @@ class Recording:
         crossed = {
             id
             for row in rows
-            for id, lies in zip(declared, row, strict=True)
-            if lies == PARTIAL and id is not None
+            for id, overlap in zip(declared, row, strict=True)
+            if overlap == PARTIAL and id is not None
         }
         if not self._reads_before_it_writes:
             crossed |= _hidden_aliases(declared, rows)
@@ -663,8 +663,8 @@ class Recording:
         if spec is None or not output.is_written:
             return None
         alias = None
-        for id, lies in zip(declared, row, strict=True):
-            if lies == IDENTICAL and id is not None and id not in copies:
+        for id, overlap in zip(declared, row, strict=True):
+            if overlap == IDENTICAL and id is not None and id not in copies:
                 alias = id
                 break
         return joining.builder.output(
@@ -879,7 +879,9 @@ def _hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[
     found: set[int] = set()
     for row in overlaps:
         alike = [
-            v for v, lies in zip(declared, row, strict=True) if lies == IDENTICAL and v is not None
+            v
+            for v, overlap in zip(declared, row, strict=True)
+            if overlap == IDENTICAL and v is not None
         ]
         found.update(alike[1:])
     return found

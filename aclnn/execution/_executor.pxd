@@ -22,7 +22,7 @@ cdef class ArrayForm:
     cdef tuple overwritten         # of outputs the inputs they are written over, or -1; None: none
 
 cdef class aclOpExecutor:
-    cdef readonly CompiledCall planned     # what phase one made, and told the workspace's size of
+    cdef readonly CompiledCall planned     # what phase one made, and gave the workspace's size of
     cdef readonly CompiledCall latest      # what the latest run used; None before the first
     cdef aclOpExecutor original    # the executor that a snapshot was taken of
     cdef OperatorHandle handle

@@ -306,7 +306,7 @@ cdef class aclOpExecutor:
 
     Memory that is bound later may lie so that an input crosses the output. Such a run is planned
     anew, with a workspace of its own, and the attributes show the plan of the run that began last.
-    Phase two goes on asking for the workspace that phase one told of.
+    Phase two goes on asking for the workspace that phase one announced.
 
     Examples
     --------
@@ -569,7 +569,7 @@ cdef class aclOpExecutor:
         -------
         bytes
             The serialised model. Its inputs are those of the executor; arrays that a compiled
-            function reaches beside its arguments, such as a model's weights, are initializers.
+            function reaches besides its arguments, such as a model's weights, are initializers.
 
         Raises
         ------
@@ -1026,7 +1026,7 @@ cdef class aclOpExecutor:
                 continue
             tensor = <aclTensor>PyList_GET_ITEM(bound, index)
             if tensor.device and not memory.is_alive(tensor.owner):
-                raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
+                raise AclnnError(INVALID, f"{self.names[index]} is in memory that was freed")
         held = [None] * count
         for index in range(count):  # nothing in here lets another thread run
             addresses[index] = NULL

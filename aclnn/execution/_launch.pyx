@@ -232,5 +232,5 @@ cdef class Job:
         owners.append(None if self.hold is None else self.hold.owner)
         for name, owner in zip((*self.executor.names, "workspace"), owners):
             if not memory.is_alive(owner):
-                raise AclnnError(INVALID, f"{name} lies in memory that was freed")
+                raise AclnnError(INVALID, f"{name} is in memory that was freed")
         return 0

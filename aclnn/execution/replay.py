@@ -96,7 +96,7 @@ class Replay:
         for task, name, owner in self._needed:
             if not owner.alive:
                 return (
-                    f"{name} of task {task.number} on stream {task.stream}, {task.frozen()}, lies in "
+                    f"{name} of task {task.number} on stream {task.stream}, {task.frozen()}, is in "
                     f"memory that was freed: {owner.nbytes} bytes at {owner.address:#x}"
                 )
         return None
@@ -290,7 +290,7 @@ def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> TensorSpec:
 def _places(layouts: Sequence[TensorSpec]) -> dict[TensorSpec, tuple[int, int]]:
     """For each operand the number of the stretch that it shares with others, and where it is there.
 
-    Stretches are numbered by address: what lies in different ones never meets.
+    Stretches are numbered by address: memory in different ones never overlaps.
     """
     found: dict[TensorSpec, tuple[int, int]] = {}
     number, begin, end = -1, 0, -1

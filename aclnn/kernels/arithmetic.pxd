@@ -169,7 +169,7 @@ cdef inline vecf hardtanh_backward(vecf g, vecf x, const double *p) noexcept nog
 
 
 cdef inline vecf unless_near(vecf x, double bound, vecf r) noexcept nogil:
-    """`r`, but 0 where x lies between -bound and bound."""
+    """`r`, but 0 where x is between -bound and bound."""
     cdef vecf above = vf_where_at_most(number(-bound), x, number(0), r)
     return vf_where_at_most(x, number(bound), above, r)
 
@@ -181,7 +181,7 @@ cdef inline vecf softshrink_backward(vecf g, vecf x, const double *p) noexcept n
 # --- Choices of sums and products -----------------------------------------------------------------
 
 cdef inline vecf softshrink(vecf x, const double *p) noexcept nogil:
-    """A NaN stays; beyond a bound that is none lies nothing."""
+    """A NaN stays; nothing is beyond a bound that is NaN."""
     cdef vecf added = vf_where_above(x, number(0), number(-p[0]), number(p[0]))
     cdef vecf beyond = vf_where_above(vf_abs(x), number(p[0]), vf_add(x, added), number(0))
     return vf_where_at_most(x, x, beyond, x)

@@ -19,7 +19,7 @@ cdef extern from "vector_math.h" nogil:
 
 cdef extern from *:
     """
-    #define STICKY 0x1p-80 /* no double shows it beside 1 */
+    #define STICKY 0x1p-80 /* too small to change the double 1 */
     """
     double STICKY
 

@@ -137,7 +137,7 @@ cdef inline real hardshrink(real x, const double *p) noexcept nogil:
 
 
 cdef inline real shrunk(real x, real bound, real by) noexcept nogil:
-    """x nearer to 0 by a number where it lies beyond the bound, else 0; `by` of 0 takes nothing.
+    """x nearer to 0 by a number where it is beyond the bound, else 0; `by` of 0 takes nothing.
 
     As double to odd: what rounds it once more, to a half, sees the sum.
     """
@@ -262,9 +262,9 @@ cdef inline double elu_backward(double g, double x, const double *p) noexcept no
     cdef double y = p[2] * below
     cdef double decay = exp_of(exponent(y))
     # A double may not show that e^y is less or more than 1; its neighbours do, and break ties.
-    cdef double beside = 0.9999999999999999 if y < 0 else 1.0
-    beside = 1.0000000000000002 if y > 0 else beside
-    decay = beside if decay == 1 else decay
+    cdef double next_to_1 = 0.9999999999999999 if y < 0 else 1.0
+    next_to_1 = 1.0000000000000002 if y > 0 else next_to_1
+    decay = next_to_1 if decay == 1 else decay
     # Between the bounds and infinity no float shows a difference, unless the gradient is infinite.
     decay = INFINITY if y == INFINITY else decay
     decay = 0.0 if y == -INFINITY else decay
@@ -298,7 +298,7 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
 cdef inline double gelu_backward(double g, double x, const double *p) noexcept nogil:
     """GELU'(-t) = phi(t) (t0 - t) S(t), and GELU'(t) = 1 - GELU'(-t).
 
-    The root t0 is a factor, in two parts, so that the derivative keeps all its digits beside it.
+    The root t0 is a factor, in two parts, so that the derivative keeps all its digits next to it.
     """
     cdef double t = fabs(x)
     t = t if t < 37.5 else 37.5
@@ -311,7 +311,7 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
 
 
 cdef inline double bounded(double x) noexcept nogil:
-    """`x`, as far as the form with tanh tells it from what lies beyond; a NaN stays."""
+    """`x`, as far as the form with tanh tells it from what is beyond; a NaN stays."""
     cdef double near = x if x < 40.0 else 40.0
     return near if near > -40.0 else -40.0
 
@@ -349,7 +349,7 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
 # --- Logit --------------------------------------------------------------------------------------
 
 cdef inline double logit(double x, const double *p) noexcept nogil:
-    """ln(z/(1-z)); beside z = 1/2 the quotient is so near 1 that its logarithm stays accurate."""
+    """ln(z/(1-z)); near z = 1/2 the quotient is so near 1 that its logarithm stays accurate."""
     cdef double eps = p[0]
     cdef double low = 0.0 if eps < 0 else eps
     cdef double high = 1.0 if eps < 0 else <double>(<float>1.0 - <float>eps)
@@ -364,7 +364,7 @@ cdef inline double logit(double x, const double *p) noexcept nogil:
 
 
 cdef inline double outside_of_logit(double dy, double eps) noexcept nogil:
-    """The gradient where x lies outside [eps, 1 - eps], or for every x where eps is 1 or more."""
+    """The gradient where x is outside [eps, 1 - eps], or for every x where eps is 1 or more."""
     cdef double r = 0 if (eps >= 0) & (eps < 1) else NAN
     r = dy * INFINITY if eps == 1 else r
     return 0 if eps == INFINITY else r
@@ -757,8 +757,8 @@ cdef inline int64_t fill_whole(const kernel_number *p) noexcept nogil:
 
 # --- Exponentials, logarithms, powers, trigonometry ---------------------------------------------
 
-cdef inline double beside(double r, double x, double error) noexcept nogil:
-    """r, or, where it is x itself, a number that tells on which side of x the exact value lies.
+cdef inline double next_to(double r, double x, double error) noexcept nogil:
+    """r, or, where it is x itself, a number that tells on which side of x the exact value is.
 
     That may be all that breaks a tie, if the result has fewer digits than x.
     """
@@ -785,7 +785,7 @@ cdef inline double exp2_f64(double x, const double *p) noexcept nogil:
 cdef inline double expm1(double x, const double *p) noexcept nogil:
     """x + x^2/2 near 0, of which the second part may be all that breaks a tie."""
     cdef double second = 0.5 * x * x
-    cdef double near = beside(x + second if x != 0 else x, x, second)
+    cdef double near = next_to(x + second if x != 0 else x, x, second)
     return canonical(near if fabs(x) < 1e-8 else expm1_of(exponent(x)))
 
 
@@ -829,7 +829,7 @@ cdef inline double log1p(double x, const double *p) noexcept nogil:
     cdef double u = 1 + x
     cdef double r = log_of(u) + (x - (u - 1)) / u
     cdef double second = -0.5 * x * x
-    r = beside(x + second if x != 0 else x, x, second) if fabs(x) < 1e-8 else r
+    r = next_to(x + second if x != 0 else x, x, second) if fabs(x) < 1e-8 else r
     r = x if x == INFINITY else r
     r = -INFINITY if x == -1 else r
     return NAN if (x < -1) | (x != x) else r
@@ -840,7 +840,7 @@ cdef inline double log1p_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double erfinv(double x, const double *p) noexcept nogil:
-    """x times a function of -ln(1 - x^2), of which the factors are exact beside 1."""
+    """x times a function of -ln(1 - x^2), of which the factors are exact near 1."""
     cdef double rest = (1 - x) * (1 + x)
     cdef double r = x * erfinv_factor(-log_of(rest))
     r = x * INFINITY if rest == 0 else r
@@ -937,7 +937,7 @@ cdef inline int64_t rpows_whole(int64_t b, const kernel_number *p) noexcept nogi
 
 
 cdef inline double sin(double x, const double *p) noexcept nogil:
-    return canonical(beside(full_sin(x), x, -x))
+    return canonical(next_to(full_sin(x), x, -x))
 
 
 cdef inline double sin_f64(double x, const double *p) noexcept nogil:
@@ -957,7 +957,7 @@ cdef inline double tanh(double x, const double *p) noexcept nogil:
     cdef double grown = expm1_of(exponent(-2 * fabs(x)))
     cdef double r = -grown / (2 + grown)
     cdef double third = x * x * x * -0.3333333333333333
-    cdef double near = beside(x + third if x != 0 else x, x, -x)
+    cdef double near = next_to(x + third if x != 0 else x, x, -x)
     r = -r if x < 0 else r
     return canonical(near if fabs(x) < 1e-5 else r)
 
@@ -1299,8 +1299,8 @@ cdef inline double floor_divide(double a, double b, const double *p) noexcept no
     cdef double q = a / b, whole = floor_f64(q), rest = fma_f64(-whole, b, a)
     cdef double past = -rest if b > 0 else rest  # above 0: the quotient was rounded to the next one
     cdef double found = whole - 1 if (past > 0) & (fabs(q) < 9007199254740992.0) else whole
-    cdef double beside = -1 if ((a < 0) != (b < 0)) & (a != 0) else q
-    found = beside if fabs(b) == INFINITY else found
+    cdef double quotient = -1 if ((a < 0) != (b < 0)) & (a != 0) else q
+    found = quotient if fabs(b) == INFINITY else found
     found = found if fabs(a) < INFINITY else NAN
     found = found if b == b else NAN
     return canonical(q if b == 0 else found)
@@ -1424,13 +1424,13 @@ cdef inline float addcmul_f32(float x, float a, float b, const double *p) noexce
 
 
 cdef inline float addcmul_half(float x, float a, float b, const double *p) noexcept nogil:
-    """In doubt where the first product is not exact."""
+    """Uncertain where the first product is not exact."""
     cdef float value = <float>p[0], scaled = value * a
     return half_with_product(x, scaled, b, fma_f32(value, a, -scaled) == 0)
 
 
 cdef inline float half_with_product(float x, float a, float b, bint known) noexcept nogil:
-    """x + a b, rounded to odd, or in doubt: what rounding takes from product and sum is added."""
+    """x + a b, rounded to odd, or uncertain: what rounding takes from product and sum is added."""
     cdef float product = a * b, size = abs_f32(product)
     cdef float sum = x + product, taken = sum - x
     cdef float low = fma_f32(a, b, -product)

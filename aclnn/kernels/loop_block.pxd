@@ -55,7 +55,7 @@ cdef inline ptrdiff_t loop_width(const tile_view *views, ptrdiff_t cols, const c
     """Elements of a row that are computed in one go."""
     cdef ptrdiff_t most = loop_block_limit(state)
     if nothing_to_convert(views, state, flags):
-        return cols  # no buffer limits what is read and written where it lies
+        return cols  # no buffer limits what is read and written in place
     if not state.cast.copy:
         return min(most, <ptrdiff_t>RECAST)
     return min(most, <ptrdiff_t>STREAMED) if flags & TILE_STREAM else most
@@ -73,7 +73,7 @@ cdef inline bint nothing_to_convert(const tile_view *views, const compute_state 
 cdef inline bint writes_in_place(const tile_view *views, const compute_state *state,
                                  int flags) noexcept nogil:
     """Whether a row of results has the type that is computed in, is stored like any other memory,
-    and lies over no input: compilers make fast loops of what does not overlap."""
+    and overlaps no input: compilers make fast loops of what does not overlap."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef int k
     for k in range(state.n_inputs):

@@ -386,7 +386,7 @@ cdef inline vector_num rsqrt_of(vector_num x) noexcept nogil:
 
 
 cdef inline vector_num within(vector_num x, float low, float high, vector_num r) noexcept nogil:
-    """`r` where x lies between; elsewhere no number, which is left to doubles."""
+    """`r` where x is between; elsewhere no number, which is left to doubles."""
     if vector_num is vecf:
         return vf_within(x, low, high, r)
     else:

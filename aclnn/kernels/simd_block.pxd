@@ -133,7 +133,7 @@ cdef inline ptrdiff_t simd_width(const tile_view *views, const compute_state *st
 
 cdef inline bint in_place(const tile_view *view, const tile_view *out, const compute_state *state,
                           int k) noexcept nogil:
-    """Whether an input's row can be read where it lies, and does not lie where results go.
+    """Whether an input's row can be read in place, and does not overlap the results.
 
     Operands of recomputed results are read again, so results must not have replaced them.
     """

@@ -43,7 +43,7 @@ cdef enum:
     AHEAD = 2048
     # Elements of a block:
     BLOCK = 1024  # at most, where it has buffers: three of them in double are 24 KiB
-    PATCH = 32    # side of a square block, for what lies transposed otherwise
+    PATCH = 32    # side of a square block, for operands that are transposed
     # The same of larger numbers, or of more than two operands that are read.
     BLOCK_OF_MANY = 256
     PATCH_OF_MANY = 16

@@ -78,7 +78,7 @@ cdef inline bint any_column_dense(const tile_view *views,
 
 cdef inline void part_shape(const compute_state *state, ptrdiff_t *high,
                             ptrdiff_t *wide) noexcept nogil:
-    """So that a copy fits into the nearest cache beside what is computed from it."""
+    """So that a copy fits into the nearest cache together with what is computed from it."""
     cdef ptrdiff_t size = state.sizes[0]
     cdef int k
     for k in range(1, state.n_inputs):
@@ -128,7 +128,7 @@ cdef inline void go_to_row(const tile_view *views, const block_t *part, const co
 
 cdef inline void prefetch_share(const tile_view *view, const block_t *part, ptrdiff_t size,
                                 ptrdiff_t row, ptrdiff_t group) noexcept nogil:
-    """Ask for a share of the part beside this one: as much of it as these rows are of this one."""
+    """Ask for a share of the part next to this one: as much of it as these rows are of this one."""
     cdef uintptr_t source = <uintptr_t>place(view, part) + part.cols * view.col_stride
     cdef bint across = is_transposed(view)
     cdef ptrdiff_t lines = part.cols if across else part.rows

@@ -1,4 +1,4 @@
-"""Looking up again what a compiled function reaches beside its arguments.
+"""Looking up again what a compiled function reaches besides its arguments.
 
 A function's *outside* is a list of nodes. Each says how its object is reached from that of an
 earlier node, and what it has to be for a plan to hold: the same object, an equal value, an object

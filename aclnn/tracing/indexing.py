@@ -77,7 +77,7 @@ def positions_in(index: Any, rank: int) -> tuple[Any, int, Any] | None:
     if len(places) > 1 or (numbers and np.ndim(positions)):
         raise invalid(
             f"an index of a traced array has {len(places)} arrays and {len(numbers)} numbers: it takes one "
-            "array of integers beside slices, None and ..., or one position beside numbers; index one "
+            "array of integers among slices, None and ..., or one position among numbers; index one "
             "dimension after the other"
         )
     basic = (*parts[:place], slice(None), *parts[place + 1 :])

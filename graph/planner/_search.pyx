@@ -66,7 +66,7 @@ cdef enum:
     BOXES_PART = 4         # of the work of a search is spent on boxes, at most
     FIRST_BOXES = 32       # and before all else
     BOXES_SHARE = 400000  # visits of one placing of boxes by what sections force
-    MOST_SHARERS = 16      # that are named beside a buffer
+    MOST_SHARERS = 16      # that are named with a buffer
 
 cdef double WASTED = 0.03  # of a box, at most, where buffers fit well
 
@@ -109,7 +109,7 @@ cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogi
             if p.size <= goal or over(w):
                 return
     if p.count <= FEW:
-        settle(w, p, goal)
+        finish_part(w, p, goal)
         return
     if p.count <= LARGEST_BEAM:
         spread_over(w, p, goal)
@@ -173,7 +173,7 @@ cdef void place_boxes(work_t *w, part_t *p, int64_t goal) noexcept nogil:
     search_forced(w, p, goal, BOXES_SHARE, 3, seed)
 
 
-cdef void settle(work_t *w, part_t *p, int64_t goal) noexcept nogil:
+cdef void finish_part(work_t *w, part_t *p, int64_t goal) noexcept nogil:
     """Lower the size of few buffers until nothing smaller is left."""
     cdef tree_t t
     cdef int status = FOUND
@@ -563,7 +563,7 @@ cdef struct held_t:
 cdef int64_t lowest_gap(
     const held_t *held, int count, const held_t *one, int64_t nbytes, int64_t capacity
 ) noexcept nogil:
-    """The lowest place beside what is held at the same time, -1 where none ends in time."""
+    """The lowest place next to what is held at the same time, -1 where none ends in time."""
     cdef int64_t top = 0, size = (nbytes + ALIGNMENT - 1) & -<int64_t>ALIGNMENT
     cdef int j
     for j in range(count):

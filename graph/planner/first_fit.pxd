@@ -95,7 +95,7 @@ cdef inline void keep(work_t *w, part_t *p, int64_t size) noexcept nogil:
 
 
 cdef inline void sort_by(work_t *w, const part_t *p, int key, const int64_t *live) noexcept nogil:
-    """Order buffers for first fit: by size, span, area, start, or what is live beside them."""
+    """Order buffers for first fit: by size, span, area, start, or what is live at the same time."""
     cdef int k, s
     cdef int64_t span, most, peak
     cdef const buffer_t *one

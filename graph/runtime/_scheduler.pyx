@@ -368,7 +368,7 @@ cdef void run_part(run_t *run, int s, int part, int parts, int thread,
 
 
 cdef struct team_step:
-    # A step as the members of a team share it.
+    # A step as the threads of a pool share it.
     run_t run  # not a pointer: it would have to come from another CPU before what it points to
     int s, parts
     int next   # part that nobody has taken; parts are taken in turn where there are shares

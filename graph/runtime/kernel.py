@@ -79,7 +79,7 @@ class Kernel:
         Gives for a number of threads how often an opaque kernel is called.
     failures : mapping of int to str
         A sentence for each code that the kernel gives where it fails, in which ``{detail}`` stands for
-        the number that it gives beside it.
+        the number that it gives with it.
     join : callable, optional
         Makes one kernel of several in a loop, see `calls_of`.
     extent : tuple of int

@@ -219,7 +219,7 @@ class _Chart:
         return begin, top, self.x(buffer.last + 1) - begin, self.y(self.low(buffer)) - top
 
     def has_room_above(self, buffer: Buffer) -> bool:
-        """Whether a line of text fits between a box and what lies above it."""
+        """Whether a line of text fits between a box and what is above it."""
         top = self.y(self.high(buffer))
         if top - LINE < MARGIN:
             return False

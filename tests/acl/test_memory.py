@@ -284,7 +284,7 @@ def test_bytes_stay_until_the_work_that_was_queued_is_done():
     assert address not in others, "somebody else has the bytes"
     gate.set()
     assert aclnn.aclrtSynchronizeStream(stream) == 361001
-    assert aclnn.aclGetRecentErrMsg() == "aclrtMemcpyAsync: src lies in memory that was freed"
+    assert aclnn.aclGetRecentErrMsg() == "aclrtMemcpyAsync: src is in memory that was freed"
     assert target == bytes(8)
     assert aclnn.aclrtDestroyStream(stream) == OK
     others.append(malloc(8))

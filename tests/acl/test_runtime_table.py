@@ -161,7 +161,7 @@ def test_memory_that_is_freed_before_its_turn(stream):
     assert rt.aclrtMemsetAsync(source, 64, 1, 64, stream) == OK
     assert rt.aclrtFree(source) == OK
     gate.set()
-    failed(rt.aclrtSynchronizeStream(stream), RUNTIME, "src lies in memory that was freed")
+    failed(rt.aclrtSynchronizeStream(stream), RUNTIME, "src is in memory that was freed")
     assert rt.aclrtFree(target) == OK
 
 

@@ -14,12 +14,12 @@ SOURCES = [
 QUESTIONS = re.compile(r'"""\s*((?:What|How|Where|Of|Who|Those)\b.*)')
 # How often words of our own may stand in sources at most: numbers go down, never up.
 PRIVATE = {
-    "told": 78,
-    "lies": 55,
-    "beside": 71,
-    "settle": 2,
-    "doubt": 25,
-    "team": 1,
+    "told": 0,
+    "lies": 0,
+    "beside": 0,
+    "settle": 0,
+    "doubt": 11,
+    "team": 0,
     "SAME": 0,
     "CROSSING": 0,
     "APART": 0,

@@ -560,7 +560,7 @@ static int rt_run_copy(void *given) {
     rt_copy *copy = given;
     const char *freed = copy->to != NULL && !rt_block_lives(copy->to) ? "dst"
                         : copy->from != NULL && !rt_block_lives(copy->from) ? "src" : NULL;
-    if (freed != NULL) return rt_fail(RT_PARAM_INVALID, "%s: %s lies in memory that was freed", copy->function, freed);
+    if (freed != NULL) return rt_fail(RT_PARAM_INVALID, "%s: %s is in memory that was freed", copy->function, freed);
     rt_copy_rows(copy);
     return RT_SUCCESS;
 }
@@ -673,7 +673,7 @@ static aclError rt_aclrtMemset(void *devPtr, size_t maxCount, int32_t value, siz
 static int rt_run_fill(void *given) {
     rt_fill *fill = given;
     if (fill->block != NULL && !rt_block_lives(fill->block))
-        return rt_fail(RT_PARAM_INVALID, "aclrtMemsetAsync: address lies in memory that was freed");
+        return rt_fail(RT_PARAM_INVALID, "aclrtMemsetAsync: address is in memory that was freed");
     if (fill->count) memset(fill->address, fill->value, fill->count);
     return RT_SUCCESS;
 }

@@ -335,7 +335,7 @@ static int rt_check(const char *function, const char *name, const void *pointer,
         if (found != NULL) rt_block_drop(found);
         if (!is_ours) return RT_SUCCESS;
         return rt_fail(
-            RT_PARAM_INVALID, "%s: %s is address %#llx, which lies in no live allocation of aclrtMalloc", function,
+            RT_PARAM_INVALID, "%s: %s is address %#llx, which is in no live allocation of aclrtMalloc", function,
             name, (unsigned long long)address);
     }
     uint64_t left = found->address + found->nbytes - address;

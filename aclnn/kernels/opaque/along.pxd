@@ -29,7 +29,7 @@ cdef struct sum_t:
 
 
 cdef inline double added(double x, sum_t *sum) noexcept nogil:
-    """The sum with one more element; what the addition rounds away is kept beside it."""
+    """The sum with one more element; what the addition rounds away is kept with it."""
     cdef double total = sum.high + x, taken = total - sum.high
     sum.low += (sum.high - (total - taken)) + (x - taken)
     sum.high = total
@@ -111,13 +111,13 @@ cdef inline void cumsum_across(walk_t *walk, const opaque_state *state, ptrdiff_
     cdef ptrdiff_t line, end = elements_of(walk) * (chunk + 1) // chunks
     cdef int64_t[BLOCK] block
     cdef sum_t[BLOCK] sums
-    cdef bint dense = state.beside != NULL and by == state.size and place == state.size
+    cdef bint dense = state.across != NULL and by == state.size and place == state.size
     line = elements_of(walk) * chunk // chunks
     walk_to(walk, line)
     while line < end:
         n = min(end - line, walk.shape[last] - walk.index[last])
         if dense:
-            state.beside(walk.data[0], step, walk.data[1], to, n, length)
+            state.across(walk.data[0], step, walk.data[1], to, n, length)
             walk_by(walk, n)
             line += n
             continue
@@ -199,7 +199,7 @@ cdef inline void give_found(const opaque_state *state, found_t *found, char *tar
 
 cdef inline int search(const array_view *views, const opaque_state *state, ptrdiff_t chunk,
                        ptrdiff_t chunks, bint wants_place, bint turned) noexcept nogil:
-    """A line after the other, or many beside each other; `turned`: for the least elements."""
+    """A line after the other, or many adjacent ones; `turned`: for the least elements."""
     cdef int axis = state.axis, last
     cdef ptrdiff_t length = views[0].shape[axis], step = views[0].strides[axis]
     cdef ptrdiff_t line, end, i, k, n
@@ -290,7 +290,7 @@ cdef inline bint fold_lines(walk_t *walk, const opaque_state *state, ptrdiff_t s
     cdef ptrdiff_t end = elements_of(walk) * (chunk + 1) // chunks
     cdef bint behind = state.behind != NULL and step == state.size
     cdef double[BLOCK] totals
-    if not behind and (state.beside == NULL or by != state.size):
+    if not behind and (state.across == NULL or by != state.size):
         return False
     walk_to(walk, line)
     while line < end:
@@ -299,7 +299,7 @@ cdef inline bint fold_lines(walk_t *walk, const opaque_state *state, ptrdiff_t s
         if behind:
             state.behind(walk.data[0], by, <char *>totals, 0, n, length)
         else:
-            state.beside(walk.data[0], step, <char *>totals, 0, n, length)
+            state.across(walk.data[0], step, <char *>totals, 0, n, length)
         for i in range(n):
             totals[i] = finish(totals[i])
         state.store(totals, walk.data[1], place, n)

@@ -19,13 +19,13 @@ cdef struct opaque_state:
     int64_t diagonal
     load_fn load
     store_fn store
-    lines_fn behind, beside  # loops where elements of a line, or lines, are dense; or NULL
+    lines_fn behind, across  # loops where elements of a line, or lines, are dense; or NULL
     int64_t length       # of the table: indices are less
     bint wraps           # whether negative indices count from its end
 
 
 cdef struct walk_t:
-    # Over the elements of some dimensions: of up to three operands, where the current one lies.
+    # Over the elements of some dimensions: of up to three operands, where the current one is.
     int ndim
     int operands
     ptrdiff_t shape[MOST_DIMS]

@@ -284,7 +284,7 @@ cdef inline ptrdiff_t row_of(const block_t *block, ptrdiff_t panel) noexcept nog
 # --- Few rows -------------------------------------------------------------------------------------
 
 cdef inline bint are_few(const block_t *block) noexcept nogil:
-    """Whether b is read where it lies, for one to four rows."""
+    """Whether b is read in place, for one to four rows."""
     cdef const matrix_t *b = &block.b
     cdef int size = block.product.sizes[B]
     if block.image != NULL:
@@ -377,7 +377,7 @@ cdef inline void pack(const product_t *p, int which, const char *source, ptrdiff
 cdef inline int pack_pairs(const char *source, ptrdiff_t stride, ptrdiff_t k_stride,
                            ptrdiff_t depth, ptrdiff_t count, uint32_t *target, ptrdiff_t width,
                            int *least) noexcept nogil:
-    """The same of bfloat16 as pairs; false where elements do not lie beside each other."""
+    """The same of bfloat16 as pairs; false where elements are not adjacent."""
     if stride == 2 and count > 1:
         least[0] = pack_pairs_down(source, k_stride, depth, count, target, width)
     elif k_stride == 2 or depth == 1:
@@ -497,7 +497,7 @@ cdef inline tiles_t tiles_of(const block_t *block, ptrdiff_t col, real like) noe
 
 
 cdef inline char *group_of(const block_t *block, ptrdiff_t begin, ptrdiff_t *place) noexcept nogil:
-    """The sums of the group in whose rows a byte lies, and where it lies."""
+    """The sums of the group in whose rows a byte is, and where."""
     place[0] = begin % block.group
     return block.sums + (
         begin // block.group * block.sums_step * block.rows if block.waits else 0)

@@ -326,7 +326,7 @@ cdef inline ptrdiff_t parts_of(const product_t *p, const grid_t *grid) noexcept 
 
 cdef inline grid_t grid_of(const product_t *p, int itemsize, ptrdiff_t chunks) noexcept nogil:
     """Parts that chunks have about as many of, and that cost little packing: rows of a are packed
-    for each part beside another, columns of b for each below another."""
+    for each part to the right of another, columns of b for each below another."""
     cdef ptrdiff_t wide = F32_WIDE if itemsize == 4 else F64_WIDE
     cdef ptrdiff_t down = 0, each = chunks
     cdef double cost, least = 0

@@ -136,7 +136,7 @@ cdef inline void scatter(const tile_view *view, char *target, const spot_t *spot
                           view.row_stride, spot.rows, size)
 
 
-# --- Panels: rows beside each other, of which lines of memory hold several groups' --------------
+# --- Panels: adjacent rows, of which lines of memory hold several groups' --------------
 
 cdef inline bint is_beside(const tile_view *view, ptrdiff_t size) noexcept nogil:
     return view.row_stride == size

@@ -1,7 +1,7 @@
 """Sums, means and maxima of dense rows: what their passes give, without a walk from block to block.
 
-Columns of a row lie beside each other, or rows do.  Sums have the order of `sums.pxd`: of column j,
-partial sum j mod `PARTS`.  Eight rows are folded together; of few long rows, eight chunks of one.
+Columns of a row are adjacent in memory, or rows are.  Sums have the order of `sums.pxd`: of column
+j, partial sum j mod `PARTS`.  Eight rows are folded together; of long rows, eight chunks of one.
 """
 
 from libc.math cimport INFINITY
@@ -73,7 +73,7 @@ cdef extern from *:
 cdef enum:
     STRIP = PARTS          # columns, one for each partial sum
     HELD = STRIP // VECD   # registers of these
-    BESIDE = 2             # registers of rows beside each other, a line of floats
+    BESIDE = 2             # registers of adjacent rows, a line of floats
     LINES = 4              # of these at a time: pages and lines far from each other take time
     WIDE = LINES * BESIDE
     SEVERAL = 4            # fewer long rows are gone over one by one
@@ -138,7 +138,7 @@ cdef inline void see_beside(magnitude_t *most, const dense_t *x) noexcept nogil:
 
 cdef inline bint is_certain(const magnitude_t *most, double count, vecd result,
                             const dense_t *like) noexcept nogil:
-    """Whether no row is in doubt: the largest value of all is no less than a row's own."""
+    """Whether no row is uncertain: the largest value of all is no less than a row's own."""
     if dense_t is float:
         return v_all_at_most(v_set(m_most_f32(most) * count * LEAST_SHARE), v_abs(result))
     elif dense_t is bfloat16_t:
@@ -461,7 +461,7 @@ cdef inline void keep_most_beside(vecw *parts, const dense_t *x, ptrdiff_t step,
             first = at_bytes(x, p * step) + line * BESIDE * VECD
             held = w_set(-INFINITY) if begins else part[0]
             for s in range(strips):
-                held = w_max_or_nan(held, beside(first, s * STRIP * step))
+                held = w_max_or_nan(held, next_rows(first, s * STRIP * step))
             part[0] = held
 
 
@@ -492,7 +492,7 @@ cdef inline vecw folded_most(vecw *parts) noexcept nogil:
     return parts[0]
 
 
-cdef inline vecw beside(const dense_t *x, ptrdiff_t offset) noexcept nogil:
+cdef inline vecw next_rows(const dense_t *x, ptrdiff_t offset) noexcept nogil:
     """An element of each of sixteen rows."""
     return load_wide(at_bytes(x, offset), VECD * sizeof(dense_t))
 

@@ -40,7 +40,7 @@ cdef enum:
     AT_ONCE = 4 * FEW    # columns
     MOST_WEIGHTS = 2048  # columns whose weights are kept as doubles
 
-# --- Gradients of the parameters, of rows beside each other: sums over the norm's rows ------------
+# --- Gradients of the parameters, of adjacent rows: sums over the norm's rows ------------
 
 
 cdef struct params_sums_t:
@@ -120,9 +120,9 @@ cdef inline bint takes_params(const tile_view *views, const row_state *state, pt
 
 
 cdef inline ptrdiff_t dense_params(const tile_view *views, ptrdiff_t row, ptrdiff_t rows,
-                                   ptrdiff_t cols, const void *told,
+                                   ptrdiff_t cols, const void *args,
                                    const dense_t *like) noexcept nogil:
-    cdef const row_state *state = <const row_state *>told
+    cdef const row_state *state = <const row_state *>args
     cdef const tile_view *first = &views[state.inputs[0].view]
     cdef const tile_view *second = &views[state.inputs[1].view]
     cdef params_sums_t sums
@@ -158,7 +158,7 @@ cdef inline void begin_both(sum_t *products, sum_t *gradients, vecd *parts) noex
     products.parts, gradients.parts = parts, parts + 1
 
 
-# --- Gradients of the input, of rows along which elements lie beside each other -------------------
+# --- Gradients of the input, of rows along which elements are adjacent ----------------------------
 
 cdef struct weights_t:
     # As doubles, of all columns where there is room for them, else of a chunk.
@@ -259,9 +259,9 @@ cdef inline void begin_rows(group_t *group, const tile_view *views, const row_st
 
 
 cdef inline ptrdiff_t dense_gradients(const tile_view *views, ptrdiff_t row, ptrdiff_t rows,
-                                      ptrdiff_t cols, const void *told,
+                                      ptrdiff_t cols, const void *args,
                                       const dense_t *like) noexcept nogil:
-    cdef const row_state *state = <const row_state *>told
+    cdef const row_state *state = <const row_state *>args
     cdef const tile_view *first = &views[state.inputs[0].view]
     cdef const tile_view *second = &views[state.inputs[1].view]
     cdef vecd parts[2]

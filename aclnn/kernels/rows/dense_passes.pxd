@@ -53,7 +53,7 @@ from aclnn.kernels.rows.walk cimport (
 )
 
 cdef enum:
-    COLUMNS_AT_ONCE = 32  # of rows beside each other
+    COLUMNS_AT_ONCE = 32  # of adjacent rows
     COPIED = 32768        # bytes of an operand
     LINE_PART = 32        # bytes that a copy moves at a time
     MOST_COLUMNS = 512    # of rows whose exponentials are kept here
@@ -62,7 +62,7 @@ cdef enum:
 
 cdef inline bint all_along(const tile_view *views, const row_state *state, ptrdiff_t cols,
                            const dense_t *like) noexcept nogil:
-    """Whether registers of all operands lie beside each other along rows, and are full."""
+    """Whether registers of all operands are adjacent along rows, and are full."""
     cdef int k
     for k in range(INPUTS):
         if (state.inputs[k].view >= 0
@@ -138,7 +138,7 @@ cdef inline ptrdiff_t sum_and_write_along(const tile_view *views, ptrdiff_t row,
 
 
 cdef struct lines_t:
-    # Rows beside each other: where their operands begin, and bytes from column to column.
+    # Adjacent rows: where their operands begin, and bytes from column to column.
     const char *first
     const char *second
     char *out
@@ -336,7 +336,7 @@ cdef inline ptrdiff_t exponentials_along(const tile_view *views, ptrdiff_t row, 
 cdef inline bint exponentials_of_lines(exponentials_t *own, const lines_t *at,
                                        const row_state *state, ptrdiff_t cols,
                                        const dense_t *like) noexcept nogil:
-    """Whether none of the rows is in doubt."""
+    """Whether none of the rows is uncertain."""
     cdef vecw parts[LINES * STRIP]
     cdef vecw most
     cdef vecd values
@@ -367,7 +367,7 @@ cdef inline ptrdiff_t exponentials_beside(const tile_view *views, ptrdiff_t row,
     cdef exponentials_t own
     cdef lines_t at
     while row + BESIDE * VECD <= rows:
-        # Results of rows before one that is in doubt are not there yet: a copy takes them.
+        # Results of rows before one that is uncertain are not there yet: a copy takes them.
         at.lines = min(min(<ptrdiff_t>LINES, (rows - row) // (BESIDE * VECD)),
                        COPIED // (cols * line))
         nbytes = at.lines * line
@@ -382,10 +382,10 @@ cdef inline ptrdiff_t exponentials_beside(const tile_view *views, ptrdiff_t row,
 
 
 cdef inline ptrdiff_t dense_exponentials(const tile_view *views, ptrdiff_t row, ptrdiff_t rows,
-                                         ptrdiff_t cols, const void *told,
+                                         ptrdiff_t cols, const void *args,
                                          const dense_t *like) noexcept nogil:
     """Softmax, or its logarithm."""
-    cdef const row_state *state = <const row_state *>told
+    cdef const row_state *state = <const row_state *>args
     if cols > MOST_COLUMNS or not has_own_type(state):
         return row
     if all_along(views, state, cols, like):

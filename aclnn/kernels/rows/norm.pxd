@@ -40,7 +40,7 @@ from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, kernel_number
 from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
 
 # Of a group's values: a number near the mean, how far the mean is above it, 1 / standard
-# deviation, and which rows are in doubt.
+# deviation, and which rows are uncertain.
 cdef enum:
     NEAR
     ABOVE
@@ -56,9 +56,9 @@ cdef extern from *:
     double LEAST_VARIANCE
 
 
-cdef inline void add_about_first(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
+cdef inline void add_about_first(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
     """Sums of distances from the first element, and of their squares."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *squares = parts_of_row(group, 1, &run)
     cdef vecd first = of_row(&group.values[NEAR], &run)
@@ -118,8 +118,8 @@ cdef inline vecd square_about(const elem_t *x, vecd near, vecd above) noexcept n
 
 
 cdef inline void add_squares_about_mean(const elem_t *x, group_t *group,
-                                        const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                        const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd near = of_row(&group.values[NEAR], &run), above = of_row(&group.values[ABOVE], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef ptrdiff_t k
@@ -129,7 +129,7 @@ cdef inline void add_squares_about_mean(const elem_t *x, group_t *group,
 
 cdef inline void keep_deviation(group_t *group, ptrdiff_t cols,
                                 const kernel_number *numbers) noexcept nogil:
-    """In place of that of rows that are in doubt."""
+    """In place of that of rows that are uncertain."""
     cdef vecd low, found = group.values[RSTD]
     set_rstd(group, average(&group.sums[0], cols, &low), numbers[0].real)
     group.values[RSTD] = v_where_less(group.values[IN_DOUBT], v_set(1), found, group.values[RSTD])
@@ -141,8 +141,8 @@ cdef inline void set_rstd(group_t *group, vecd variance, double eps) noexcept no
     group.results[1] = group.values[RSTD]
 
 
-cdef inline void layer_norm(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void layer_norm(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd near = of_row(&group.values[NEAR], &run), rstd = of_row(&group.values[RSTD], &run)
     cdef vecd below = v_sub(v_set(0), v_mul(of_row(&group.values[ABOVE], &run), rstd))
     cdef ptrdiff_t k = 0
@@ -165,8 +165,8 @@ cdef inline vecd normal_of(const elem_t *x, ptrdiff_t k, vecd near, vecd rstd, v
 # --- RMS norm -----------------------------------------------------------------------------------
 
 cdef inline void add_squares(const elem_t *x, group_t *group,
-                             const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                             const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
     cdef vecd element
@@ -192,8 +192,8 @@ cdef inline void keep_inverse_root(group_t *group, ptrdiff_t cols,
     group.results[0] = group.values[RSTD]
 
 
-cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd rstd = of_row(&group.values[RSTD], &run)
     cdef ptrdiff_t k = 0
     if puts_dense(&run, x):
@@ -211,9 +211,9 @@ cdef inline vecd scaled(const elem_t *x, ptrdiff_t k, vecd rstd, const run_t *ru
 # --- Gradients of the input, with d = x - mean and q = g w: rstd (q - mean(q) - d rstd^2 mean(q d))
 # For rms_norm the mean is 0 (an operand that there is none of), and the mean of q takes no part.
 
-cdef inline void add_shares(const elem_t *g, group_t *group, const run_t *told) noexcept nogil:
+cdef inline void add_shares(const elem_t *g, group_t *group, const run_t *args) noexcept nogil:
     """Sums of q and q d."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef const elem_t *x = <const elem_t *>run.second
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *products = parts_of_row(group, 1, &run)
@@ -257,8 +257,8 @@ cdef inline void keep_one_share(group_t *group, ptrdiff_t cols,
 
 
 cdef inline void norm_backward_input(const elem_t *g, group_t *group,
-                                     const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                     const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef const elem_t *x = <const elem_t *>run.second
     cdef vecd mean = of_row(&group.given[0], &run), rstd = of_row(&group.given[1], &run)
     cdef vecd most = of_row(&group.values[0], &run), share = of_row(&group.values[1], &run)
@@ -280,9 +280,9 @@ cdef inline vecd rest_of(const elem_t *g, const elem_t *x, ptrdiff_t k, vecd mea
 
 # --- Gradients of weight and bias: the tile's rows are these, its columns the norm's rows -------
 
-cdef inline void add_for_params(const elem_t *g, group_t *group, const run_t *told) noexcept nogil:
+cdef inline void add_for_params(const elem_t *g, group_t *group, const run_t *args) noexcept nogil:
     """Sums of g h and g; mean and rstd belong to columns here."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef const elem_t *x = <const elem_t *>run.second
     cdef vecd *products = parts_of_row(group, 0, &run)
     cdef vecd *parts = parts_of_row(group, 1, &run)

@@ -153,8 +153,8 @@ cdef inline void begin_floats(vecs *held, const vecd *parts, float start,
         hold_floats(held, parts)
 
 
-cdef inline void add_elements(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void add_elements(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef ptrdiff_t row
     for row in range(run.rows):
@@ -177,9 +177,9 @@ cdef inline void add_row(const elem_t *x, vecd *parts, const run_t *run) noexcep
 
 
 cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
-                                        const run_t *told) noexcept nogil:
+                                        const run_t *args) noexcept nogil:
     """Sums of elements, and their largest absolute values."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *sizes = parts_of_row(group, 1, &run)
     cdef ptrdiff_t row, first
@@ -216,9 +216,9 @@ cdef inline void keep_larger(vecd *parts, vecs size, ptrdiff_t k, const run_t *r
     part[0] = s_max(part[0], size)
 
 
-cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
+cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
     """Add with what each addition loses added up apart: terms may cancel."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *errors = parts_of_row(group, 1, &run)
     cdef vecd term, lost
@@ -233,16 +233,16 @@ cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told)
 
 
 cdef inline void find_most_or_nan(const elem_t *x, group_t *group,
-                                  const run_t *told) noexcept nogil:
+                                  const run_t *args) noexcept nogil:
     if elem_t is double:
-        find_most_or_nan_double(x, group, told)
+        find_most_or_nan_double(x, group, args)
     else:
-        find_most_or_nan_float(x, group, told)
+        find_most_or_nan_float(x, group, args)
 
 
 cdef inline void find_most_or_nan_double(const double *x, group_t *group,
-                                         const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                         const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd term
     cdef ptrdiff_t k
@@ -254,8 +254,8 @@ cdef inline void find_most_or_nan_double(const double *x, group_t *group,
 
 
 cdef inline void find_most_or_nan_float(const elem_t *x, group_t *group,
-                                        const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                        const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef ptrdiff_t row
     for row in range(run.rows):
@@ -299,7 +299,7 @@ cdef inline void give_mean(group_t *group, ptrdiff_t cols,
 
 
 cdef inline void give_exact(group_t *group, vecd exact) noexcept nogil:
-    """In place of rows' results that a pass before left in doubt, or of all."""
+    """In place of rows' results that a pass before left uncertain, or of all."""
     group.results[0] = exact if not group.doubt else v_where_less(
         v_abs(group.values[0]), group.values[1], exact, group.values[0])
 

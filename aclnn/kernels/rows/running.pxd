@@ -1,6 +1,6 @@
 """Running sums of lines: eight lines at a time, each in a lane, or one line element by element.
 
-An element is added with what the addition rounds away kept beside the sum, and the sum of both is
+An element is added with what the addition rounds away kept with the sum, and the sum of both is
 rounded once: the same bits however lines lie.
 """
 
@@ -24,10 +24,10 @@ from aclnn.kernels.rows.vecd cimport (
 
 cdef enum:
     FEW_LINES = 3   # fewer are faster one after the other than in lanes of which most are empty
-    AT_ONCE = 4     # registers of lines beside each other: lines of memory are read as a whole
+    AT_ONCE = 4     # registers of adjacent lines: lines of memory are read as a whole
 
 # Lines behind each other have dense elements, and `step` bytes from one line to the next; those
-# beside each other are dense themselves, with `step` bytes from one element of a line to the next.
+# next to each other are dense themselves, with `step` bytes from one element of a line to the next.
 ctypedef void (*lines_fn)(const char *x, ptrdiff_t step, char *y, ptrdiff_t to, ptrdiff_t lines,
                           ptrdiff_t length) noexcept nogil
 
@@ -36,7 +36,7 @@ cdef inline vecd running(vecd x, vecd *high, vecd *low) noexcept nogil:
     cdef vecd lost
     high[0] = v_two_sum(high[0], x, &lost)
     low[0] = v_add(low[0], lost)
-    # A sum that is no number, or infinite, has nothing beside it.
+    # A sum that is no number, or infinite, has no rest.
     return v_where_number(v_sub(high[0], high[0]), v_add(high[0], low[0]), high[0])
 
 

@@ -154,8 +154,8 @@ cdef inline void grow(const elem_t *x, ptrdiff_t step, vecd most, vecd *terms) n
 
 
 cdef inline void add_exponentials(const elem_t *x, group_t *group,
-                                  const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                  const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd most = of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
@@ -175,7 +175,7 @@ cdef inline void add_exponentials(const elem_t *x, group_t *group,
             k += HELD
         release(parts, held)
     elif run.partial < 0:
-        # Of rows beside each other: as many registers as have a partial sum each.
+        # Of adjacent rows: as many registers as have a partial sum each.
         while k + HELD <= run.n:
             grow(at(x, k * run.step), run.step, most, terms)
             for i in range(HELD):
@@ -193,9 +193,9 @@ cdef inline void add_exponentials(const elem_t *x, group_t *group,
 
 
 cdef inline void add_exponentials_of_halves(const halves_t *x, group_t *group,
-                                            const run_t *told) noexcept nogil:
+                                            const run_t *args) noexcept nogil:
     """`EXP_SCALE` times these."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecs *kept = <vecs *>run.kept
@@ -239,8 +239,8 @@ cdef inline void invert_sum(group_t *group, ptrdiff_t cols,
     group.values[1] = v_div(v_set(1), total(&group.sums[0], &low))
 
 
-cdef inline void softmax(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void softmax(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd most = of_row(&group.values[0], &run), inverse = of_row(&group.values[1], &run)
     cdef ptrdiff_t k
     for k in range(run.n):
@@ -248,8 +248,8 @@ cdef inline void softmax(const elem_t *x, group_t *group, const run_t *told) noe
 
 
 cdef inline void softmax_of_halves(const halves_t *x, group_t *group,
-                                   const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                   const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecw inverse = wide_of_row(&group.values[1], &run)
     cdef vecw terms
@@ -259,8 +259,8 @@ cdef inline void softmax_of_halves(const halves_t *x, group_t *group,
         put_wide(&run, k, w_mul(terms, inverse), x)
 
 
-cdef inline void softmax_kept(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void softmax_kept(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd inverse = of_row(&group.values[1], &run)
     cdef ptrdiff_t k
     for k in range(run.n):
@@ -268,8 +268,8 @@ cdef inline void softmax_kept(const elem_t *x, group_t *group, const run_t *told
 
 
 cdef inline void softmax_of_halves_kept(const halves_t *x, group_t *group,
-                                        const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                        const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef const vecs *kept = <const vecs *>run.kept
     cdef vecw inverse = wide_of_row(&group.values[1], &run)
     cdef vecw terms
@@ -304,12 +304,12 @@ cdef inline void try_log(group_t *group, vecd sum, vecd least) noexcept nogil:
 
 
 cdef inline void add_less_than_most(const elem_t *x, group_t *group,
-                                    const run_t *told) noexcept nogil:
+                                    const run_t *args) noexcept nogil:
     """Exponentials of what is less than the row's largest element; how often that occurs.
 
     Beside the 1 of that, small ones would be lost, which are all that its own result consists of.
     """
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecd most = of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *counts = parts_of_row(group, 1, &run)
@@ -324,9 +324,9 @@ cdef inline void add_less_than_most(const elem_t *x, group_t *group,
 
 
 cdef inline void add_halves_less_than_most(const halves_t *x, group_t *group,
-                                           const run_t *told) noexcept nogil:
+                                           const run_t *args) noexcept nogil:
     """The same, `EXP_SCALE` times as large."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *counts = parts_of_row(group, 1, &run)
@@ -360,11 +360,11 @@ cdef inline void keep_log(group_t *group, vecd less) noexcept nogil:
                                    v_log1p(v_add(others, less)))
 
 
-cdef inline void log_softmax(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void log_softmax(const elem_t *x, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecd most = of_row(&group.values[0], &run), log = of_row(&group.values[1], &run)
     cdef vecd whole, low
-    cdef vecw near, beside, difference, lost
+    cdef vecw near, rest, difference, lost
     cdef ptrdiff_t k
     if elem_t is double:
         for k in range(run.n):
@@ -373,19 +373,19 @@ cdef inline void log_softmax(const elem_t *x, group_t *group, const run_t *told)
         whole = v_two_sum(most, log, &low)
         near = w_twice(s_of_doubles(whole))
         low = v_add(v_sub(whole, v_of_floats(s_of_doubles(whole))), low)
-        beside = w_twice(s_of_doubles(low))
+        rest = w_twice(s_of_doubles(low))
         for k in range(0, run.n, 2):
             difference = load_wide(at(x, k * run.step), to_next(&run, k, run.step))
             difference = w_two_difference(difference, near, &lost)
-            lost = w_sub(lost, beside)
+            lost = w_sub(lost, rest)
             # An infinite difference has lost nothing.
             lost = w_where_number(lost, lost, w_set(0))
             put_wide(&run, k, w_add(difference, lost), x)
 
 
 cdef inline void log_softmax_of_halves(const halves_t *x, group_t *group,
-                                       const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                       const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef vecw most = wide_of_row(&group.values[0], &run)
     cdef vecw log = wide_of_row(&group.values[1], &run)
     cdef vecw elements
@@ -397,8 +397,8 @@ cdef inline void log_softmax_of_halves(const halves_t *x, group_t *group,
 
 # --- Gradients ----------------------------------------------------------------------------------
 
-cdef inline void add_products(const elem_t *g, group_t *group, const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+cdef inline void add_products(const elem_t *g, group_t *group, const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef const elem_t *y = <const elem_t *>run.second
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
@@ -418,9 +418,9 @@ cdef inline void add_products(const elem_t *g, group_t *group, const run_t *told
 
 
 cdef inline void add_products_of_halves(const halves_t *g, group_t *group,
-                                        const run_t *told) noexcept nogil:
+                                        const run_t *args) noexcept nogil:
     """Products of halves are floats, but for what is too small to count."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef const halves_t *y = <const halves_t *>run.second
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
@@ -447,13 +447,13 @@ cdef inline void keep_sum(group_t *group, ptrdiff_t cols,
 
 cdef inline vecw scaled_fall(const elem_t *g, ptrdiff_t step, const elem_t *y,
                              ptrdiff_t second_step, const fall_t *fall) noexcept nogil:
-    """y (g - near - beside)."""
+    """y (g - near - rest)."""
     cdef vecw output = load_wide(y, second_step)
     cdef vecw difference = w_sub(load_wide(g, step), fall.near)
     if elem_t is float or elem_t is wide_single_t:
-        return w_fms(output, difference, w_mul(output, fall.beside))
+        return w_fms(output, difference, w_mul(output, fall.rest))
     else:
-        return w_mul(output, w_sub(difference, fall.beside))
+        return w_mul(output, w_sub(difference, fall.rest))
 
 
 cdef inline ptrdiff_t scale_falls(const narrow_t *g, ptrdiff_t step, const narrow_t *y,
@@ -491,9 +491,9 @@ cdef inline ptrdiff_t scale_most_falls(const elem_t *g, const run_t *run, ptrdif
 
 
 cdef inline void softmax_backward(const elem_t *g, group_t *group,
-                                  const run_t *told) noexcept nogil:
+                                  const run_t *args) noexcept nogil:
     """y (g - sum(g y)), with a sum in two parts: it may be all but equal to g."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef const elem_t *y = <const elem_t *>run.second
     cdef vecd high = of_row(&group.values[0], &run), low = of_row(&group.values[1], &run)
     cdef vecd rest
@@ -509,7 +509,7 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
         first = s_of_doubles(high)
         rest = v_add(v_sub(high, v_of_floats(first)), low)
         rest = v_where_number(v_sub(rest, rest), rest, v_set(0))
-        fall.near, fall.beside = w_twice(first), w_twice(s_of_doubles(rest))
+        fall.near, fall.rest = w_twice(first), w_twice(s_of_doubles(rest))
         while k < run.n:
             k += scale_most_falls(g, &run, k, &fall)
             until = min(run.n, k + 4)
@@ -584,8 +584,8 @@ cdef struct doubts_t:
     vecw outputs[BLOCK]
 
 
-cdef inline void doubt(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output,
-                       bint doubtful) noexcept nogil:
+cdef inline void recompute_later(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output,
+                                 bint doubtful) noexcept nogil:
     """Without a branch: nobody could foresee it."""
     doubts.places[doubts.n] = k
     doubts.gradients[doubts.n] = gradient
@@ -594,9 +594,9 @@ cdef inline void doubt(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output
 
 
 cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
-                                      const run_t *told) noexcept nogil:
+                                      const run_t *args) noexcept nogil:
     """g - e^y sum(g)."""
-    cdef run_t run = told[0]
+    cdef run_t run = args[0]
     cdef const elem_t *y = <const elem_t *>run.second
     cdef vecd sum = of_row(&group.values[0], &run)
     cdef vecd negative = v_sub(v_set(0), sum)
@@ -616,7 +616,7 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
     else:
         first = s_of_doubles(sum)
         fall.near = w_twice(first)
-        fall.beside = w_twice(s_of_doubles(v_sub(sum, v_of_floats(first))))
+        fall.rest = w_twice(s_of_doubles(v_sub(sum, v_of_floats(first))))
         fall.share = w_mul(w_abs(fall.near), w_set(LEAST_FALL))
         doubts.n = 0
         k = 0
@@ -630,8 +630,8 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
             for i in range(WIDES):
                 place = wide_place(&run, k, i)
                 put_wide(&run, place, results[i], g)
-                doubt(&doubts, place, gradients[i], outputs[i],
-                      not w_all_at_most(sizes[i], w_abs(results[i])))
+                recompute_later(&doubts, place, gradients[i], outputs[i],
+                                not w_all_at_most(sizes[i], w_abs(results[i])))
             k += 2 * WIDES
         for k in range(doubts.n):
             for i in range(WIDES):
@@ -644,8 +644,8 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
 
 
 cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *group,
-                                                const run_t *told) noexcept nogil:
-    cdef run_t run = told[0]
+                                                const run_t *args) noexcept nogil:
+    cdef run_t run = args[0]
     cdef const halves_t *y = <const halves_t *>run.second
     cdef vecd negative = v_sub(v_set(0), of_row(&group.values[0], &run))
     cdef vecw scaled = w_twice(s_of_doubles(v_mul(negative, v_set(EXP_UNSCALE))))
@@ -670,7 +670,8 @@ cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *grou
             place = wide_place(&run, k, i)
             result = half_fallen(gradients[i], outputs[i], w_mul(products[i], scaled), &size)
             put_wide(&run, place, result, g)
-            doubt(&doubts, place, gradients[i], outputs[i], w_any_less(w_abs(result), size))
+            recompute_later(&doubts, place, gradients[i], outputs[i],
+                            w_any_less(w_abs(result), size))
         k += 2 * WIDES
     for k in range(doubts.n):
         gradients[0], outputs[0] = doubts.gradients[k], doubts.outputs[k]

@@ -5,7 +5,7 @@ Columns are added to `PARTS` partial sums, column j to partial sum j mod `PARTS`
 doubles; maxima are folded once, at the end of a row.  A `vecd` has eight partial sums of one row,
 or one of each of eight rows: both come to the same bits.  Of several short rows, each has partial
 sums of its own; then these are transposed, so that sums have one lane for each row, as sums of rows
-beside each other have.
+adjacent in memory have.
 """
 
 from libc.math cimport INFINITY
@@ -35,7 +35,7 @@ from aclnn.kernels.rows.vecd cimport (
 
 cdef enum:
     PARTS = 32
-    FEW = VECD    # partial sums where rows mostly lie beside each other: registers hold as many
+    FEW = VECD    # partial sums where rows are mostly adjacent: registers hold as many
     CHUNK = 512  # columns
 
 ctypedef enum reduction_t:
@@ -150,7 +150,7 @@ cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction, bint flo
     """All partial sums into the first one, halving their number: i and i + half, at each step.
 
     Along a row the last eight lie in one register, of which every lane adds that of its partner;
-    of several rows, one lies in each of eight.
+    of several rows, one is in each of eight.
     """
     if reduction == EXACT_SUM:
         fold_exactly(sum, errors, kind)

@@ -68,7 +68,7 @@ cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols
         return
     begin_walk(&walk, views, rows, cols, state, <char *>scratch)
     while row < rows:
-        # What it has left out are rows in doubt, or all.
+        # What it has left out are uncertain rows, or all.
         end = rows if state.dense == NULL else min(rows, row + GROUPS * VECD)
         walk_rows(&walk, row, end, <const kernel_number *>params)
         row = end if state.dense == NULL else state.dense(views, end, rows, cols, state, NULL)
@@ -239,7 +239,7 @@ cdef inline void read_columns(walk_t *walk, const spot_t *spot, run_t *run) noex
 
 
 cdef inline bint in_panel(const walk_t *walk, int view, bint same) noexcept nogil:
-    """Whether rows lie beside each other, so that lines of memory hold parts of all groups,
+    """Whether rows are adjacent, so that lines of memory hold parts of all groups,
     and would be gone before the next group reads them."""
     return (walk.whole and same and is_beside(&walk.views[view], walk.state.size)
             and displaces_itself(&walk.views[view]))

@@ -229,7 +229,7 @@ VECD_INLINE void w_exps_in_two(vecw *y, vecw *low, vecw *power) {
 }
 
 /* The sum of a row's gradients in two parts, and of its size, what has to be left of a difference. */
-typedef struct { vecw near, beside, share; } fall_t;
+typedef struct { vecw near, rest, share; } fall_t;
 
 /* g - e^y sum(g) of each, and what it has to be for its digits to be right: a NaN where y is too large. */
 VECD_INLINE void w_falls(const vecw *gradients, const vecw *outputs, const fall_t *fall, vecw *results,
@@ -237,7 +237,7 @@ VECD_INLINE void w_falls(const vecw *gradients, const vecw *outputs, const fall_
     vecw high[WIDES], low[WIDES], power[WIDES];
     WIDES_EACH(high[i] = outputs[i])
     w_exps_in_two(high, low, power);
-    WIDES_EACH(low[i] = w_fma(fall->near, low[i], w_mul(fall->beside, high[i])))
+    WIDES_EACH(low[i] = w_fma(fall->near, low[i], w_mul(fall->rest, high[i])))
     WIDES_EACH(high[i] = w_mul(high[i], power[i]))
     WIDES_EACH(results[i] = w_fnma(low[i], power[i], w_fnma(fall->near, high[i], gradients[i])))
     WIDES_EACH(sizes[i] = w_where_less(w_abs(outputs[i]), w_set(87.0f), w_mul(high[i], fall->share), w_set(NAN)))

@@ -1,4 +1,4 @@
-"""Sixteen floats (`vecw.h`): two registers of a row, or of rows beside each other, as one."""
+"""Sixteen floats (`vecw.h`): two registers of a row, or of adjacent rows, as one."""
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
 from aclnn.kernels.rows.vecd cimport (
@@ -40,7 +40,7 @@ cdef extern from "rows/vecw.h" nogil:
     vecw w_exp_of_halves(vecw) noexcept
     void w_exps_of_halves(vecw *) noexcept
     ctypedef struct fall_t:
-        vecw near, beside, share
+        vecw near, rest, share
     void w_falls(const vecw *, const vecw *, const fall_t *, vecw *, vecw *) noexcept
     vecw w_load_f32(const float *, ptrdiff_t) noexcept
     vecw w_load_half(const half_t *, ptrdiff_t) noexcept

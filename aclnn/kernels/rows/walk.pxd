@@ -1,6 +1,6 @@
 """Arguments of passes over rows, and the walk over a tile: panels of groups, blocks of columns.
 
-A group has up to eight rows, and what is found out for them lies in the lanes of a `vecd`.  Where
+A group has up to eight rows, and what is found out for them is in the lanes of a `vecd`.  Where
 registers hold one column of all its rows, a pass runs over these together; where registers go along
 rows, it runs over one row after the other.
 """
@@ -92,7 +92,7 @@ cdef struct pass_t:
     int inputs               # how many it reads
     bint columns             # whether it reads these
     bint writes              # the output
-    bint if_doubtful         # only for groups that the pass before left in doubt
+    bint if_doubtful         # only for groups that the pass before left uncertain
     bint from_first          # it wants the first element of each row, as values[0]
 
 
@@ -101,7 +101,7 @@ cdef struct operand_t:
     int size
     bint same                # it has the type that is computed on
     load_fn load             # to double
-    widen_fn widen           # the same of full registers that lie beside each other
+    widen_fn widen           # the same of full registers that are adjacent
     double otherwise         # what every element is where there are none
 
 
@@ -165,7 +165,7 @@ cdef struct spot_t:
 
 cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrdiff_t rows,
                             ptrdiff_t cols) noexcept nogil:
-    """Whether registers hold columns of a row: not where rows are beside each other in memory."""
+    """Whether registers hold columns of a row: not where rows are adjacent in memory."""
     cdef int k
     if rows == 1:
         return True

@@ -7,7 +7,7 @@ from aclnn.kernels.rows.walk cimport element, tile_view
 from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
 
 cdef enum:
-    BESIDE = 256  # rows that lie beside each other, added up at a time
+    BESIDE = 256  # adjacent rows, added up at a time
 
 # A byte that is not 0 is true.
 cdef struct truth_t:

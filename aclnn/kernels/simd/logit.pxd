@@ -94,7 +94,7 @@ cdef inline bint expects_inside(const loop_args *args) noexcept nogil:
 
 
 cdef inline loop_args after_outside(const loop_args *args) noexcept nogil:
-    """The arguments of a block that is computed once more, because an x lies outside.
+    """The arguments of a block that is computed once more, because an x is outside.
 
     Inputs are never where results go.  The blocks that follow are expected to have such x too;
     what was staged is gone after the first time.

@@ -107,7 +107,7 @@ cdef inline vecf next_shifted(shifted_t *shifted, ptrdiff_t i) noexcept nogil:
 
 cdef inline vecf load_operand(const char *operand, elem_type type, ptrdiff_t i,
                               shifted_t *shifted) noexcept nogil:
-    """A vector from element `i` on; `shifted`: NULL where it is loaded from where it lies."""
+    """A vector from element `i` on; `shifted`: NULL where it is loaded in place."""
     if shifted != NULL:
         return next_shifted(shifted, i)
     return load_as_f32(type, operand + i * size_of(type))

@@ -12,7 +12,7 @@ cdef extern from "simd/sums.h" nogil:
 
 
 cdef inline int run_addcmul(elem_type read, elem_type out, const loop_args *args) noexcept nogil:
-    cdef double value[1]  # in a copy, which no result lies over
+    cdef double value[1]  # in a copy, which no result overlaps
     value[0] = args.params.p[0]
     if value[0] == 1:
         return run_rounded(addcmul_plain, read, out, args, value)

@@ -107,7 +107,7 @@ static void streams_and_events() {
   OK_(aclrtFree(x));
   go = true;
   CHECK(aclrtSynchronizeStream(first) == 361001);
-  CHECK(strstr(aclGetRecentErrMsg(), "selfRef lies in memory that was freed"));
+  CHECK(strstr(aclGetRecentErrMsg(), "selfRef is in memory that was freed"));
   OK_(aclrtFree(workspace));
   for (auto event : {begin, end, done}) OK_(aclrtDestroyEvent(event));
   OK_(aclrtDestroyStream(first));
