@@ -34,7 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(groups)} stand for all of these",
     )  # fmt: skip
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
-    add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
+    add(
+        "--regimes", nargs="+", choices=regimes, metavar="NAME",
+        help=f"columns of the matrix (default all): {', '.join(regimes)}",
+    )  # fmt: skip
     add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of N elements")
     add(
         "--layout-size", type=positive, metavar="N", default=cells.LAYOUT_ELEMENTS,

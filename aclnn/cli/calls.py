@@ -16,7 +16,7 @@ import numpy as np
 
 import aclnn
 from aclnn.acl import dtypes
-from aclnn.acl.arguments import did_you_mean
+from aclnn.acl.arguments import did_you_mean, parameter_meant
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
@@ -224,7 +224,7 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     forced = {} if strategy is None else {"strategy": strategy}
     plain = {name: getattr(options, name) for name in ("operator", "materialize", "strategy")}
     try:
-        plain |= _by_role(options.operands, options.operator)
+        plain |= _by_role(_meant(options.operands, options.operator), options.operator)
         if options.model is not None:
             _refuse_beside_model(options)
             return [_executor_of_model(options, _given_of(plain | forced))]
@@ -272,6 +272,18 @@ def _by_role(operands: Iterable[tuple[str, str]], name: str | None) -> dict[str,
         else:
             found[role] = text
     return found
+
+
+def _meant(operands: Iterable[tuple[str, str]], named: str | None) -> list[tuple[str, str]]:
+    """Operands by the names that their operator has for them, where others have other names."""
+    operator = _operator(named) if named is not None else None
+    if operator is None:
+        return list(operands)
+    taken = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
+    return [
+        (role if role in taken else parameter_meant(role, taken) or role, text)
+        for role, text in operands
+    ]
 
 
 def _listed(name: str) -> list[dict[str, Any]]:

@@ -103,16 +103,17 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
         "against float64\n"
     )
     print(
-        f"{'function':23} {'operands':48} {'elements':>9} {'workspace':>9} {'first µs':>9} {'max ULP':>8}"
+        f"{'function':23} {'operands':39} {'elements':>9} {'workspace':>9} {'first µs':>8} {'ULP':>4}"
     )
     for o in outcomes:
         mark = "ok" if o.passed else "WRONG"
         print(
-            f"{o.function:23} {o.what:48} {o.elements:>9,} {o.workspace:>9,} "
-            f"{o.microseconds:>9.1f} {o.max_ulp:>8.3f} {mark}"
+            f"{o.function:23} {o.what:39} {o.elements:>9,} {o.workspace:>9,} "
+            f"{o.microseconds:>8.0f} {o.max_ulp:>4.2f} {mark}"
         )
     print(
-        "\nfirst µs: both phases of a first call, planning included; aclnn bench measures the others"
+        "\nfirst µs: both phases of a first call, planning included; aclnn bench measures the others\n"
+        "ULP: the largest error, in units in the last place"
     )
 
 
@@ -156,15 +157,15 @@ def cases(rng: np.random.Generator) -> list[Case]:
             (normal(200_000)[::2], 0.1),
         ),
         Case(
-            "aclnnHardshrinkBackward", "float16[32,1,256] with float32[128,1]",
+            "aclnnHardshrinkBackward", "float16[32,1,256], float32[128,1]",
             (normal(32, 1, 256, dtype=np.float16), normal(128, 1), 0.5, zeros(32, 128, 256)),
         ),
         Case(
-            "aclnnGeluBackward", "float16[64,1,1024] with float32[1,128,1024]",
+            "aclnnGeluBackward", "float16[64,1,1024], float32[1,128,1024]",
             (normal(64, 1, 1024, dtype=np.float16), normal(1, 128, 1024), zeros(64, 128, 1024)),
         ),
         Case(
-            "aclnnLogitGrad", "float32[64,768] into a transposed output",
+            "aclnnLogitGrad", "float32[64,768], transposed output",
             (probabilities, normal(64, 768), -1.0, zeros(768, 64).T),
         ),
     ]  # fmt: skip

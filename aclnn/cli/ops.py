@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,6 +16,8 @@ from aclnn.api.functional import signature
 from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY, Operator, unknown_operator
 from aclnn.operators.checks import TensorSpec
+
+INDENT, WIDTH = " " * 4, 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,23 +96,32 @@ def dtypes_on(operator: Operator, soc: str) -> list[str]:
 
 
 def _words(facts: dict[str, Any], *, rules: bool) -> str:
-    lines = [
-        f"{facts['functional']}",
-        f"    {facts['summary']} {facts['formula']}",
-        *(f"    {item}" for item in facts["entries"]),
-    ]
+    """What `describe` gives in lines; continued ones are indented by twice as much."""
+    lines = [f"{facts['summary']} {facts['formula']}", *facts["entries"]]
     by_dtypes: dict[str, list[str]] = {}
     for soc, names in facts["dtypes"].items():
         by_dtypes.setdefault(", ".join(names) or "does not exist", []).append(soc)
-    lines += [f"    {names}: {', '.join(them)}" for names, them in by_dtypes.items()]
+    lines += [f"{names}: {', '.join(them)}" for names, them in by_dtypes.items()]
     by_words: dict[str, list[str]] = {}
     for dtype, measured in facts["accuracy"].items():
         by_words.setdefault(accuracy_in_words(measured), []).append(dtype)
     if by_words:
         measured = "; ".join(f"{', '.join(them)} {words}" for words, them in by_words.items())
-        lines += [f"    measured: {measured}"]
+        lines += [f"measured: {measured}"]
     if rules:
-        lines += [f"    {facts['notes']}"] if facts["notes"] else []
-        lines += ["    rules, in order:"]
-        lines += [f"    {place:3} {text}" for place, text in enumerate(facts["rules"], 1)]
-    return "\n".join(lines)
+        lines += [facts["notes"]] if facts["notes"] else []
+        lines += ["rules, in order:"]
+        lines += [f"{place:3} {text}" for place, text in enumerate(facts["rules"], 1)]
+    return "\n".join(
+        [
+            *_wrapped(facts["functional"], ""),
+            *(one for line in lines for one in _wrapped(line, INDENT)),
+        ]
+    )
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=indent, subsequent_indent=indent + INDENT,
+        break_long_words=False, break_on_hyphens=False, drop_whitespace=True,
+    )  # fmt: skip

@@ -60,6 +60,21 @@ def test_the_demo_shows_what_the_product_has(capsys, monkeypatch, soc):
     assert len(functions) >= 5
 
 
+def test_the_demo_fits_a_terminal(capsys):
+    status, out = run(capsys, "demo")
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_operands_go_by_the_names_of_others(capsys):
+    """Functional forms take `input` for `self` and `axis` for `dim`; so do flags."""
+    assert run(capsys, "inspect", "gelu", "--input", "f32[4,8]")[0] == 0
+    named = run(
+        capsys, "inspect", "softmax", "--self", "f32[4,8]", "--axis", "-1", "--view", "plan"
+    )
+    assert named == run(capsys, "inspect", "softmax", "--input", "f32[4,8]", "--dim", "-1", "--view", "plan")  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", [2, 5])
 def test_the_demos_reference_rounds_no_result_twice(capsys, seed):
     """Data that have results next to the middle between two bfloat16 numbers."""
@@ -626,10 +641,12 @@ def test_ops_finds_an_operator_by_any_of_its_names(capsys, name):
 @pytest.mark.parametrize("name", REGISTRY)
 def test_ops_lists_signature_dtypes_and_formula(capsys, name):
     (facts,) = json.loads(run(capsys, "ops", name, "--json")[1])
-    text = run(capsys, "ops", name)[1]
+    printed = run(capsys, "ops", name)[1]
+    assert max(map(len, printed.splitlines())) <= 100
+    text = " ".join(printed.split())
     for words in (facts["functional"], facts["formula"], *facts["entries"], *facts["rules"]):
         assert words
-        assert words in text
+        assert " ".join(words.split()) in text
     for soc, names in facts["dtypes"].items():
         assert soc in text
         assert ", ".join(names) in text
