@@ -103,6 +103,18 @@ def as_int(value: object) -> int | None:
     return None
 
 
+def as_count(name: str, value: object) -> int:
+    """An int that is not negative.
+
+    >>> as_count("size", np.int8(3))
+    3
+    """
+    number = as_int(value)
+    if number is None or number < 0:
+        raise invalid(f"{name} is {shown(value)}, must be an int that is not negative")
+    return number
+
+
 def as_truth(name: str, value: Any) -> bool:
     """The truth value of an argument; text is refused, as even "false" would be true.
 

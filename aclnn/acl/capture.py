@@ -1,7 +1,7 @@
 """Stream capture: what each capture has recorded so far, and what calls may do meanwhile.
 
 A stream that is captured has a `redirect`, which takes the work that it is given: a `Capture`, or an
-`Update` of a task group. Public functions are in `aclnn.acl.model_ri`.
+`Update` of a task group. Public functions are in `aclnn.acl.model_capture` and `task_groups`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from aclnn.acl.constants import (
     ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
     ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED,
     ACL_ERROR_RT_STREAM_CAPTURED,
+    ACL_ERROR_RT_STREAM_NOT_CAPTURED,
     ACL_ERROR_RT_STREAM_UNJOINED,
     ACL_ERROR_STREAM_CAPTURE_CONFLICT,
     ACL_ERROR_STREAM_TASK_GROUP_INTR,
@@ -463,6 +464,15 @@ def refuse_device(function: str) -> int:
     for capture in _active:
         return capture.refuse(function, capture.origin)
     return OK
+
+
+def refuse_uncaptured(function: str, stream: Any) -> int:
+    """The status of a call that only a captured stream takes."""
+    return fail(
+        ACL_ERROR_RT_STREAM_NOT_CAPTURED,
+        f"{function}: {named(stream)} is not captured: aclmdlRICaptureBegin was not "
+        "called, or the capture has ended",
+    )
 
 
 def operation_failed(stream: Any, message: str) -> None:

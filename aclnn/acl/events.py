@@ -1,27 +1,24 @@
-"""Events with flags, resets, queries and waits that end."""
+"""Events, marks in the work of streams: made, recorded, reset, and waited for by streams."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from aclnn.acl import _runtime, registry
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
 from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.checks import LONGEST_MILLISECONDS, bad_handle, milliseconds, refuse_destroyed
 from aclnn.acl.constants import (
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
     ACL_ERROR_RT_PARAM_INVALID,
+    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
     ACL_ERROR_RT_STREAM_NOT_CAPTURED,
-    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
     ACL_SUCCESS,
     aclrtEventFlag,
-    aclrtEventRecordedStatus,
-    aclrtEventStatus,
-    aclrtEventWaitStatus,
-    aclrtStreamStatus,
 )
-from aclnn.acl.errors import fail
+from aclnn.acl.errors import AclnnError, fail
 
 OK = int(ACL_SUCCESS)
 EXTERNAL, IPC = aclrtEventFlag.ACL_EVENT_EXTERNAL, aclrtEventFlag.ACL_EVENT_IPC
@@ -29,24 +26,100 @@ EVERY_FLAG = sum(aclrtEventFlag)
 WITH_EXTERNAL = 1  # the flag of records and waits
 
 __all__ = [
+    "aclrtCreateEvent",
     "aclrtCreateEventExWithFlag",
     "aclrtCreateEventWithFlag",
-    "aclrtEventGetTimestamp",
+    "aclrtDestroyEvent",
     "aclrtGetEventId",
-    "aclrtQueryEvent",
-    "aclrtQueryEventStatus",
-    "aclrtQueryEventWaitStatus",
+    "aclrtRecordEvent",
     "aclrtRecordEventWithFlag",
     "aclrtResetEvent",
-    "aclrtStreamQuery",
+    "aclrtStreamWaitEvent",
     "aclrtStreamWaitEventWithFlag",
     "aclrtStreamWaitEventWithTimeout",
-    "aclrtSynchronizeEventWithTimeout",
-    "aclrtSynchronizeStreamWithTimeout",
 ]
 
 
-def aclrtCreateEventWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]:
+class aclrtEvent(_runtime.Event):
+    """A mark in a stream's work; made by `aclrtCreateEvent`.
+
+    Attributes
+    ----------
+    handle : int
+        The `aclrtEvent` of programs in C.
+    number : int
+        What messages and traces name it by.
+    """
+
+    @property
+    def handle(self) -> int:
+        return registry.handle_of(self)
+
+    def __repr__(self) -> str:
+        state = "destroyed" if self.destroyed else "live"
+        return f"<aclrtEvent {self.number}, {state}>"
+
+
+class ExternalTask:
+    """Task on an event that is not the capture's own, each time that the capture runs."""
+
+    def __init__(self, kind: str, event: aclrtEvent, seconds: float | None = None):
+        self.kind, self.name, self.event_number = kind, kind, event.number
+        self._event, self._seconds = event, seconds
+
+    def __call__(self) -> int | tuple[int, str]:
+        if self.kind == captures.RESET:
+            self._event.forget()
+        elif self.kind == captures.RECORD:
+            self._event.record(self.name, None)
+        elif not self._event.wait(self._seconds):
+            return self._timed_out()
+        return OK
+
+    def replay(self) -> None:
+        """As a task of a model: what goes wrong is raised."""
+        outcome = self()
+        if isinstance(outcome, tuple):
+            raise AclnnError(*outcome)
+
+    def _timed_out(self) -> tuple[int, str]:
+        message = f"event {self.event_number} was not recorded within {self._seconds} s"
+        return int(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT), message
+
+    def frozen(self) -> str:
+        """The task as a line."""
+        return f"{self.kind} of event {self.event_number}"
+
+
+def bad_event(function: str, event: Any) -> int:
+    """ACL_SUCCESS for an event that can be waited for or asked now."""
+    if status := bad_handle(function, "event", event, aclrtEvent):
+        return status
+    capture = captures.capture_of_event(event)
+    return OK if capture is None else capture.refuse_event(function, "event", event)
+
+
+def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
+    """Create an event, a marker in the work of streams.
+
+    Returns
+    -------
+    event : aclrtEvent
+        Not recorded yet.
+    status : int
+        ACL_SUCCESS (0).
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, status = aclnn.aclrtCreateEvent()
+    >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
+    (0, 0, 0)
+    """
+    return new_event(), OK
+
+
+def aclrtCreateEventWithFlag(flag: int) -> tuple[aclrtEvent | None, int]:
     """Create an event with flags.
 
     Parameters
@@ -79,7 +152,7 @@ def aclrtCreateEventWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]
     return _created("aclrtCreateEventWithFlag", flag)
 
 
-def aclrtCreateEventExWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]:
+def aclrtCreateEventExWithFlag(flag: int) -> tuple[aclrtEvent | None, int]:
     """Create an event that may be recorded again; here all events may.
 
     Parameters
@@ -105,7 +178,7 @@ def aclrtCreateEventExWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, in
     return _created("aclrtCreateEventExWithFlag", flag)
 
 
-def _created(function: str, flag: Any) -> tuple[streams.aclrtEvent | None, int]:
+def _created(function: str, flag: Any) -> tuple[aclrtEvent | None, int]:
     flags = as_int(flag)
     if flags is None or flags <= 0 or flags & ~EVERY_FLAG:
         return None, fail(
@@ -121,60 +194,96 @@ def _created(function: str, flag: Any) -> tuple[streams.aclrtEvent | None, int]:
         return None, fail(
             ACL_ERROR_RT_FEATURE_NOT_SUPPORT, f"{function}: no event is shared by processes"
         )
-    return streams.new_event(flags), OK
+    return new_event(flags), OK
 
 
-def _bad_event(function: str, event: Any) -> int:
-    """ACL_SUCCESS for an event that can be waited for or asked now."""
-    if status := streams.bad_handle(function, "event", event, streams.aclrtEvent):
-        return status
-    capture = captures.capture_of_event(event)
-    return OK if capture is None else capture.refuse_event(function, "event", event)
+def new_event(flags: int = 0) -> aclrtEvent:
+    """An event that programs in C can be given, too."""
+    return aclrtEvent(0, flags)
 
 
-def aclrtResetEvent(event: Any, stream: Any) -> int:
-    """Let an external event count as not recorded from here on.
+def aclrtDestroyEvent(event: Any) -> int:
+    """Destroy an event; streams that wait for it continue when it happens.
 
     Parameters
     ----------
-    event : aclrtEvent
-        Made with ACL_EVENT_EXTERNAL.
-    stream : aclrtStream or None
-        On one that is captured, the reset is recorded.
+    event : aclrtEvent or None
+        None, a null handle, succeeds and does nothing.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another event;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or stream that is
-        destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for
-        the stream.
-        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903),
-        ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000),
-        ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS
-        (107033) as `aclrtRecordEvent` has them.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed event and for
+        anything but an event.
 
     Examples
     --------
     >>> import aclnn
     >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtResetEvent(event, None)
-    107000
+    >>> aclnn.aclrtDestroyEvent(event), aclnn.aclrtDestroyEvent(event)
+    (0, 107017)
     """
-    function = "aclrtResetEvent"
-    if status := streams.bad_handle(function, "event", event, streams.aclrtEvent):
+    if event is None:
+        return OK
+    if status := bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
         return status
-    if status := streams.bad_stream(function, stream):
+    if not event.close():
+        return refuse_destroyed("aclrtDestroyEvent", "event")
+    registry.drop(event)
+    return OK
+
+
+def aclrtRecordEvent(event: Any, stream: Any) -> int:
+    """Record an event behind the work that a stream was given so far.
+
+    The event happens when that work is done. A later recording takes the place of an earlier one.
+
+    Parameters
+    ----------
+    event : aclrtEvent
+    stream : aclrtStream or None
+        None, the default stream: the event happens at once.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
+        thread can be had for the stream.
+        With an event that a capture has recorded: ACL_ERROR_RT_EVENT_CAPTURED (107028) on a stream
+        that is not captured, ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream,
+        ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) on a stream of another capture.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
+        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
+        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
+        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
+    (0, 107017)
+    """
+    if status := bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
         return status
-    if not event.external:
-        return fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: event {event.number} was not made with ACL_EVENT_EXTERNAL; others are "
-            "recorded again instead",
-        )
-    if stream is None or stream.redirect is not None:
-        return streams.submit(stream, streams.ExternalTask(captures.RESET, event), function)
-    return event.reset(function, stream)
+    if status := streams.bad_stream("aclrtRecordEvent", stream):
+        return status
+    if event.external:
+        return _external(stream, captures.RECORD, event, "aclrtRecordEvent")
+    capture = captures.capture_of(stream)
+    if capture is not None:
+        recorded = capture.record(event, stream)
+        if recorded is not None:
+            return recorded
+    if (other := captures.capture_of_event(event)) is not None:
+        if stream is None:
+            return _implicit("aclrtRecordEvent", event, other)
+        return other.refuse_event("aclrtRecordEvent", "event", event)
+    if stream is not None and stream.redirect is not None:  # an update of a task group
+        return streams.submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
+    return event.record("aclrtRecordEvent", stream)
 
 
 def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
@@ -209,8 +318,148 @@ def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
     """
     function = "aclrtRecordEventWithFlag"
     if as_int(flag) == 0:
-        return streams.aclrtRecordEvent(event, stream)
-    return _external(function, captures.RECORD, event, stream, flag)
+        return aclrtRecordEvent(event, stream)
+    return _flagged(function, captures.RECORD, event, stream, flag)
+
+
+def _external(stream: Any, kind: str, event: aclrtEvent, function: str) -> int:
+    """Do something with an external event on a stream, which records it where it is captured."""
+    if stream is None or stream.redirect is not None:
+        return streams.submit(stream, ExternalTask(kind, event), function)
+    if kind == captures.RECORD:
+        return event.record(function, stream)
+    if kind == captures.WAIT:
+        return event.hold_up(function, stream)
+    return event.reset(function, stream)
+
+
+def _flagged(function: str, kind: str, event: Any, stream: Any, flag: Any) -> int:
+    """Do something with an event on a stream that is captured, for streams outside."""
+    if as_int(flag) != WITH_EXTERNAL:
+        return fail(
+            ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, must be 0 or 1"
+        )
+    if status := bad_event(function, event) or streams.bad_stream(function, stream):
+        return status
+    if captures.capture_of(stream) is None:
+        return fail(
+            ACL_ERROR_RT_STREAM_NOT_CAPTURED,
+            f"{function}: {captures.named(stream)} is not captured, but the flag is 1",
+        )
+    return streams.submit(stream, ExternalTask(kind, event), function)
+
+
+def aclrtResetEvent(event: Any, stream: Any) -> int:
+    """Let an external event count as not recorded from here on.
+
+    Parameters
+    ----------
+    event : aclrtEvent
+        Made with ACL_EVENT_EXTERNAL.
+    stream : aclrtStream or None
+        On one that is captured, the reset is recorded.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another event;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or stream that is
+        destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for
+        the stream.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903),
+        ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS
+        (107033) as `aclrtRecordEvent` has them.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtResetEvent(event, None)
+    107000
+    """
+    function = "aclrtResetEvent"
+    if status := bad_handle(function, "event", event, aclrtEvent):
+        return status
+    if status := streams.bad_stream(function, stream):
+        return status
+    if not event.external:
+        return fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: event {event.number} was not made with ACL_EVENT_EXTERNAL; others are "
+            "recorded again instead",
+        )
+    if stream is None or stream.redirect is not None:
+        return streams.submit(stream, ExternalTask(captures.RESET, event), function)
+    return event.reset(function, stream)
+
+
+def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
+    """Let what a stream is given from now on wait for an event.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, the default stream: the calling thread waits, now.
+    event : aclrtEvent
+        Its latest recording counts, later ones do not; if it was never recorded, nothing waits.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
+        thread can be had for the stream.
+        With an event that a capture has recorded: ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for
+        the default stream, ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) for a stream of another
+        capture.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
+        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
+        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
+        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> first, second = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, first), aclnn.aclrtStreamWaitEvent(second, event)
+    (0, 0)
+    >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
+    (0, 0)
+    """
+    if status := bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
+        return status
+    if status := streams.bad_stream("aclrtStreamWaitEvent", stream):
+        return status
+    if event.external:
+        return _external(stream, captures.WAIT, event, "aclrtStreamWaitEvent")
+    if (recorded := _captured_wait(stream, event)) is not None:
+        return recorded
+    if stream is None or stream.redirect is not None:
+        return streams.submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
+    return event.hold_up("aclrtStreamWaitEvent", stream)
+
+
+def _captured_wait(stream: Any, event: Any) -> int | None:
+    """Have a capture record the wait, where stream or event belong to one."""
+    capture, other = captures.capture_of(stream), captures.capture_of_event(event)
+    if other is None:
+        return None if capture is None else capture.wait(stream, event)
+    if stream is None:
+        return _implicit("aclrtStreamWaitEvent", event, other)
+    if capture not in (None, other):
+        return capture.conflict("aclrtStreamWaitEvent", event, stream)
+    return other.wait(stream, event)
+
+
+def _implicit(function: str, event: aclrtEvent, capture: captures.Capture) -> int:
+    return fail(
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
+        f"{function}: event {event.number} belongs to {capture.of()}, which the default stream "
+        f"cannot join. {capture.summary()}",
+    )
 
 
 def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: int) -> int:
@@ -254,22 +503,7 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
         )
     if as_int(flag) == 0:
         return _waited(function, stream, event, min(seconds, LONGEST_MILLISECONDS // 1000) or None)
-    return _external(function, captures.WAIT, event, stream, flag)
-
-
-def _external(function: str, kind: str, event: Any, stream: Any, flag: Any) -> int:
-    if as_int(flag) != WITH_EXTERNAL:
-        return fail(
-            ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, must be 0 or 1"
-        )
-    if status := _bad_event(function, event) or streams.bad_stream(function, stream):
-        return status
-    if captures.capture_of(stream) is None:
-        return fail(
-            ACL_ERROR_RT_STREAM_NOT_CAPTURED,
-            f"{function}: {captures.named(stream)} is not captured, but the flag is 1",
-        )
-    return streams.submit(stream, streams.ExternalTask(kind, event), function)
+    return _flagged(function, captures.WAIT, event, stream, flag)
 
 
 def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> int:
@@ -311,266 +545,15 @@ def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> in
     if status := streams.bad_stream(function, stream):
         return status
     if seconds is None or captures.capture_of(stream) is not None:
-        return streams.aclrtStreamWaitEvent(stream, event)
-    if status := streams.bad_handle(function, "event", event, streams.aclrtEvent):
+        return aclrtStreamWaitEvent(stream, event)
+    if status := bad_handle(function, "event", event, aclrtEvent):
         return status
     if captures.capture_of_event(event) is not None:  # the stream joins the capture
-        return streams.aclrtStreamWaitEvent(stream, event)
+        return aclrtStreamWaitEvent(stream, event)
     if stream is None or stream.redirect is not None:
-        task = streams.ExternalTask(captures.WAIT, event, seconds)
+        task = ExternalTask(captures.WAIT, event, seconds)
         return streams.submit(stream, task, function)
     return event.hold_up(function, stream, seconds)
-
-
-LONGEST_MILLISECONDS = 10**10  # some months; clocks of some platforms end soon after
-
-
-def milliseconds(function: str, timeout: Any) -> tuple[float | None, int]:
-    """A limit in seconds, None for none; and the status of a timeout that is no limit."""
-    number = as_int(timeout)
-    if number is None or (number < 1 and number != -1):
-        return None, fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: timeout is {shown(timeout)}, must be -1 or milliseconds from 1 on",
-        )
-    if number == -1:
-        return None, OK
-    return min(number, LONGEST_MILLISECONDS) / 1000, OK
-
-
-def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
-    """Wait until an event's latest recording has happened, but not for ever.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-    timeout : int
-        Milliseconds from 1 on, or -1 for ever.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_SYNC_TIMEOUT (507047) if it has not happened by then;
-        ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout; ACL_ERROR_RT_EVENT_CAPTURED (107028)
-        for an event that a capture has recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event
-        that is null or destroyed and for anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtSynchronizeEventWithTimeout(event, 10)
-    0
-    """
-    function = "aclrtSynchronizeEventWithTimeout"
-    if status := _bad_event(function, event):
-        return status
-    limit, status = milliseconds(function, timeout)
-    if status:
-        return status
-    if event.wait(limit):
-        return OK
-    return fail(
-        ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-        f"{function}: event {event.number} has not happened after {timeout} ms",
-    )
-
-
-def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
-    """Wait until the work that a stream was given so far is done, but not for ever.
-
-    Parameters
-    ----------
-    stream : aclrtStream or None
-    timeout : int
-        Milliseconds from 1 on, or -1 for ever.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0) or as `aclrtSynchronizeStream`: ACL_ERROR_RT_INVALID_HANDLE (107017),
-        ACLNN_ERR_RUNTIME_ERROR (361001);
-        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046)
-        if it is not done by then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout;
-        ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtSynchronizeStreamWithTimeout(None, 10)
-    0
-    """
-    function = "aclrtSynchronizeStreamWithTimeout"
-    limit, status = milliseconds(function, timeout)
-    if status or limit is None or not isinstance(stream, streams.aclrtStream):
-        return status or streams.aclrtSynchronizeStream(stream)
-    if status := _bad_query(function, stream):
-        return status
-    if stream.wait(limit):
-        return streams.aclrtSynchronizeStream(stream)
-    return fail(
-        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-        f"{function}: {captures.named(stream)} is not done after {timeout} ms",
-    )
-
-
-def _bad_query(function: str, stream: Any) -> int:
-    if status := streams.bad_stream(function, stream):
-        return status
-    capture = captures.capture_of(stream)
-    return OK if capture is None else capture.refuse(function, stream)
-
-
-def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
-    """Tell whether a stream has work left.
-
-    Parameters
-    ----------
-    stream : aclrtStream or None
-        None, the default stream, never has.
-
-    Returns
-    -------
-    status : int
-        ACL_STREAM_STATUS_COMPLETE (0), or ACL_STREAM_STATUS_NOT_READY (1), as on failure.
-    ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> aclnn.aclrtStreamQuery(None)
-    (0, 0)
-    """
-    if status := _bad_query("aclrtStreamQuery", stream):
-        return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), status
-    if stream is None or stream.is_idle():
-        return int(aclrtStreamStatus.ACL_STREAM_STATUS_COMPLETE), OK
-    return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), OK
-
-
-def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
-    """Tell whether an event's latest recording has happened.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-        One that was never recorded is complete, unless it is external.
-
-    Returns
-    -------
-    status : int
-        ACL_EVENT_RECORDED_STATUS_NOT_READY (0), as on failure, or ..._COMPLETE (1).
-    ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
-        recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
-        for anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtQueryEventStatus(event)
-    (1, 0)
-    """
-    status = _bad_event("aclrtQueryEventStatus", event)
-    if status or not event.has_happened():
-        return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_NOT_READY), status
-    return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE), OK
-
-
-def aclrtQueryEvent(event: Any) -> tuple[int, int]:
-    """As `aclrtQueryEventStatus`, with other values; CANN advises against it.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-
-    Returns
-    -------
-    status : int
-        ACL_EVENT_STATUS_COMPLETE (0), or ACL_EVENT_STATUS_NOT_READY (1), as on failure.
-    ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
-        recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
-        for anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtQueryEvent(event)
-    (0, (0, 0))
-    """
-    status = _bad_event("aclrtQueryEvent", event)
-    if status or not event.has_happened():
-        return int(aclrtEventStatus.ACL_EVENT_STATUS_NOT_READY), status
-    return int(aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE), OK
-
-
-def aclrtQueryEventWaitStatus(event: Any) -> tuple[int, int]:
-    """Tell whether streams have passed all waits for an event that they were given.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-
-    Returns
-    -------
-    status : int
-        ACL_EVENT_WAIT_STATUS_COMPLETE (0), or ACL_EVENT_WAIT_STATUS_NOT_READY (1), as on failure.
-    ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
-        recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
-        for anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtQueryEventWaitStatus(event)
-    (0, 0)
-    """
-    status = _bad_event("aclrtQueryEventWaitStatus", event)
-    if status or not event.waits_ended:
-        return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_NOT_READY), status
-    return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE), OK
-
-
-def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
-    """Get the time of an event's latest recording.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-
-    Returns
-    -------
-    timestamp : int
-        Microseconds of a clock that only goes forward; 0 on failure.
-    ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
-        recorded or has not happened yet; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one that a capture
-        has recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null or destroyed and for
-        anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtEventGetTimestamp(event), aclnn.aclrtRecordEvent(event, None)
-    ((0, 107006), 0)
-    >>> timestamp, ret = aclnn.aclrtEventGetTimestamp(event)
-    >>> timestamp > 0, ret
-    (True, 0)
-    """
-    function = "aclrtEventGetTimestamp"
-    if status := _bad_event(function, event):
-        return 0, status
-    if not (nanoseconds := event.time_of(function, "event")):
-        return 0, int(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID)
-    return nanoseconds // 1000, OK
 
 
 def aclrtGetEventId(event: Any) -> tuple[int, int]:
@@ -596,6 +579,6 @@ def aclrtGetEventId(event: Any) -> tuple[int, int]:
     >>> number > 0, ret
     (True, 0)
     """
-    if status := streams.bad_handle("aclrtGetEventId", "event", event, streams.aclrtEvent):
+    if status := bad_handle("aclrtGetEventId", "event", event, aclrtEvent):
         return 0, status
     return event.number, OK

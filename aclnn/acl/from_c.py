@@ -6,12 +6,31 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from aclnn.acl import _runtime, capture, device, events, memory, model_ri, registry, stream
+from aclnn.acl import (
+    _runtime,
+    capture,
+    context,
+    copies,
+    device,
+    event_queries,
+    events,
+    life,
+    model_capture,
+    model_ri,
+    model_trace,
+    registry,
+    stream,
+    task_groups,
+)
 from aclnn.acl.constants import ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS
 from aclnn.acl.errors import fail
 
 OK = int(ACL_SUCCESS)
 _STREAM, _EVENT = 1, 2  # the kinds of handles, in their last four bits
+_MODULES = (
+    *(life, device, context, stream, events, event_queries),
+    *(model_ri, model_capture, task_groups, model_trace),
+)
 
 
 def object_of(handle: int) -> Any:
@@ -22,7 +41,7 @@ def object_of(handle: int) -> Any:
     if kind == _STREAM:
         found = registry.found(handle, stream.aclrtStream)
     elif kind == _EVENT:
-        found = registry.found(handle, stream.aclrtEvent)
+        found = registry.found(handle, events.aclrtEvent)
     else:
         found = registry.numbered(handle)
     return handle if found is None else found
@@ -30,7 +49,7 @@ def object_of(handle: int) -> Any:
 
 def handle_of(given: Any) -> int:
     """The handle of a stream, event, model or task group."""
-    if isinstance(given, stream.aclrtStream | stream.aclrtEvent):
+    if isinstance(given, stream.aclrtStream | events.aclrtEvent):
         return int(given.handle)
     return registry.number(given, "m" if isinstance(given, model_ri.aclmdlRI) else "g")
 
@@ -40,7 +59,7 @@ def call(name: str, arguments: list[Any]) -> Any:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(*arguments)
-    for module in (stream, events, device, model_ri):
+    for module in _MODULES:
         if name in module.__all__:
             return getattr(module, name)(*arguments)
     raise LookupError(f"no function of programs in C is called {name}")
@@ -70,14 +89,14 @@ def _copy_later(
 ) -> int:
     """Queue a copy, or have a capture record it: addresses may be of the program's own memory."""
     try:
-        copy = memory.Copy.of_program(function, dst, dpitch, src, spitch, width, height, kind)
+        copy = copies.Copy.of_program(function, dst, dpitch, src, spitch, width, height, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
-    return memory.queue_copy(copy, given)
+    return copies.queue_copy(copy, given)
 
 
 def _fill_later(address: int, room: int, value: int, count: int, given: Any) -> int:
-    return memory.aclrtMemsetAsync(address, room, value, count, given)
+    return copies.aclrtMemsetAsync(address, room, value, count, given)
 
 
 def _launch_call(given: Any, function: int, argument: int) -> int:

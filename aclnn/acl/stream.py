@@ -1,4 +1,4 @@
-"""Streams, events and the device: queues of work with threads of their own.
+"""Streams: queues of work with threads of their own.
 
 A stream is a queue with a thread that is started when the first work arrives; both are C
 (`aclnn.acl._runtime`). The default stream, `None`, runs work at once on the calling thread. Handles are
@@ -13,36 +13,31 @@ from typing import Any
 from aclnn.acl import _runtime, registry
 from aclnn.acl import capture as captures
 from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.checks import bad_handle, milliseconds, refuse_destroyed
 from aclnn.acl.constants import (
-    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-    ACL_ERROR_RT_INVALID_HANDLE,
     ACL_ERROR_RT_PARAM_INVALID,
-    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
+    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
     aclrtStreamFlag,
+    aclrtStreamStatus,
 )
-from aclnn.acl.errors import AclnnError, fail
+from aclnn.acl.errors import fail
 
 OK = int(ACL_SUCCESS)
 
 __all__ = [
-    "aclrtCreateEvent",
     "aclrtCreateStream",
     "aclrtCreateStreamWithConfig",
-    "aclrtDestroyEvent",
     "aclrtDestroyStream",
     "aclrtDestroyStreamForce",
-    "aclrtEventElapsedTime",
     "aclrtLaunchHostFunc",
-    "aclrtRecordEvent",
     "aclrtStreamGetId",
-    "aclrtStreamWaitEvent",
-    "aclrtSynchronizeDevice",
-    "aclrtSynchronizeEvent",
+    "aclrtStreamQuery",
     "aclrtSynchronizeStream",
+    "aclrtSynchronizeStreamWithTimeout",
 ]
+
 
 Job = Callable[[], Any]
 
@@ -71,81 +66,9 @@ class aclrtStream(_runtime.Stream):
         return f"<aclrtStream {self.number}{doing}>"
 
 
-class aclrtEvent(_runtime.Event):
-    """A mark in a stream's work; made by `aclrtCreateEvent`.
-
-    Attributes
-    ----------
-    handle : int
-        The `aclrtEvent` of programs in C.
-    number : int
-        What messages and traces name it by.
-    """
-
-    @property
-    def handle(self) -> int:
-        return registry.handle_of(self)
-
-    def __repr__(self) -> str:
-        state = "destroyed" if self.destroyed else "live"
-        return f"<aclrtEvent {self.number}, {state}>"
-
-
-class ExternalTask:
-    """Task on an event that is not the capture's own, each time that the capture runs."""
-
-    def __init__(self, kind: str, event: aclrtEvent, seconds: float | None = None):
-        self.kind, self.name, self.event_number = kind, kind, event.number
-        self._event, self._seconds = event, seconds
-
-    def __call__(self) -> int | tuple[int, str]:
-        if self.kind == captures.RESET:
-            self._event.forget()
-        elif self.kind == captures.RECORD:
-            self._event.record(self.name, None)
-        elif not self._event.wait(self._seconds):
-            return self._timed_out()
-        return OK
-
-    def replay(self) -> None:
-        """As a task of a model: what goes wrong is raised."""
-        outcome = self()
-        if isinstance(outcome, tuple):
-            raise AclnnError(*outcome)
-
-    def _timed_out(self) -> tuple[int, str]:
-        message = f"event {self.event_number} was not recorded within {self._seconds} s"
-        return int(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT), message
-
-    def frozen(self) -> str:
-        """The task as a line."""
-        return f"{self.kind} of event {self.event_number}"
-
-
-def bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
-    """ACL_SUCCESS for a live handle, else 107017 and a message."""
-    if handle is None:
-        return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is null")
-    if not isinstance(handle, kind):
-        if isinstance(handle, int) and not isinstance(handle, bool):
-            return fail(
-                ACL_ERROR_RT_INVALID_HANDLE,
-                f"{function}: {name} is {hex(handle)}, which is no live {kind.__name__}",
-            )
-        return fail(
-            ACL_ERROR_RT_INVALID_HANDLE,
-            f"{function}: {name} is {type(handle).__name__}, must be an {kind.__name__}",
-        )
-    return _destroyed(function, name) if handle.destroyed else OK
-
-
 def bad_stream(function: str, stream: Any) -> int:
     """As `bad_handle`, where the default stream, None, is fine."""
     return OK if stream is None else bad_handle(function, "stream", stream, aclrtStream)
-
-
-def _destroyed(function: str, name: str) -> int:
-    return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
 
 
 def submit(stream: Any, job: Job, function: str = "stream") -> int:
@@ -171,7 +94,7 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     Returns
     -------
     stream : aclrtStream
-        Runs its work in order, concurrently with other streams.
+        Runs its work in order, concurrently with other
     status : int
         ACL_SUCCESS (0).
 
@@ -256,7 +179,7 @@ def aclrtDestroyStream(stream: Any) -> int:
     if stream.redirect is not None:
         return stream.redirect.refuse("aclrtDestroyStream", stream)
     if not stream.close():
-        return _destroyed("aclrtDestroyStream", "stream")
+        return refuse_destroyed("aclrtDestroyStream", "stream")
     registry.drop(stream)
     stream.join()
     return outcome(stream.take_failure())
@@ -298,7 +221,7 @@ def aclrtDestroyStreamForce(stream: Any) -> int:
     if stream.redirect is not None:
         return stream.redirect.refuse("aclrtDestroyStreamForce", stream)
     if not stream.close(True):
-        return _destroyed("aclrtDestroyStreamForce", "stream")
+        return refuse_destroyed("aclrtDestroyStreamForce", "stream")
     registry.drop(stream)
     stream.join(LAST_SECONDS)
     return OK
@@ -432,23 +355,78 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     return OK if stream is None else outcome(stream.synchronize())
 
 
-def aclrtSynchronizeDevice() -> int:
-    """Wait until the work of every stream is done.
+def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
+    """Wait until the work that a stream was given so far is done, but not for ever.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+    timeout : int
+        Milliseconds from 1 on, or -1 for ever.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on any stream since it was
-        synchronised last, with the message of one failure; the others are dropped;
-        ACL_ERROR_RT_STREAM_CAPTURED (107027) while a stream is captured.
+        ACL_SUCCESS (0) or as `aclrtSynchronizeStream`: ACL_ERROR_RT_INVALID_HANDLE (107017),
+        ACLNN_ERR_RUNTIME_ERROR (361001);
+        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046)
+        if it is not done by then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout;
+        ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured.
 
     Examples
     --------
     >>> import aclnn
-    >>> aclnn.aclrtSynchronizeDevice()
+    >>> aclnn.aclrtSynchronizeStreamWithTimeout(None, 10)
     0
     """
-    return captures.refuse_device("aclrtSynchronizeDevice") or synchronized()
+    function = "aclrtSynchronizeStreamWithTimeout"
+    limit, status = milliseconds(function, timeout)
+    if status or limit is None or not isinstance(stream, aclrtStream):
+        return status or aclrtSynchronizeStream(stream)
+    if status := _bad_query(function, stream):
+        return status
+    if stream.wait(limit):
+        return aclrtSynchronizeStream(stream)
+    return fail(
+        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+        f"{function}: {captures.named(stream)} is not done after {timeout} ms",
+    )
+
+
+def _bad_query(function: str, stream: Any) -> int:
+    if status := bad_stream(function, stream):
+        return status
+    capture = captures.capture_of(stream)
+    return OK if capture is None else capture.refuse(function, stream)
+
+
+def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
+    """Tell whether a stream has work left.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, the default stream, never has.
+
+    Returns
+    -------
+    status : int
+        ACL_STREAM_STATUS_COMPLETE (0), or ACL_STREAM_STATUS_NOT_READY (1), as on failure.
+    ret : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtStreamQuery(None)
+    (0, 0)
+    """
+    if status := _bad_query("aclrtStreamQuery", stream):
+        return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), status
+    if stream is None or stream.is_idle():
+        return int(aclrtStreamStatus.ACL_STREAM_STATUS_COMPLETE), OK
+    return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), OK
 
 
 def synchronized() -> int:
@@ -458,261 +436,3 @@ def synchronized() -> int:
 
 def outcome(failure: str | None) -> int:
     return OK if failure is None else fail(ACLNN_ERR_RUNTIME_ERROR, failure)
-
-
-def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
-    """Create an event, a marker in the work of streams.
-
-    Returns
-    -------
-    event : aclrtEvent
-        Not recorded yet.
-    status : int
-        ACL_SUCCESS (0).
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, status = aclnn.aclrtCreateEvent()
-    >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
-    (0, 0, 0)
-    """
-    return new_event(), OK
-
-
-def new_event(flags: int = 0) -> aclrtEvent:
-    """An event that programs in C can be given, too."""
-    return aclrtEvent(0, flags)
-
-
-def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for it continue when it happens.
-
-    Parameters
-    ----------
-    event : aclrtEvent or None
-        None, a null handle, succeeds and does nothing.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed event and for
-        anything but an event.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtDestroyEvent(event), aclnn.aclrtDestroyEvent(event)
-    (0, 107017)
-    """
-    if event is None:
-        return OK
-    if status := bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
-        return status
-    if not event.close():
-        return _destroyed("aclrtDestroyEvent", "event")
-    registry.drop(event)
-    return OK
-
-
-def aclrtRecordEvent(event: Any, stream: Any) -> int:
-    """Record an event behind the work that a stream was given so far.
-
-    The event happens when that work is done. A later recording takes the place of an earlier one.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-    stream : aclrtStream or None
-        None, the default stream: the event happens at once.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
-        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
-        thread can be had for the stream.
-        With an event that a capture has recorded: ACL_ERROR_RT_EVENT_CAPTURED (107028) on a stream
-        that is not captured, ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream,
-        ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) on a stream of another capture.
-        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
-        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
-        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
-        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
-        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
-    (0, 107017)
-    """
-    if status := bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
-        return status
-    if status := bad_stream("aclrtRecordEvent", stream):
-        return status
-    if event.external:
-        return _external(stream, captures.RECORD, event, "aclrtRecordEvent")
-    capture = captures.capture_of(stream)
-    if capture is not None:
-        recorded = capture.record(event, stream)
-        if recorded is not None:
-            return recorded
-    if (other := captures.capture_of_event(event)) is not None:
-        if stream is None:
-            return _implicit("aclrtRecordEvent", event, other)
-        return other.refuse_event("aclrtRecordEvent", "event", event)
-    if stream is not None and stream.redirect is not None:  # an update of a task group
-        return submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
-    return event.record("aclrtRecordEvent", stream)
-
-
-def _external(stream: Any, kind: str, event: aclrtEvent, function: str) -> int:
-    """Do something with an external event on a stream, which records it where it is captured."""
-    if stream is None or stream.redirect is not None:
-        return submit(stream, ExternalTask(kind, event), function)
-    if kind == captures.RECORD:
-        return event.record(function, stream)
-    if kind == captures.WAIT:
-        return event.hold_up(function, stream)
-    return event.reset(function, stream)
-
-
-def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
-    """Let what a stream is given from now on wait for an event.
-
-    Parameters
-    ----------
-    stream : aclrtStream or None
-        None, the default stream: the calling thread waits, now.
-    event : aclrtEvent
-        Its latest recording counts, later ones do not; if it was never recorded, nothing waits.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
-        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
-        thread can be had for the stream.
-        With an event that a capture has recorded: ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for
-        the default stream, ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) for a stream of another
-        capture.
-        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
-        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
-        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
-        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
-        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> first, second = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtRecordEvent(event, first), aclnn.aclrtStreamWaitEvent(second, event)
-    (0, 0)
-    >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
-    (0, 0)
-    """
-    if status := bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
-        return status
-    if status := bad_stream("aclrtStreamWaitEvent", stream):
-        return status
-    if event.external:
-        return _external(stream, captures.WAIT, event, "aclrtStreamWaitEvent")
-    if (recorded := _captured_wait(stream, event)) is not None:
-        return recorded
-    if stream is None or stream.redirect is not None:
-        return submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
-    return event.hold_up("aclrtStreamWaitEvent", stream)
-
-
-def _captured_wait(stream: Any, event: Any) -> int | None:
-    """Have a capture record the wait, where stream or event belong to one."""
-    capture, other = captures.capture_of(stream), captures.capture_of_event(event)
-    if other is None:
-        return None if capture is None else capture.wait(stream, event)
-    if stream is None:
-        return _implicit("aclrtStreamWaitEvent", event, other)
-    if capture not in (None, other):
-        return capture.conflict("aclrtStreamWaitEvent", event, stream)
-    return other.wait(stream, event)
-
-
-def _implicit(function: str, event: aclrtEvent, capture: captures.Capture) -> int:
-    return fail(
-        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
-        f"{function}: event {event.number} belongs to {capture.of()}, which the default stream "
-        f"cannot join. {capture.summary()}",
-    )
-
-
-def aclrtSynchronizeEvent(event: Any) -> int:
-    """Wait until an event's latest recording has happened.
-
-    Parameters
-    ----------
-    event : aclrtEvent
-        If it was never recorded, there is nothing to wait for.
-
-    Returns
-    -------
-    int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or
-        destroyed and for anything but an event; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one that a
-        capture has recorded.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> event, _ = aclnn.aclrtCreateEvent()
-    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtSynchronizeEvent(event)
-    (0, 0)
-    """
-    if status := bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
-        return status
-    if (capture := captures.capture_of_event(event)) is not None:
-        return capture.refuse_event("aclrtSynchronizeEvent", "event", event)
-    event.wait()
-    return OK
-
-
-def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
-    """Measure the time between two events.
-
-    Parameters
-    ----------
-    start, end : aclrtEvent
-        Both have happened: see `aclrtSynchronizeEvent`.
-
-    Returns
-    -------
-    ms : float
-        Milliseconds from `start` to `end`, negative if `end` was first; 0.0 on failure.
-    status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
-        recorded or has not happened yet; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null
-        or destroyed and for anything but an event; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one
-        that a capture has recorded.
-
-    Examples
-    --------
-    >>> import aclnn
-    >>> start, end = aclnn.aclrtCreateEvent()[0], aclnn.aclrtCreateEvent()[0]
-    >>> aclnn.aclrtRecordEvent(start, None), aclnn.aclrtRecordEvent(end, None)
-    (0, 0)
-    >>> milliseconds, status = aclnn.aclrtEventElapsedTime(start, end)
-    >>> milliseconds >= 0, status
-    (True, 0)
-    """
-    times = []
-    for name, event in (("start", start), ("end", end)):
-        if status := bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
-            return 0.0, status
-        if (capture := captures.capture_of_event(event)) is not None:
-            return 0.0, capture.refuse_event("aclrtEventElapsedTime", name, event)
-        if not (nanoseconds := event.time_of("aclrtEventElapsedTime", name)):
-            return 0.0, int(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID)
-        times.append(nanoseconds)
-    return (times[1] - times[0]) / 1e6, OK

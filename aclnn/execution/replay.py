@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.acl import dtypes, memory
+from aclnn.acl import copies, dtypes, memory
 from aclnn.acl._tensor_spec import TensorSpec
 from aclnn.acl.capture import KERNEL, Task
 from aclnn.acl.constants import (
@@ -259,19 +259,19 @@ def _joins(task: Task) -> bool:
         return all(
             layout.address % layout.itemsize == 0 for _, layout in filter(None, _layouts(task.job))
         )
-    return isinstance(task.job, memory.Copy)
+    return isinstance(task.job, copies.Copy)
 
 
 def _layouts(job: Any) -> list[tuple[str, TensorSpec] | None]:
     """The operands of a call or of a copy, with their names; None where one is null."""
-    if isinstance(job, memory.Copy):
+    if isinstance(job, copies.Copy):
         return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
     return job.operands()
 
 
 def _read_and_written(job: Any) -> tuple[list[TensorSpec], list[TensorSpec]]:
     """TensorSpecs that a job reads, and those that it writes."""
-    if isinstance(job, memory.Copy):
+    if isinstance(job, copies.Copy):
         return [_side(job.src, job.nbytes)], [_side(job.dst, job.nbytes)]
     if not hasattr(job, "operands"):
         return [], []

@@ -1,0 +1,202 @@
+"""The context of a thread, and its latest status that was no success."""
+
+# ruff: noqa: N803  (CANN's spelling)
+
+from __future__ import annotations
+
+from typing import Any
+
+from aclnn.acl import _runtime
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.checks import bad_device
+from aclnn.acl.constants import (
+    ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_MEMORY_ALLOCATION,
+    ACL_ERROR_RT_PARAM_INVALID,
+    ACL_SUCCESS,
+    aclrtLastErrLevel,
+)
+from aclnn.acl.errors import fail
+
+OK = int(ACL_SUCCESS)
+
+__all__ = [
+    "aclrtCreateContext",
+    "aclrtDestroyContext",
+    "aclrtGetCurrentContext",
+    "aclrtGetLastError",
+    "aclrtPeekAtLastError",
+    "aclrtSetCurrentContext",
+]
+
+
+def aclrtCreateContext(deviceId: int) -> tuple[int, int]:
+    """Create a context, which becomes the calling thread's.
+
+    Parameters
+    ----------
+    deviceId : int
+        0, this machine's CPU, the only device.
+
+    Returns
+    -------
+    context : int
+        0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
+
+    Notes
+    -----
+    With one device, nothing depends on contexts.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> context, status = aclnn.aclrtCreateContext(0)
+    >>> status, aclnn.aclrtGetCurrentContext() == (context, 0), aclnn.aclrtDestroyContext(context)
+    (0, True, 0)
+    """
+    function = "aclrtCreateContext"
+    if status := bad_device(function, deviceId):
+        return 0, status
+    handle = _runtime.new_context(function)
+    return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)
+
+
+def aclrtDestroyContext(context: int) -> int:
+    """Destroy a context.
+
+    Parameters
+    ----------
+    context : int
+        From `aclrtCreateContext`.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for anything else, and for one that is
+        destroyed.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> context, _ = aclnn.aclrtCreateContext(0)
+    >>> aclnn.aclrtDestroyContext(context), aclnn.aclrtDestroyContext(context)
+    (0, 107017)
+    """
+    function = "aclrtDestroyContext"
+    return _bad_context(function, context) or int(_runtime.end_context(function, int(context)))
+
+
+def aclrtSetCurrentContext(context: int) -> int:
+    """Make a context the calling thread's.
+
+    Parameters
+    ----------
+    context : int
+        From `aclrtCreateContext`, or `aclrtGetCurrentContext`.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for anything else, and for one that is
+        destroyed.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> context, _ = aclnn.aclrtCreateContext(0)
+    >>> aclnn.aclrtSetCurrentContext(context), aclnn.aclrtSetCurrentContext(0)
+    (0, 107017)
+    >>> aclnn.aclrtDestroyContext(context)
+    0
+    """
+    function = "aclrtSetCurrentContext"
+    return _bad_context(function, context) or int(_runtime.choose_context(function, int(context)))
+
+
+def aclrtGetCurrentContext() -> tuple[int, int]:
+    """Get the calling thread's context.
+
+    Returns
+    -------
+    context : int
+        0 on failure. `aclrtSetDevice` makes it the device's default context.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_CONTEXT_NULL (107002) for a thread that has none.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSetDevice(0)
+    0
+    >>> context, status = aclnn.aclrtGetCurrentContext()
+    >>> context != 0, status
+    (True, 0)
+    """
+    return _runtime.current_context("aclrtGetCurrentContext")
+
+
+def _bad_context(function: str, context: Any) -> int:
+    number = as_int(context)
+    if number is not None and 0 < number < 2**64:
+        return OK
+    what = "null" if context is None or number == 0 else shown(context)
+    return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: context is {what}")
+
+
+def aclrtPeekAtLastError(level: int) -> int:
+    """Get the calling thread's latest status of a runtime function that was not ACL_SUCCESS.
+
+    Parameters
+    ----------
+    level : aclrtLastErrLevel
+        ACL_RT_THREAD_LEVEL (0).
+
+    Returns
+    -------
+    int
+        The status, or ACL_SUCCESS (0) where nothing failed since it was asked last by
+        `aclrtGetLastError`; ACL_ERROR_RT_PARAM_INVALID (107000) for another level.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSetDevice(7), aclnn.aclrtPeekAtLastError(0), aclnn.aclrtPeekAtLastError(0)
+    (107001, 107001, 107001)
+    >>> aclnn.aclrtGetLastError(0)
+    107001
+    """
+    return _last_error("aclrtPeekAtLastError", level, clear=False)
+
+
+def aclrtGetLastError(level: int) -> int:
+    """Get the calling thread's latest status that was not ACL_SUCCESS, and clear it.
+
+    Parameters
+    ----------
+    level : aclrtLastErrLevel
+        ACL_RT_THREAD_LEVEL (0).
+
+    Returns
+    -------
+    int
+        The status, or ACL_SUCCESS (0) where nothing failed since it was asked last;
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another level.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSetDevice(7), aclnn.aclrtGetLastError(0), aclnn.aclrtGetLastError(0)
+    (107001, 107001, 0)
+    """
+    return _last_error("aclrtGetLastError", level, clear=True)
+
+
+def _last_error(function: str, level: Any, *, clear: bool) -> int:
+    if as_int(level) != aclrtLastErrLevel.ACL_RT_THREAD_LEVEL:
+        return fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"{function}: level is {shown(level)}, must be ACL_RT_THREAD_LEVEL (0)",
+        )
+    return int(_runtime.last_error(clear))
