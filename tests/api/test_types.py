@@ -2,12 +2,17 @@
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import aclnn
+from aclnn.operators import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.py")))
@@ -83,3 +88,60 @@ def test_pyright_agrees_in_its_strict_mode(installed, checker):
     (wrong,) = told["generalDiagnostics"]
     assert Path(wrong["file"]).name == "wrong.py"
     assert wrong["rule"] == "reportAssignmentType"
+
+
+MADE = runpy.run_path(str(ROOT / "tools" / "make_stub.py"))
+KNOWN = {
+    one.name: (one, known)
+    for one in REGISTRY.values()
+    if one.functional and (known := list(MADE["_known"](one)))
+}
+
+
+def taken_as(value, kind, dtype):
+    """What an example gives, as what the stub says: arrays of a dtype, a list of them, a number."""
+    if kind == "float":
+        return 2.0
+    if isinstance(value, list | tuple):
+        return [taken_as(each, kind, dtype) for each in value]
+    return np.asarray(value).astype(dtype) if "[_" in kind and value is not None else value
+
+
+def claimed(kind, dtype):
+    return {"NDArray[np.bool]": "bool"}.get(kind, dtype if "[_" in kind else kind[11:-1])
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_results_have_the_dtypes_that_the_stub_claims(name):
+    """The examples, in every dtype that operands may have: results are as type checkers see them."""
+    one, every = KNOWN[name]
+    needed = dict.fromkeys([role for role in one.positional if one.is_required(role)])
+    given, checked = needed | MADE["_given"](one), 0
+    for known in every:
+        dtypes = ["float16", "float32", "float64"]
+        dtypes += (
+            [] if "NDArray[_F]" in known.operands.values() else ["bool", "int8", "int32", "int64"]
+        )
+        for dtype in dtypes:
+            operands = {
+                role: taken_as(value, known.operands.get(role, ""), dtype)
+                for role, value in given.items()
+            }
+            try:
+                made = getattr(aclnn, one.functional_names[0])(**operands)
+            except aclnn.AclnnError:
+                continue  # a dtype that this operator lacks
+            made = made if isinstance(made, tuple) else (made,)
+            kinds = known.results * (len(made) if one.makes else 1)
+            for result, kind in zip(made, kinds, strict=True):
+                assert kind == "NDArray[Any]" or result.dtype.name == claimed(kind, dtype), known
+            checked += 1
+    assert checked
+
+
+def test_most_functions_have_results_of_known_dtypes():
+    unknown = {one.name for one in REGISTRY.values() if one.functional} - set(KNOWN)
+    # A dtype that is an option, or that comes of no operand.
+    assert unknown == {
+        "any", "all", "arange", "cast", "linspace", "quant_matmul", "quantize",
+    }  # fmt: skip
