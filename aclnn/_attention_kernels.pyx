@@ -17,6 +17,12 @@ value         [B, M, K, E]     as the key
 [lengths]     [B] or [1]       of queries
 [key_lengths] [B] or [1]       of keys
 [table]       [B, blocks]      of pages
+[key_prefix]  [1, M, P, D]     keys before those of every batch
+[value_prefix] [1, M, P, E]
+[prefix_length] [1]            how many of them there are
+[query_padding] [1]            rows behind the last query, which lengths count back from
+[key_padding] [1]
+[slopes]      [N]              float32: what a score falls by with the distance of key and query
 out           [B, N, S, E]
 [first]       [B, N, S, 1|8]   the logarithm of the sum of exponentials, or the maximum
 [second]      [B, N, S, 8]     the sum
@@ -30,7 +36,7 @@ module divides the work.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -66,6 +72,9 @@ cdef extern from "attention/attend.h" nogil:
         ptrdiff_t row
         ptrdiff_t step
         ptrdiff_t block
+        const char *shared
+        ptrdiff_t shared_row
+        ptrdiff_t shared_step
     ctypedef struct attention_t:
         int type
         int shift_type
@@ -74,6 +83,8 @@ cdef extern from "attention/attend.h" nogil:
         int statistics
         int shift_first
         int window
+        int slope_root
+        int64_t ahead
         ptrdiff_t depth
         ptrdiff_t rope
         ptrdiff_t values
@@ -94,9 +105,14 @@ cdef extern from "attention/attend.h" nogil:
         const char *table
         ptrdiff_t table_step
         const char *sink
+        const char *slopes
         ptrdiff_t sink_step
+        ptrdiff_t slope_step
         int64_t queries
         int64_t keys
+        int64_t n_shared
+        int64_t turn
+        int64_t turned
         int64_t low
         int64_t high
         int64_t prefix
@@ -134,18 +150,21 @@ cdef extern from "attention/gradient.h" nogil:
                           char *memory)
 
 OPERANDS = ("query", "key", "value", "query_rope", "key_rope", "mask", "shift", "sink", "lengths",
-            "key_lengths", "table", "out", "first", "second", "grad", "output", "grad_query",
-            "grad_key", "grad_value")
+            "key_lengths", "table", "key_prefix", "value_prefix", "prefix_length",
+            "query_padding", "key_padding", "slopes", "out", "first", "second", "grad", "output",
+            "grad_query", "grad_key", "grad_value")
 TYPES = {"float32": IS_F32, "float16": IS_F16, "bfloat16": IS_BF16}
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int8": 1, "uint8": 1, "int32": 4,
          "int64": 8}
 
 cdef enum:
-    QUERY, KEY, VALUE, QUERY_ROPE, KEY_ROPE, MASK, SHIFT, SINK, LENGTHS, KEY_LENGTHS, TABLE, OUT
-    FIRST, SECOND, GRAD, RESULT, GRAD_QUERY, GRAD_KEY, GRAD_VALUE
+    QUERY, KEY, VALUE, QUERY_ROPE, KEY_ROPE, MASK, SHIFT, SINK, LENGTHS, KEY_LENGTHS, TABLE
+    KEY_PREFIX, VALUE_PREFIX, PREFIX_LENGTH, QUERY_PADDING, KEY_PADDING, SLOPES
+    OUT, FIRST, SECOND, GRAD, RESULT, GRAD_QUERY, GRAD_KEY, GRAD_VALUE
     N_OPERANDS
     BAD_LENGTH = 103      # a length that is negative or larger than there is room for
     BAD_KEY_LENGTH = 104
+    BAD_PREFIX = 105      # a number of shared keys that is negative or larger than there are
     SHARES = 4            # of the work that each of several threads gets, if there is so much
     FEW_PANELS = 64       # whose keys are divided among threads that would have none
     MOST_PARTS = 4 << 20  # bytes of the results of segments
@@ -154,6 +173,7 @@ cdef struct state_t:
     attention_t like      # what is the same for all calls
     int place[N_OPERANDS]  # of operands among the views, -1 for those that there are not
     int length_size, key_length_size
+    int prefix_size, query_padding_size, key_padding_size
     bint cumulative, key_cumulative
     bint anchored         # the window counts from the last query and key, not from the first
     bint is_tree          # the mask is for the last keys, as many as queries
@@ -205,6 +225,7 @@ cdef bint span_of(const batches_t *b, bint keys, ptrdiff_t batch, int64_t *begin
     """Begin and count of a batch's rows; whether there is room for them."""
     cdef ptrdiff_t count = count_of(b, keys), room = b.room if keys else b.spaces
     cdef int64_t end
+    cdef int place, size
     begin[0], length[0] = 0, room
     if count == 0:
         return True
@@ -213,6 +234,10 @@ cdef bint span_of(const batches_t *b, bint keys, ptrdiff_t batch, int64_t *begin
         begin[0] = given_length(b, keys, batch - 1) if batch > 0 else 0
     length[0] = end - begin[0]
     bad[0] = end
+    place = b.state.place[KEY_PADDING if keys else QUERY_PADDING]
+    if place >= 0:
+        size = b.state.key_padding_size if keys else b.state.query_padding_size
+        begin[0] = room - max(<int64_t>0, number_at(&b.views[place], size, 0)) - end
     return begin[0] >= 0 and length[0] >= 0 and end <= room
 
 
@@ -234,7 +259,25 @@ cdef inline cache_t cache_at(const array_view *view, bint pages, ptrdiff_t batch
     if not pages:
         found.data += batch * view.strides[0] + row * view.strides[2]
     found.block, found.row, found.step = view.strides[0], view.strides[2], view.strides[3]
+    found.shared, found.shared_row, found.shared_step = NULL, 0, 0
     return found
+
+
+cdef bint take_prefix(const batches_t *b, attention_t *a, int64_t *bad) noexcept nogil:
+    """Count keys that all batches share; whether there are so many."""
+    cdef const int *place = b.state.place
+    cdef int64_t room = b.views[place[KEY_PREFIX]].shape[2]
+    a.n_shared = room
+    if place[PREFIX_LENGTH] >= 0:
+        a.n_shared = number_at(&b.views[place[PREFIX_LENGTH]], b.state.prefix_size, 0)
+    a.keys += a.n_shared
+    bad[0] = a.n_shared
+    return 0 <= a.n_shared <= room
+
+
+cdef inline void share(cache_t *cache, const array_view *view, ptrdiff_t head) noexcept nogil:
+    cache.shared = view.data + head * view.strides[1]
+    cache.shared_row, cache.shared_step = view.strides[2], view.strides[3]
 
 
 cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t *query,
@@ -245,6 +288,10 @@ cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t
         return BAD_LENGTH
     if not span_of(b, True, batch, key, &a.keys, bad):
         return BAD_KEY_LENGTH
+    if state.place[KEY_PREFIX] >= 0 and not take_prefix(b, a, bad):
+        return BAD_PREFIX
+    if state.place[QUERY_PADDING] >= 0:
+        a.turn, a.turned = b.spaces - query[0], b.spaces
     a.low, a.high = state.low, state.high
     if state.anchored:
         a.low += a.keys - a.queries
@@ -274,13 +321,22 @@ cdef void take_head(const batches_t *b, ptrdiff_t batch, ptrdiff_t head, int64_t
         a.out = operand_at(&views[place[OUT]], line, first, query)
     a.key = cache_at(&views[place[KEY]], pages, key_line, head, key)
     a.value = cache_at(&views[place[VALUE]], pages, key_line, head, key)
+    if place[KEY_PREFIX] >= 0:
+        share(&a.key, &views[place[KEY_PREFIX]], head)
+        share(&a.value, &views[place[VALUE_PREFIX]], head)
     if a.rope:
         a.query_rope = operand_at(&views[place[QUERY_ROPE]], line, first, query)
         a.key_rope = cache_at(&views[place[KEY_ROPE]], pages, key_line, head, key)
+    # Masks and shifts are for rows of the tensors, padding included.
     if place[MASK] >= 0:
-        a.mask = operand_at(&views[place[MASK]], batch, first, 0)
+        a.mask = operand_at(&views[place[MASK]], batch, first, 0 if state.cumulative else query)
+        a.mask.data += 0 if state.key_cumulative else key * a.mask.step
     if place[SHIFT] >= 0:
-        a.shift = operand_at(&views[place[SHIFT]], batch, first, 0)
+        a.shift = operand_at(&views[place[SHIFT]], batch, first, 0 if state.cumulative else query)
+        a.shift.data += 0 if state.key_cumulative else key * a.shift.step
+    if place[SLOPES] >= 0:
+        a.slope_step = views[place[SLOPES]].strides[0]
+        a.slopes = views[place[SLOPES]].data + first * a.slope_step
     if place[SINK] >= 0:
         a.sink_step = views[place[SINK]].strides[0]
         a.sink = views[place[SINK]].data + first * a.sink_step
@@ -475,7 +531,7 @@ cdef class AttentionState:
     dtypes : dict of str to str
         Of each operand that there is, results included, by its name in `OPERANDS`, in that order.
     shapes : dict of str to tuple of int
-        Of query, key and value, and of query_rope and table where there are such.
+        Of query, key and value, and of query_rope, table and key_prefix where there are such.
     mask : {'hides', 'shows'}
         What a true element of a mask does.
     shift_first : bool
@@ -488,6 +544,10 @@ cdef class AttentionState:
         Whether the mask is for the last keys of each batch, as many as it has queries.
     prefix : tuple of int
         So many keys of each batch are seen by all of its queries.
+    ahead : int
+        Of key j, query i is j + ahead - i away, where there are slopes.
+    slope_root : bool
+        Whether scores fall by the root of distances.
     lengths, key_lengths : tuple of int
         Where they are no operands.
     cumulative, key_cumulative : bool
@@ -503,8 +563,8 @@ cdef class AttentionState:
 
     def __cinit__(self, dict dtypes not None, dict shapes not None, *, str mask="hides",
                   bint shift_first=False, window=None, bint anchored=False, bint tree=False,
-                  tuple prefix=(), tuple lengths=(), tuple key_lengths=(), bint cumulative=False,
-                  bint key_cumulative=False):
+                  tuple prefix=(), int64_t ahead=0, bint slope_root=False, tuple lengths=(),
+                  tuple key_lengths=(), bint cumulative=False, bint key_cumulative=False):
         cdef int place
         cdef state_t *kept = &self.kept
         cdef attention_t *like = &kept.like
@@ -526,12 +586,16 @@ cdef class AttentionState:
             like.statistics = MAX_AND_SUM if "second" in dtypes else LOGSUMEXP
         if "table" in dtypes:
             like.block_size, like.blocks = shapes["key"][2], shapes["key"][0]
+        like.turn, like.ahead, like.slope_root = INT64_MAX, ahead, slope_root
         like.window = window is not None
         if window is not None:
             kept.low, kept.high = window
         kept.anchored, kept.is_tree = anchored, tree
         kept.cumulative, kept.key_cumulative = cumulative, key_cumulative
         kept.length_size = SIZES[dtypes.get("lengths", "int64")]
+        kept.prefix_size = SIZES[dtypes.get("prefix_length", "int64")]
+        kept.query_padding_size = SIZES[dtypes.get("query_padding", "int64")]
+        kept.key_padding_size = SIZES[dtypes.get("key_padding", "int64")]
         kept.key_length_size = SIZES[dtypes.get("key_lengths", "int64")]
         kept.n_prefix, kept.prefix = len(prefix), copied(prefix)
         kept.n_lengths, kept.lengths = len(lengths), copied(lengths)
@@ -551,6 +615,8 @@ cdef class AttentionState:
         _, key_heads, keys, _ = shapes["key"]
         if "table" in shapes:
             keys = shapes["table"][1] * shapes["key"][2]
+        if "key_prefix" in shapes:
+            keys += shapes["key_prefix"][2]
         rows = queries * (heads // max(1, key_heads))
         self.kept.segments = 2 if keys > SEGMENT else 1
         most = min(<ptrdiff_t>MOST_ROWS, up_to(rows, ROWS))
@@ -631,6 +697,8 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
         failures={
             BAD_BLOCK: ("a block of the block table is {detail}, must be from 0 to "
                         f"{kept.kept.like.blocks - 1}"),
+            BAD_PREFIX: ("a number of shared keys is {detail}, must not be negative, nor more than "
+                         "the rows of the prefix"),
             BAD_LENGTH: length.format(which="queries"),
             BAD_KEY_LENGTH: length.format(which="keys"),
         },

@@ -8,7 +8,7 @@ from aclnn import graph, isa
 
 _OPTIONS = (
     *("mask", "shift_first", "window", "anchored", "tree", "prefix", "lengths", "key_lengths"),
-    *("cumulative", "key_cumulative"),
+    *("cumulative", "key_cumulative", "ahead", "slope_root"),
 )
 
 

@@ -13,7 +13,8 @@ Shape = tuple[int, ...]
 # The operands of a node, in order; `aclnn/_attention_kernels.pyx` says what they are.
 INPUTS = (
     *("query", "key", "value", "query_rope", "key_rope", "mask", "shift", "sink", "lengths"),
-    *("key_lengths", "table"),
+    *("key_lengths", "table", "key_prefix", "value_prefix", "prefix_length", "query_padding"),
+    *("key_padding", "slopes"),
 )
 RESULTS = ("out", "first", "second")
 EVERYTHING = 1 << 40  # as many keys before or behind a query as there can be

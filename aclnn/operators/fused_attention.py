@@ -37,6 +37,7 @@ _MASKS = (_BOOL, aclDataType.ACL_INT8, aclDataType.ACL_UINT8)
 _INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _NO_MASK, _ALL, _LEFT_UP, _RIGHT_DOWN, _BAND, _PREFIX, _PREFIX_COMPRESSED = range(7)
 _TREE = 9
+_SLOPES = (2, 3)  # kinds of shifts
 _COMPRESSED = (_LEFT_UP, _RIGHT_DOWN, _BAND)
 _UNLIMITED = 2147483647
 
@@ -77,6 +78,14 @@ class Words:
     lse: str = ""  # the option
     inner_precise: str = ""
     prefix: str = ""
+    key_prefix: str = ""
+    value_prefix: str = ""
+    prefix_length: str = ""
+    query_padding: str = ""
+    key_padding: str = ""
+    shift_kind: str = ""  # the option
+    query_start: str = ""
+    key_start: str = ""
     out_scale: str = ""  # of int8 results
     out_offset: str = ""
     cache: CacheScales = _NO_SCALES
@@ -114,10 +123,15 @@ class Sizes:
     heads: int
     key_heads: int
     queries: int  # with cumulative lengths of all batches
-    keys: int  # in pages, as many as the table has room for
+    keys: int  # in pages, as many as the table has room for; without those that batches share
+    shared: int
     depth: int
     values: int
     cumulative: bool
+
+    @property
+    def all_keys(self) -> int:
+        return self.shared + self.keys
 
 
 class _MismatchError(Exception):
@@ -189,7 +203,15 @@ def sizes_of(call: Call, words: Words) -> Sizes:
         raise _MismatchError(f"{names['query']} has {batch} batches, {names['key']} {rows}")
     if cumulative and words.has(call, "lengths"):
         batch = call.shape(words.lengths)[0]
-    return Sizes(batch, heads, of_key, queries, keys, depth, values, cumulative)
+    shared = _shared_rows(call, words, layout, of_key)
+    return Sizes(batch, heads, of_key, queries, keys, shared, depth, values, cumulative)
+
+
+def _shared_rows(call: Call, words: Words, layout: str, heads: int) -> int:
+    if not words.has(call, "key_prefix"):
+        return 0
+    name = call.names[words.key_prefix]
+    return _of_layout(name, call.shape(words.key_prefix), layout, heads)[2]
 
 
 def _heads_of_key(call: Call, layout: str, depth: int) -> int:
@@ -362,7 +384,7 @@ def _mask_shape_fits(call: Call, words: Words) -> bool:
         return shape in ((2048, 2048), (1, 2048, 2048), (1, 1, 2048, 2048))
     if mode == _TREE:
         return shape == (s.batch, s.queries, s.queries)
-    if s.cumulative or not 2 <= len(shape) <= 4 or shape[-1] < s.keys:
+    if s.cumulative or not 2 <= len(shape) <= 4 or shape[-1] < s.all_keys:
         return False
     lead = shape[:-2]
     if words.training:
@@ -401,16 +423,120 @@ def _shift_fits(words: Words) -> Rule:
         if not words.has(call, "shift"):
             return None
         shape, s = call.shape(words.shift), sizes_of(call, words)
+        if _has_slopes(call, words):
+            if shape == (s.heads,):
+                return None
+            text = f"must have ({s.heads},) with {call.names[words.shift_kind]}"
+            return f"{call.names[words.shift]} has shape {shape}, {text} 2 and 3"
         if not s.cumulative and len(shape) == 4 and shape[0] in (1, s.batch):
             rows = shape[2] >= s.queries or (words.training and shape[2] == 1)
-            if shape[1] == s.heads and rows and shape[3] >= s.keys:
+            if shape[1] == s.heads and rows and shape[3] >= s.all_keys:
                 return None
         return (
             f"{call.names[words.shift]} has shape {shape}, must have ({s.batch} or 1, {s.heads}, "
-            f"{s.queries}, {s.keys})"
+            f"{s.queries}, {s.all_keys})"
         )
 
     return _tiling(f"`{words.shift}` has the shape of the scores", test, words.shift)
+
+
+def _has_slopes(call: Call, words: Words) -> bool:
+    """Whether the shift is a slope for each head, by which scores fall with distance."""
+    return words.number(call, "shift_kind") in _SLOPES
+
+
+def _shift_kind_known(words: Words) -> Rule:
+    def test(call: Call) -> str | None:
+        kind = words.number(call, "shift_kind")
+        if kind not in range(4):
+            return f"{call.names[words.shift_kind]} is {kind}, must be from 0 to 3"
+        if kind in _SLOPES and not words.has(call, "shift"):
+            return (
+                f"{call.names[words.shift]} is null, but {call.names[words.shift_kind]} is {kind}"
+            )
+        for name in (words.query_start, words.key_start):
+            numbers = call.switches[name]
+            if numbers is not None and len(numbers) != 1:  # type: ignore[arg-type]
+                return f"{call.names[name]} has {len(numbers)} numbers, must have 1"  # type: ignore[arg-type]
+        return None
+
+    roles = (words.shift_kind, words.shift, words.query_start, words.key_start)
+    return _tiling(f"`{words.shift_kind}` is from 0 to 3; starts have a number each", test, *roles)
+
+
+def _prefixes_fit(words: Words) -> Rule:
+    """Keys and values that all batches share."""
+
+    def test(call: Call) -> str | None:
+        roles = (words.key_prefix, words.value_prefix)
+        given = call.given(roles)
+        if not given:
+            if words.has(call, "prefix_length"):
+                return f"{call.names[words.key_prefix]} is null, but {call.names[words.prefix_length]} is given"
+            return None
+        if len(given) == 1:
+            missing = next(role for role in roles if role not in given)
+            return f"{call.names[missing]} is null, but {call.names[given[0]]} is given"
+        return _prefix_flaw(call, words)
+
+    roles = (words.key_prefix, words.value_prefix, words.prefix_length)
+    text = f"`{roles[0]}` and `{roles[1]}` are both null, or one batch like `key` and `value`"
+    return _tiling(text, test, *roles)
+
+
+def _prefix_flaw(call: Call, words: Words) -> str | None:
+    s, layout, names = sizes_of(call, words), words.layout_in(call), call.names
+    for name in ("table", "key_rope", "query_padding", "key_padding"):
+        if words.has(call, name):
+            return f"{names[getattr(words, name)]} is given besides {names[words.key_prefix]}"
+    if s.cumulative:
+        return f"{names[words.key_prefix]} is given, must be null in the layout {layout}"
+    own = []
+    for role, size in ((words.key_prefix, s.depth), (words.value_prefix, s.values)):
+        try:
+            found = _of_layout(names[role], call.shape(role), layout, s.key_heads)
+        except _MismatchError as error:
+            return str(error)
+        own.append(found[2])
+        if found[:2] != (1, s.key_heads) or found[3] != size:
+            return (
+                f"{names[role]} has shape {call.shape(role)}, must have one batch with "
+                f"{s.key_heads} heads of {size} elements"
+            )
+    if own[0] != own[1]:
+        return f"{names[words.key_prefix]} has {own[0]} rows, {names[words.value_prefix]} {own[1]}"
+    if words.has(call, "prefix_length") and call.shape(words.prefix_length) != (1,):
+        return f"{names[words.prefix_length]} has shape {call.shape(words.prefix_length)}, must have (1,)"
+    modes = {words.cache.parts(call, role)[2] for role in ("key", "value")} - {0, 2}
+    if modes and call.given(words.cache.inputs):
+        return f"{names[words.key_prefix]} is given, but scales have the mode {max(modes)}, must be of channels or heads"
+    return None
+
+
+def _paddings_fit(words: Words) -> Rule:
+    """Rows behind the last query or key, where lengths end."""
+
+    def test(call: Call) -> str | None:
+        names = call.names
+        for name, lengths in (("query_padding", "lengths"), ("key_padding", "key_lengths")):
+            if not getattr(words, name) or not words.has(call, name):
+                continue
+            own = getattr(words, name)
+            if call.shape(own) != (1,):
+                return f"{names[own]} has shape {call.shape(own)}, must have (1,)"
+            if not words.has(call, lengths):
+                return f"{names[getattr(words, lengths)]} is null, but {names[own]} is given"
+            if words.has(call, "table"):
+                return f"{names[words.table]} is given besides {names[own]}"
+            if sizes_of(call, words).cumulative:
+                return f"{names[own]} is given, must be null in the layout {words.layout_in(call)}"
+            if words.number(call, "mode") == _TREE:
+                return f"{names[own]} is given, must be null with {names[words.mode]} {_TREE}"
+        return None
+
+    listed = [role for role in (words.query_padding, words.key_padding) if role]
+    text = f"{' and '.join(f'`{role}`' for role in listed)} have 1 number, and lengths are given"
+    return _tiling(text, test, *listed, words.lengths, words.key_lengths)
 
 
 def _lengths_fit(words: Words) -> Rule:
@@ -515,10 +641,12 @@ def _out_has_dtype(role: str, words: Words) -> Rule:
 
 
 def _dtype_of_query(role: str, words: Words) -> Rule:
-    if not words.products:
+    if not (words.products or words.shift_kind):
         return same_dtype(role, "query")
 
     def wanted(call: Call) -> aclDataType:
+        if role == words.shift and _has_slopes(call, words):
+            return _SINGLE
         return _HALVES[0] if call.dtype("query") == BYTE else call.dtype("query")
 
     return _has_dtype(role, wanted, f"`{role}` has the dtype of `query`, FLOAT16 for INT8")
@@ -630,6 +758,11 @@ def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]
     def check(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
         s = sizes_of(call, words)
         paged = words.has(call, "table")
+        for number in given.get(words.prefix_length, ()):
+            if not 0 <= number <= s.shared:
+                return (
+                    f"{call.names[words.prefix_length]} has {number}, must be from 0 to {s.shared}"
+                )
         for name, room in (("lengths", s.queries), ("key_lengths", s.keys)):
             role = getattr(words, name)
             numbers = given.get(role, ())
@@ -681,6 +814,12 @@ def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int
     blocks = "BSH" if len(call.shape(role)) == 3 else "BNSD"
     layout = blocks if paged else words.layout_in(call)
     value = _heads_apart(lowering, _read(lowering, words, role), layout, heads)
+    return value if role == words.key_rope else _expanded(lowering, words, role, value)
+
+
+def _expanded(lowering: Lowering, words: Words, role: str, value: int) -> int:
+    """Keys or values as numbers: those of int8 by their scales, where the query is not int8 too."""
+    call, paged = lowering.call, words.has(lowering.call, "table")
     if call.dtype(role) != BYTE or call.dtype("query") == BYTE:
         return value
     return words.cache.applied(lowering, role, value, paged=paged)
@@ -717,21 +856,27 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
         rope = _read(lowering, words, words.query_rope)
         operands["query_rope"] = _heads_apart(lowering, rope, layout, s.heads)
         operands["key_rope"] = _cache_apart(lowering, words, words.key_rope, s.key_heads)
-    scores = (s.batch, s.heads, s.queries, s.keys)
+    operands |= _shared_operands(lowering, words, layout, s)
+    scores = (s.batch, s.heads, s.queries, s.all_keys)
     options = _window_of(call, words)
     mode = words.number(call, "mode")
     if words.has(call, "mask") and options.pop("reads_mask"):
         own = call.shape(words.mask)
         per_batch = s.queries == 1 and len(own) == 2 and own[0] == s.batch and not words.training
-        width = s.queries if mode == _TREE else s.keys
+        width = s.queries if mode == _TREE else s.all_keys
         shape = (*scores[:3], width)
         value = lowering.value(words.mask)
         operands["mask"] = _spread(lowering, value, shape, matrix=not per_batch)
         options["mask"] = "hides"
     options.pop("reads_mask", None)
-    if words.has(call, "shift"):
+    if words.has(call, "shift") and _has_slopes(call, words):
+        operands["slopes"] = lowering.dense(words.shift)
+        starts = [words.option(call, name, None) or (0,) for name in ("key_start", "query_start")]
+        options["ahead"] = starts[0][0] - starts[1][0]  # type: ignore[index]
+        options["slope_root"] = words.number(call, "shift_kind") == _SLOPES[1]
+    elif words.has(call, "shift"):
         operands["shift"] = _spread(lowering, lowering.value(words.shift), scores)
-        options["shift_first"] = words.training
+        options["shift_first"] = words.training or words.number(call, "shift_kind") == 1
     if words.has(call, "sink"):
         operands["sink"] = _read(lowering, words, words.sink)
     if words.has(call, "lengths") and (s.cumulative or s.queries > 1):
@@ -743,6 +888,23 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
     if words.has(call, "table"):
         operands["table"] = lowering.value(words.table)
     return operands, options
+
+
+def _shared_operands(lowering: Lowering, words: Words, layout: str, s: Sizes) -> dict[str, int]:
+    """Keys and values of all batches, and paddings, by the names of a node's operands."""
+    call, found = lowering.call, {}
+    if words.has(call, "key_prefix"):
+        for name, role in (("key_prefix", "key"), ("value_prefix", "value")):
+            value = _read(lowering, words, getattr(words, name))
+            value = _heads_apart(lowering, value, layout, s.key_heads)
+            found[name] = _expanded(lowering, words, role, value)
+        if words.has(call, "prefix_length"):
+            found["prefix_length"] = lowering.value(words.prefix_length)
+    if words.has(call, "query_padding") and s.queries > 1:
+        found["query_padding"] = lowering.value(words.query_padding)
+    if words.has(call, "key_padding"):
+        found["key_padding"] = lowering.value(words.key_padding)
+    return found
 
 
 def _window_of(call: Call, words: Words) -> dict[str, object]:
@@ -854,6 +1016,21 @@ _QUANTISED_OUT = (
     " With `{}` results are round(out·scale + offset), saturated, of int8: the attention is that of "
     "float32 then, rounded only there."
 )
+_PREFIXES = (
+    " `key_shared_prefix` and `value_shared_prefix`, of one batch, precede the keys and values of every "
+    "batch, as many rows as `actual_shared_prefix_len` says, by default all: key j is the j-th of both "
+    "together, in masks and windows too."
+)
+_PADDED = (
+    " With a padding size, rows of a length end so many rows before the end of the tensor, instead of "
+    "beginning with its first; modes count from the first of these rows, masks and shifts are for rows of "
+    "the tensors. Results of rows that are none are 0."
+)
+_STARTS = (
+    " `pse_type` 1 adds `pse_shift` before scores are scaled. With 2 it has a slope for each head, of "
+    "float32: the score of query i and key j falls by slope·|j + kv_start_idx - i - q_start_idx|, with 3 by "
+    "the slope times the square root of that; i and j count from the first rows of a batch."
+)
 _PRODUCTS = ("dequant_scale1", "quant_scale1", "dequant_scale2")
 _SCALED = ("quant_scale2", "quant_offset2")
 _QKV = ("query", "key", "value")
@@ -872,6 +1049,11 @@ _FIA = Words(
     query_rope="query_rope",
     key_rope="key_rope",
     sink="learnable_sink",
+    key_prefix="key_shared_prefix",
+    value_prefix="value_shared_prefix",
+    prefix_length="actual_shared_prefix_len",
+    query_padding="query_padding_size",
+    key_padding="kv_padding_size",
     lse="softmax_lse_flag",
     inner_precise="inner_precise",
     out_scale="quant_scale2",
@@ -880,6 +1062,7 @@ _FIA = Words(
     products=_PRODUCTS,
     layouts=_ALL_LAYOUTS,
 )
+_FIA5 = replace(_FIA, shift_kind="pse_type", query_start="q_start_idx", key_start="kv_start_idx")
 _FIA2 = Words(
     heads="num_query_heads",
     scale="softmax_scale",
@@ -901,6 +1084,9 @@ _FIA2 = Words(
         value_mode="value_quant_mode",
     ),
     layouts=_ALL_LAYOUTS,
+    shift_kind="pse_type",
+    query_start="q_start_idx",
+    key_start="kv_start_idx",
 )
 _PFA = Words(
     scale="scale_value",
@@ -922,6 +1108,7 @@ _IFA = Words(
     out_scale="quant_scale2",
     out_offset="quant_offset2",
     cache=CacheScales(both="antiquant_scale", both_offset="antiquant_offset"),
+    key_padding="kv_padding_size",
     layouts=("BSH", "BSND", "BNSD"),
     one_query=True,
 )
@@ -951,6 +1138,8 @@ def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rul
     allowed = of_cann(dtype_among("query", (*_HALVES, *more)))
     first = (dtype_among("query", (*FLOATING, *more)), *(() if words.training else (allowed,)))
     same = [_dtype_of_query(role, words) for role in (words.shift, *others) if role]
+    prefixes = [(words.key_prefix, "key"), (words.value_prefix, "value")]
+    same += [same_dtype(role, other) for role, other in prefixes if role]
     same = [*_cache_has_dtype(words), *same, *words.cache.dtypes]
     return (*first, *same, *_dtypes_of_scales(words), _out_has_dtype(out, words))
 
@@ -965,7 +1154,8 @@ def _dtypes_of_scales(words: Words) -> tuple[Rule, ...]:
 
 
 def _indices(words: Words) -> tuple[Rule, ...]:
-    roles = [role for role in (words.lengths, words.key_lengths) if role]
+    counts = (words.prefix_length, words.query_padding, words.key_padding)
+    roles = [role for role in (words.lengths, words.key_lengths, *counts) if role]
     rules = [_optional_dtype(role, _INDICES) for role in roles]
     return (*rules, *([_optional_dtype(words.table, _INDICES[:1])] if words.table else []))
 
@@ -979,6 +1169,9 @@ def _planning(words: Words) -> tuple[Rule, ...]:
         *([_pages_fit(words)] if words.table else []),
         *([_ropes_fit(words)] if words.query_rope else []),
         *([_sink_fits(words)] if words.sink else []),
+        *([_prefixes_fit(words)] if words.key_prefix else []),
+        *([_paddings_fit(words)] if words.key_padding else []),
+        *([_shift_kind_known(words)] if words.shift_kind else []),
         *([_product_scales_fit(words)] if words.products else []),
         *([_cache_scales_fit(words)] if words.cache.inputs else []),
         *([_out_scales_fit(words)] if words.out_scale else []),
@@ -1027,11 +1220,11 @@ _QUANTISED = (
     "antiquantOffsetOptional=antiquant_offset:in?"
 )
 _SHARED = (
-    "queryPaddingSizeOptional:later kvPaddingSizeOptional:later "
+    "queryPaddingSizeOptional=query_padding_size:in? kvPaddingSizeOptional=kv_padding_size:in? "
     "keyAntiquantScaleOptional=key_antiquant_scale:in? keyAntiquantOffsetOptional=key_antiquant_offset:in? "
     "valueAntiquantScaleOptional=value_antiquant_scale:in? valueAntiquantOffsetOptional=value_antiquant_offset:in? "
-    "keySharedPrefixOptional:later valueSharedPrefixOptional:later "
-    "actualSharedPrefixLenOptional:later"
+    "keySharedPrefixOptional=key_shared_prefix:in? valueSharedPrefixOptional=value_shared_prefix:in? "
+    "actualSharedPrefixLenOptional=actual_shared_prefix_len:ints?"
 )
 _FIA_TENSORS = (
     "query key:single value:single pseShiftOptional=pse_shift:in? attenMaskOptional=atten_mask:in? "
@@ -1050,6 +1243,25 @@ _FIA_OPTIONS = (
     "softmaxLseFlag:bool keyAntiquantMode:int valueAntiquantMode:int"
 )
 _FIA_RESULTS = "attentionOut=attention_out:out softmaxLse=softmax_lse:out?"
+
+
+def _shared_inputs(words: Words) -> tuple[str, ...]:
+    prefixes = (words.key_prefix, words.value_prefix, words.prefix_length)
+    return (*prefixes, words.query_padding, words.key_padding)
+
+
+def _starts(words: Words) -> tuple[Attribute, ...]:
+    if not words.shift_kind:
+        return ()
+    ends = ((words.query_start, "query"), (words.key_start, "key"))
+    kinds = "0: scale·product + shift, 1: scale·(product + shift), 2: slopes, 3: slopes, of roots."
+    return (
+        *[
+            Attribute(role, None, "ints", doc=f"Place of the first {what}.", nullable=True)
+            for role, what in ends
+        ],
+        Attribute(words.shift_kind, 0, "int", doc=kinds),
+    )
 
 
 def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Operator:
@@ -1075,6 +1287,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         words.out_offset,
         *words.cache.inputs,
         *words.products,
+        *filter(None, _shared_inputs(words)),
     )
     return Operator(
         name=name,
@@ -1088,6 +1301,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
             "block size, heads·size) or (blocks, heads, block size, size). Without "
             f"`{words.lse}` the second result is None.{_QUANTISED_OUT.format(words.out_scale)}"
             f"{_QUANTISED_CACHE}{_QUANTISED_PRODUCTS if words.products else ''}"
+            f"{_PREFIXES + _PADDED if words.key_prefix else ''}{_STARTS if words.shift_kind else ''}"
         ),
         infer=infer,
         lower=_lower(words, ("softmax_lse",)),
@@ -1103,6 +1317,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
                 words.lse, False, "bool", doc="Whether the logarithm of the sum is a result."
             ),
             *words.cache.attributes,
+            *_starts(words),
         ),
         parameters=_QKV,
         entries=entries,
@@ -1149,12 +1364,13 @@ fused_infer_attention_score = _fused(
 )
 fused_infer_attention_score_v2 = _fused(_FIA2, "fused_infer_attention_score_v2")
 fused_infer_attention_score_v5 = _fused(
-    _FIA,
+    _FIA5,
     "fused_infer_attention_score_v5",
     entry(
         "aclnnFusedInferAttentionScoreV5",
-        f"{_FIA_TENSORS} {_ROPES} {_SINK} qStartIdxOptional:later kvStartIdxOptional:later "
-        f"{_FIA_OPTIONS} queryQuantMode:ignored pseType:zero {_FIA_RESULTS}",
+        f"{_FIA_TENSORS} {_ROPES} {_SINK} qStartIdxOptional=q_start_idx:ints? "
+        "kvStartIdxOptional=kv_start_idx:ints? "
+        f"{_FIA_OPTIONS} queryQuantMode:ignored pseType=pse_type:int {_FIA_RESULTS}",
     ),
     product="Ascend950",
 )
@@ -1221,7 +1437,7 @@ incre_flash_attention = Operator(
     summary="Attention of one query for each batch over cached keys.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
     notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}"
-    f"{_QUANTISED_CACHE} Their scales are of channels, or one for all, those of keys first.",
+    f"{_QUANTISED_CACHE} Their scales are of channels, or one for all, those of keys first.{_PADDED}",
     infer=lambda call: {"out": (_out_dtype(call, _IFA), _out_shape(call, _IFA))},
     lower=_lower(_IFA, out="out"),
     inputs=(
@@ -1232,9 +1448,13 @@ incre_flash_attention = Operator(
         _IFA.table,
         *_SCALED,
         *_IFA.cache.inputs,
+        _IFA.key_padding,
     ),
     outputs=("out",),
-    optional=(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED, *_IFA.cache.inputs),
+    optional=(
+        *(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED, *_IFA.cache.inputs),
+        _IFA.key_padding,
+    ),
     unlike=_unlike(_IFA, "out"),
     attributes=(
         *_options(_IFA),
@@ -1248,7 +1468,7 @@ incre_flash_attention = Operator(
             "query key:single value:single pseShift=pse_shift:in? attenMask=atten_mask:in? "
             "actualSeqLengths=actual_seq_lengths:ints? dequantScale1:absent quantScale1:absent "
             "dequantScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale=antiquant_scale:in? "
-            "antiquantOffset=antiquant_offset:in? blocktable=block_table:in? kvPaddingSize:later numHeads:int "
+            "antiquantOffset=antiquant_offset:in? blocktable=block_table:in? kvPaddingSize=kv_padding_size:in? numHeads:int "
             "scaleValue:float inputLayout:str numKeyValueHeads:int blockSize:int "
             "innerPrecise:int attentionOut=out:out",
         ),

@@ -466,7 +466,7 @@ def test_versions_and_products():
         assert status("aclnnIncreFlashAttentionV4") == RUNTIME
         assert status(versions[5], pseType=0) == OK
         assert status(versions[5], pseType=2) == TILING
-        assert status(versions[5], pseType=0, qStartIdxOptional=[1]) == TILING
+        assert status(versions[5], pseType=0, qStartIdxOptional=[1, 2]) == TILING
     finally:
         aclnn.set_soc_version(before)
 

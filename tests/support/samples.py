@@ -78,6 +78,8 @@ def _norm_dynamic(*beta):
 _QUANTISED = ("quant_scale2", "quant_offset2", "quant_scale_out", "quant_offset_out")
 _QUANTISED += ("antiquant_scale", "antiquant_offset")
 _QUANTISED += ("dequant_scale1", "quant_scale1", "dequant_scale2")
+_SHARED = ("key_shared_prefix", "value_shared_prefix", "actual_shared_prefix_len")
+_SHARED += ("query_padding_size", "kv_padding_size")
 _QUANTISED += tuple(f"{x}_antiquant_{y}" for x in ("key", "value") for y in ("scale", "offset"))
 _QUANTISED += tuple(f"dequant_{y}_{x}" for x in ("key", "value") for y in ("scale", "offset"))
 
@@ -87,7 +89,7 @@ def _attention(*absent, queries=2, **options):
     return Unlike(
         {"query": (1, queries, 3), "key": (1, 2, 3), "value": (1, 2, 3)},
         options=options,
-        absent=(*absent, "atten_mask", "pse_shift", "learnable_sink", *_QUANTISED),
+        absent=(*absent, "atten_mask", "pse_shift", "learnable_sink", *_QUANTISED, *_SHARED),
         halves_only=True,
     )
 

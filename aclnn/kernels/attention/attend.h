@@ -22,10 +22,12 @@ typedef struct {
     ptrdiff_t row, head, step;
 } operand_t;
 
-/* Keys or values of a batch and head, in one piece or in blocks. */
+/* Keys or values of a batch and head, in one piece or in blocks, and those before them that all batches share. */
 typedef struct {
     char *data;
     ptrdiff_t row, step, block; /* bytes from a row, an element, a block to the next */
+    const char *shared;
+    ptrdiff_t shared_row, shared_step;
 } cache_t;
 
 typedef struct {
@@ -33,6 +35,8 @@ typedef struct {
     int type, shift_type, mask_kind, mask_size, statistics;
     int shift_first;              /* scale (q k' + shift), not scale q k' + shift */
     int window;                   /* whether `low` and `high` count */
+    int slope_root;               /* by slopes scores fall with the root of distances */
+    int64_t ahead;                /* key j is j + ahead - i away from query i */
     ptrdiff_t depth, rope, values;
     ptrdiff_t group;              /* heads of queries to a head of keys */
     ptrdiff_t block_size;         /* of pages; 0: keys are in one piece */
@@ -43,9 +47,11 @@ typedef struct {
     cache_t key, key_rope, value;
     const char *table;            /* ids of the blocks */
     ptrdiff_t table_step;
-    const char *sink;
-    ptrdiff_t sink_step;
+    const char *sink, *slopes;    /* slopes: floats */
+    ptrdiff_t sink_step, slope_step;
     int64_t queries, keys;        /* actual lengths */
+    int64_t n_shared;             /* the first of the keys, which all batches share */
+    int64_t turn, turned;         /* results of rows from `turn` on lie `turned` rows before */
     int64_t low, high;            /* query i sees keys from i + low to i + high */
     int64_t prefix;               /* and all keys before it */
     int64_t mask_from;            /* the mask begins with this key */
@@ -110,6 +116,16 @@ static inline int is_hidden(const attention_t *a, const char *at) {
     return (byte != 0) == (a->mask_kind == TRUE_HIDES);
 }
 
+/* Takes from the scores [begin, end) of a row the distance of key and query, or its root, times the head's slope. */
+static void slope_down(
+    const attention_t *a, ptrdiff_t head, int64_t query, int64_t first, ptrdiff_t begin, ptrdiff_t end, float *scores) {
+    float slope = element_at(a->slopes + head * a->slope_step, IS_F32);
+    for (ptrdiff_t j = begin; j < end; j++) {
+        float distance = fabsf((float)(first + j + a->ahead - query));
+        scores[j] -= slope * (a->slope_root ? sqrtf(distance) : distance);
+    }
+}
+
 /* Adds the shift to a row of scores, and makes those of hidden keys -inf; `first` is the key of scores[0]. */
 static void hide(
     const attention_t *a, ptrdiff_t row, range_t seen, int64_t first, ptrdiff_t cols, float *scores) {
@@ -134,6 +150,7 @@ static void hide(
             for (ptrdiff_t j = begin; j < end; j++)
                 scores[j] += shifts[j];
     }
+    if (a->slopes != NULL) slope_down(a, head, query, first, begin, end, scores);
     if (a->mask_kind != NO_MASK) {
         const char *mask = a->mask.data + query * a->mask.row + head * a->mask.head + (first - a->mask_from) * a->mask.step;
         ptrdiff_t j = a->mask_from > first + begin ? (ptrdiff_t)(a->mask_from - first) : begin;
@@ -203,8 +220,11 @@ static inline int64_t block_at(const attention_t *a, int64_t key) {
 /* Where the keys, or values, from `first` on are; whether every block that they are in exists. */
 static int rows_of(const attention_t *a, const cache_t *cache, int64_t first, ptrdiff_t n, row_t *rows, int64_t *bad) {
     if (a->block_size == 0) {
-        for (ptrdiff_t j = 0; j < n; j++)
-            rows[j] = (row_t) { cache->data + (first + j) * cache->row, cache->step };
+        ptrdiff_t j = 0;
+        for (; j < n && first + j < a->n_shared; j++)
+            rows[j] = (row_t) { cache->shared + (first + j) * cache->shared_row, cache->shared_step };
+        for (; j < n; j++)
+            rows[j] = (row_t) { cache->data + (first + j - a->n_shared) * cache->row, cache->step };
         return 1;
     }
     for (ptrdiff_t j = 0; j < n;) {
@@ -232,7 +252,7 @@ static values_t plain_values(const attention_t *a, int64_t key) {
 }
 
 static values_t values_of(const attention_t *a, const row_t *rows, ptrdiff_t n, const scratch_t *s) {
-    if (a->type == IS_F32 && a->values == s->width && (rows[0].step == 4 || a->values == 1)) {
+    if (a->type == IS_F32 && a->n_shared == 0 && a->values == s->width && (rows[0].step == 4 || a->values == 1)) {
         ptrdiff_t distance = distance_of(rows, n);
         if (distance != 0) return (values_t) { (const float *)(const void *)rows[0].data, distance, -1 };
     }
@@ -275,7 +295,7 @@ static void attend_panel(
     const attention_t *a, scratch_t *s, ptrdiff_t row, ptrdiff_t place, ptrdiff_t rows, int64_t key, ptrdiff_t n,
     values_t *v) {
     ptrdiff_t depth = a->depth + a->rope, end = 0;
-    int hiding = a->mask_kind != NO_MASK || a->shift.data != NULL, seeing = 0;
+    int hiding = a->mask_kind != NO_MASK || a->shift.data != NULL || a->slopes != NULL, seeing = 0;
     range_t seen[ROWS];
     float factors[ROWS];
     for (ptrdiff_t m = 0; m < rows; m++) {
@@ -339,7 +359,7 @@ static void pack_queries(const attention_t *a, ptrdiff_t first, ptrdiff_t rows, 
 /* Whether keys or values are rows of floats in one piece, at a distance of whole floats. */
 static int are_plain(const attention_t *a, const cache_t *cache) {
 #ifdef HAS_COLUMNS
-    return a->type == IS_F32 && a->block_size == 0 && cache->step == 4 && cache->row % 4 == 0;
+    return a->type == IS_F32 && a->block_size == 0 && a->n_shared == 0 && cache->step == 4 && cache->row % 4 == 0;
 #else
     return 0;
 #endif
@@ -387,6 +407,7 @@ static void finish_row(const attention_t *a, ptrdiff_t row, float most, const fl
     ptrdiff_t query = (ptrdiff_t)query_of(a, row), head = row % a->group;
     float parts[PARTS], sum, factor = 1.0f;
     int empty = most == -INFINITY;
+    if (query >= a->turn) query -= (ptrdiff_t)a->turned;
     memcpy(parts, sums, sizeof parts);
     for (int n = PARTS / 2; n; n /= 2)
         for (int k = 0; k < n; k++)

@@ -9,7 +9,8 @@ from ..record import OnnxBody, Operand, Record, opaque, operands
 _NEEDED = "query:whole key:whole value:whole"
 _OPTIONAL = (
     "query_rope:whole key_rope:whole mask:whole shift:whole sink:whole lengths:whole key_lengths:whole "
-    "table:whole"
+    "table:whole key_prefix:whole value_prefix:whole prefix_length:whole query_padding:whole "
+    "key_padding:whole slopes:whole"
 )
 _SCORES = "s = scale * MatMul(query, Transpose(key, perm=[0, 1, 3, 2]))"
 _SHIFTED = f"{_SCORES} + shift"
