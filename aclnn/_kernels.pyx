@@ -422,8 +422,7 @@ STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex12
 
 
 def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype not None,
-                   str result_dtype=None,
-                   str reads=None):
+                   str result_dtype=None, str reads=None, join=None):
     """The kernel of a formula for these dtypes.
 
     Parameters
@@ -441,6 +440,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
         computed in whole numbers. By default float32; for float64 and complex results these; for
         others the least of float32, float64 and complex128 that inputs of these kinds are, or int64
         where no input has such a dtype.
+    join : callable, optional
+        The kernel's `join`.
 
     Returns
     -------
@@ -478,6 +479,7 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
         owner=kept,
         prepare=<size_t><prepare_kernel>prepare_params if prepares else 0,
         params_size=sizeof(params_t) if prepares else 0,
+        join=join,
         form=PointForm(*own, numbers, <size_t>state.simd, facts),
     )
 
@@ -576,13 +578,15 @@ cdef simd_loop simd_loop_of(const simd_path_t *path, bint all_alike, str result)
     return path.bf16 if all_alike else path.to_bf16
 
 
-def cast_kernel(str src not None, str dst not None):
+def cast_kernel(str src not None, str dst not None, join=None):
     """The kernel that converts `src` to `dst`, rounding once; a copy where they are the same.
 
     Parameters
     ----------
     src, dst : str
         Names of dtypes.
+    join : callable, optional
+        The kernel's `join`.
 
     Returns
     -------
@@ -592,7 +596,7 @@ def cast_kernel(str src not None, str dst not None):
     set_cast(<cast_state *>kept.data, src, dst)
     facts = COPIES if src == dst else CASTS
     form = PointForm("cast", (src, dst), dst, "float32", "real", 0, facts)
-    return casting(f"cast[{src}->{dst}]", kept, facts, form)
+    return casting(f"cast[{src}->{dst}]", kept, facts, form, join)
 
 
 def copy_kernel(int itemsize):
@@ -603,10 +607,10 @@ def copy_kernel(int itemsize):
     cdef cast_state *state = <cast_state *>kept.data
     state.in_size = state.out_size = itemsize
     state.copy = True
-    return casting(f"copy[{itemsize}]", kept, COPIES, None)
+    return casting(f"copy[{itemsize}]", kept, COPIES, None, None)
 
 
-cdef object casting(str name, State kept, facts, form):
+cdef object casting(str name, State kept, facts, form, join):
     """The kernel of a conversion, whose state is set."""
     cdef const cast_state *state = <const cast_state *>kept.data
     return Kernel(
@@ -616,6 +620,7 @@ cdef object casting(str name, State kept, facts, form):
         itemsizes=(state.in_size, state.out_size),
         cost=facts.cost,
         owner=kept,
+        join=join,
         form=form,
     )
 

@@ -220,7 +220,7 @@ cdef class ProductState:
         cdef const product_t *c = &self.product
         cdef bint wide = self.stepped.product.itemsize == sizeof(double)
         sizes = c.m, c.k, c.n
-        kernel = Kernel(
+        return Kernel(
             fn=<size_t>(multiply_doubles if wide else multiply_floats),
             state=<size_t>&self.stepped,
             name=name,
@@ -233,12 +233,10 @@ cdef class ProductState:
             chunks=self.chunks,
             extent=tuple(sizes) if c.batch == 1 else (c.batch, *sizes),
             flops=2 * c.batch * c.m * c.k * c.n,
+            packing=self.packing(name, itemsizes, params_size, steps) if packs else None,
         )
-        if packs:
-            kernel.packing = self.packing(kernel)
-        return kernel
 
-    cdef object packing(self, kernel):
+    cdef object packing(self, str name, tuple itemsizes, size_t params_size, steps):
         """The packed form that the kernel takes of an operand; None where it takes none."""
         cdef product_t product = self.product
         cdef int axis
@@ -251,10 +249,9 @@ cdef class ProductState:
                 form += [product.shape[axis], product.steps[B][axis]]
         size = set_packed(&product, &self.stepped.product)
         place = 0 if product.turned else 1
-        own = kernel.name, kernel.itemsizes, kernel.params_size, kernel.owner[1]
 
         def packed():
-            return self.with_packed(*own)
+            return self.with_packed(name, itemsizes, params_size, steps)
 
         return Packing(place, size, (product.packed, *form), packed, self.pack)
 

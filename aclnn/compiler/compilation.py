@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from aclnn import graph
 from aclnn.compiler import cpu_caches
 from aclnn.compiler._compiled_call import CompiledCall
 from aclnn.compiler._settings import current_settings
-from aclnn.compiler.kernel_table import kernels_of, scratch_of, threads_of
+from aclnn.compiler.kernel_table import KernelTable
 from aclnn.compiler.recording import Overlaps, Recording
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph.planner import strategies
@@ -106,14 +107,14 @@ def scheduled(
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
         empty = graph.plan_lifetimes((), strategy, threads=planned)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
-    kernels = kernels_of(passed, own or {})
+    table = KernelTable(passed, own or {})
     plan = for_executor(
         graph.plan_workspace(
             passed,
             strategy,
             threads=planned,
-            scratch_of=scratch_of(kernels),
-            threads_of=threads_of(kernels, planned),
+            scratch_of=table.scratch_of,
+            threads_of=partial(table.threads_used, planned),
             spare_outputs=spare,
             outputs_apart=outputs_apart,
         )
@@ -122,7 +123,7 @@ def scheduled(
     schedule = graph.compile(
         passed,
         plan,
-        lambda node: kernels[node.name],
+        lambda node: table.kernels[node.name],
         threads=max(threads, planned),
         stream_from=stream_from,
         fixed=fixed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from aclnn import graph, isa
 from aclnn.compiler.fused_kernels import join
@@ -18,7 +19,7 @@ def kernel_of(
     inputs = tuple([owner.value(id).dtype.name for id in node.inputs])
     outputs = tuple([owner.value(id).dtype.name for id in node.outputs])
     if node.kind != "Compute":
-        return _joinable(isa.kernels().cast_kernel(inputs[0], outputs[0]))
+        return isa.kernels().cast_kernel(inputs[0], outputs[0], _join())
     return _LIBRARIES[node.domain](owner, node, inputs, outputs)
 
 
@@ -26,18 +27,14 @@ def _pointwise(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> graph.Kernel:
     result = node.attr("result_dtype", outputs[0])
-    return _joinable(
-        isa.kernels().compute_kernel(
-            node.attr("kernel"), inputs, outputs[0], result, node.attr("reads")
-        )
+    return isa.kernels().compute_kernel(
+        node.attr("kernel"), inputs, outputs[0], result, node.attr("reads"), _join()
     )
 
 
-def _joinable(kernel: graph.Kernel) -> graph.Kernel:
-    """The kernel, which may become one with its neighbours in a loop."""
-    if isa.fused_kernels() is not None:
-        kernel.join = join
-    return kernel
+def _join() -> Callable[..., Any] | None:
+    """What makes one kernel of a node's and its neighbours' in a loop, if something does."""
+    return None if isa.fused_kernels() is None else join
 
 
 def _rows(
@@ -67,34 +64,39 @@ _LIBRARIES: Mapping[str, Callable[..., graph.Kernel]] = {
 }
 
 
-def kernels_of(owner: graph.Graph, own: Mapping[str, graph.Kernel]) -> dict[str, graph.Kernel]:
-    """The kernels of all nodes by name; `own` has those that are not of this package."""
-    return {node.name: kernel_of(owner, node, own) for node in owner.nodes}
+class KernelTable:
+    """Kernels of a graph's nodes, as planner and schedule ask for them.
 
+    Parameters
+    ----------
+    owner : Graph
+    own : mapping of str to Kernel
+        Those that are not of this package.
 
-def scratch_of(kernels: Mapping[str, graph.Kernel]) -> Callable[..., int] | None:
-    """Function that gives the bytes that a node's kernel has for itself; None where none has any.
-
-    An opaque kernel that is called for several chunks needs no more for one of them than for all.
+    Attributes
+    ----------
+    kernels : dict of str to Kernel
+        By the names of the nodes.
+    scratch_of : callable or None
+        Gives the bytes that a node's kernel has for itself, as `graph.plan_workspace` takes it; None where
+        none has any.
     """
-    own = {name: one for name, one in kernels.items() if one.scratch > 0 or one.tile_scratch}
-    if not own:
-        return None
 
-    def scratch(node: graph.Node, rows: int, cols: int) -> int:
-        kernel = own.get(node.name)
-        if kernel is None:
-            return 0
-        return kernel.tile_scratch(rows, cols) if kernel.tile_scratch else kernel.scratch
+    __slots__ = ("kernels", "scratch_of")
 
-    return scratch
+    def __init__(self, owner: graph.Graph, own: Mapping[str, graph.Kernel]):
+        self.kernels = {node.name: kernel_of(owner, node, own) for node in owner.nodes}
+        has_some = any(one.scratch > 0 or one.tile_scratch for one in self.kernels.values())
+        self.scratch_of = self._scratch if has_some else None
 
+    def _scratch(self, node: graph.Node, rows: int, cols: int) -> int:
+        """An opaque kernel that is called for several chunks needs no more for one of them than for all."""
+        kernel = self.kernels[node.name]
+        return kernel.tile_scratch(rows, cols) if kernel.tile_scratch else max(0, kernel.scratch)
 
-def threads_of(kernels: Mapping[str, graph.Kernel], threads: int) -> Callable[..., int]:
-    """Function that gives the threads of a run's step, as `graph.plan_workspace` takes it."""
-
-    def used(step: Sequence[graph.Node], elements: int, tiles: int) -> int:
-        found = [kernels[node.name] for node in step]
+    def threads_used(
+        self, threads: int, step: Sequence[graph.Node], elements: int, tiles: int
+    ) -> int:
+        """Number of threads, of `threads`, that a run uses for a step."""
+        found = [self.kernels[node.name] for node in step]
         return threads_used(found, elements, tiles, threads)
-
-    return used

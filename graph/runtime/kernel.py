@@ -18,7 +18,7 @@ def one_call(threads: int) -> int:
     return 1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Packing:
     """The form of its own in which a kernel takes one of its operands.
 
@@ -49,7 +49,7 @@ class Packing:
     pack: Callable[[int, int], None]
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
     """A kernel made for certain dtypes: all that planner, schedule and scheduler know of it.
 

@@ -10,7 +10,7 @@ import pytest
 from aclnn.graph import DType, GraphBuilder, check, compile, plan_workspace, run_passes, validate
 from setups import examples
 
-from aclnn.compiler.kernel_table import kernel_of, scratch_of
+from aclnn.compiler.kernel_table import KernelTable
 from aclnn.operators.lowering import FLOATING_NAMES
 
 SHAPE = (3, 50)
@@ -97,12 +97,11 @@ def memory_of(graph):
 def run(graph, pipeline, threads=1, spare_outputs=(), planned=1):
     """The bytes of all outputs, and how many intermediates lay there before."""
     graph = check(run_passes(graph, pipeline).graph)
-    kernels = {node.name: kernel_of(graph, node, {}) for node in graph.nodes}
-    scratch = scratch_of(kernels)
-    options = {"threads": planned, "scratch_of": scratch, "spare_outputs": spare_outputs}
+    table = KernelTable(graph, {})
+    options = {"threads": planned, "scratch_of": table.scratch_of, "spare_outputs": spare_outputs}
     plan = validate(plan_workspace(graph, **options))
     schedule = compile(
-        graph, plan, lambda node: kernels[node.name], threads=threads, parallel_from=1
+        graph, plan, lambda node: table.kernels[node.name], threads=threads, parallel_from=1
     )
     program = schedule.pack()
     memory = memory_of(graph)

@@ -12,7 +12,7 @@ import re
 import struct
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 
 import graph_tools
 import pytest
@@ -33,6 +33,7 @@ from aclnn.graph.loops.loop_nest import collapse
 from aclnn.graph.loops.tiling import pad
 from aclnn.graph.runtime import _scheduler, abi
 from aclnn.graph.runtime.abi import MAX_THREADS
+from aclnn.graph.runtime.kernel import Packing
 from graph_tools import (
     CODES,
     F16,
@@ -131,9 +132,9 @@ class PythonKernel(Kernel):
 class Nothing(Kernel):
     """A kernel that does nothing."""
 
-    def __init__(self, name="nothing"):
-        self.callback = KERNEL(lambda *_: None)
-        super().__init__(ctypes.cast(self.callback, ctypes.c_void_p).value, name=name)
+    def __init__(self, name="nothing", call=lambda *_: None, **facts):
+        self.callback = KERNEL(call)
+        super().__init__(ctypes.cast(self.callback, ctypes.c_void_p).value, name=name, **facts)
 
 
 def reach(value):
@@ -483,9 +484,7 @@ def test_kernels_reach_their_memory_wherever_the_plan_puts_it():
 
     class Scratch(Nothing):
         def __init__(self, node):
-            super().__init__(node.name)
-            self.callback = KERNEL(lambda *given: seen.append((node.name, given[5])))
-            self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
+            super().__init__(node.name, lambda *given: seen.append((node.name, given[5])))
 
     seen = []
     b = GraphBuilder()
@@ -658,11 +657,9 @@ def test_a_schedule_that_was_read_back_does_not_pack():
 class Recorder(Nothing):
     """A kernel that touches nothing and remembers the corners of its tiles, operand by operand."""
 
-    def __init__(self, node):
-        super().__init__()
+    def __init__(self, node, **facts):
+        super().__init__(call=self.call, **facts)
         self.count, self.spans = len(node.inputs) + 1, []
-        self.callback = KERNEL(self.call)
-        self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
 
     def call(self, views, rows, cols, state, params, scratch, flags):
         for place in range(self.count):
@@ -739,8 +736,17 @@ class Sized(Recorder):
     """One that says how large its operands' elements are."""
 
     def __init__(self, node, graph):
-        super().__init__(node)
-        self.itemsizes = [graph.value(id).dtype.itemsize for id in (*node.inputs, node.output)]
+        values = map(graph.value, (*node.inputs, node.output))
+        super().__init__(node, itemsizes=tuple(value.dtype.itemsize for value in values))
+
+
+def test_kernels_and_their_packed_forms_do_not_change():
+    kernel = Kernel(fn=0, name="f")
+    packing = Packing(1, 64, "panels", lambda: kernel, lambda source, target: None)
+    for one in (kernel, packing):
+        for field in fields(one):
+            with pytest.raises(FrozenInstanceError):
+                setattr(one, field.name, None)
 
 
 def test_kernels_say_how_many_operands_they_take_and_how_large_they_are():
