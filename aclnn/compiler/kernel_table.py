@@ -33,7 +33,7 @@ def _pointwise(
 
 
 def _join() -> Callable[..., Any] | None:
-    """What makes one kernel of a node's and its neighbours' in a loop, if something does."""
+    """The function that makes one kernel of a node's and its neighbours' in a loop, if there is one."""
     return None if isa.fused_kernels() is None else join
 
 

@@ -14,7 +14,7 @@ import pytest
 from cases import each
 
 import aclnn
-from aclnn.tracing.compiled import Traced
+from aclnn.tracing.traced import Traced
 
 RNG = np.random.default_rng(11)
 W = RNG.standard_normal(4).astype(np.float32)
@@ -580,5 +580,5 @@ def test_a_description_is_planned_once_whoever_asks(fails):
         one.join()
     assert len(traced) == 1 + fails
     assert sorted(map(bool, found)) == [False] * fails + [True] * (8 - fails)
-    assert not f._planning
+    assert not f._cache._planning
     assert f.cache_info()["size"] == 1
