@@ -27,14 +27,14 @@ from aclnn.operators.checks import (
     same_shape,
     switch_among,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator
 from aclnn.operators.lowering import (
     Lowering,
     operands_as,
     reads_of,
 )
+from aclnn.operators.pointwise import BOTH, with_number
 
-_BOTH = ("input", "other")
 _NUMBERS = (
     "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors "
     "of "
@@ -43,11 +43,10 @@ _NUMBERS = (
 )
 _TRUTH = "Of truth values the sum is 'or', the difference 'exclusive or'."
 _ALPHA = Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype", "zero"))
-_OTHER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
 
 
 def _of_tensors(call: Call) -> aclDataType | None:
-    return promoted(call, _BOTH)
+    return promoted(call, BOTH)
 
 
 def _with_number(call: Call) -> aclDataType | None:
@@ -68,7 +67,7 @@ def _quotient_of(
 
 
 def _shape(call: Call) -> tuple[int, ...]:
-    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH if role in call.tensors))
+    shape = broadcast_shapes(*(call.shape(role) for role in BOTH if role in call.tensors))
     assert shape is not None, "a rule of every operator sees to it that the inputs broadcast"
     return shape
 
@@ -84,8 +83,8 @@ def _lower_sum(formula: str, expression: str) -> Callable[[Lowering], Mapping[st
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
-        tensors = [role for role in _BOTH if role in lowering.call.tensors]
-        roles = [role for role in (*_BOTH, "alpha") if role in lowering.call.scalars]
+        tensors = [role for role in BOTH if role in lowering.call.tensors]
+        roles = [role for role in (*BOTH, "alpha") if role in lowering.call.scalars]
         params = lowering.params(roles, dtype)
         if dtype == aclDataType.ACL_BOOL:  # whatever alpha is, it counts as a truth value
             params = (*params[:-1], int(not lowering.call.scalars["alpha"].zero))
@@ -102,19 +101,19 @@ def _tensor_rules(
     dtypes = (
         dtype_among("input", NUMERIC),
         dtype_among("other", NUMERIC),
-        promotes(_BOTH, NUMERIC),
+        promotes(BOTH, NUMERIC),
         *numbers,
         result_castable(result),
     )
     shapes = (
-        at_most_8_dims(*_BOTH),
-        broadcasts(*_BOTH),
-        broadcast_shape("out", _BOTH),
+        at_most_8_dims(*BOTH),
+        broadcasts(*BOTH),
+        broadcast_shape("out", BOTH),
     )
-    first = (in_place(broadcasts(*_BOTH)), in_place(broadcast_shape("out", _BOTH)))
+    first = (in_place(broadcasts(*BOTH)), in_place(broadcast_shape("out", BOTH)))
     if not shapes_first:
         return (*first, *dtypes, *shapes)
-    return (*first, *shapes, *dtypes, no_private_format(*_BOTH, "out"))
+    return (*first, *shapes, *dtypes, no_private_format(*BOTH, "out"))
 
 
 def _number_rules(
@@ -143,73 +142,51 @@ def _sum(
     *,
     of_tensors: dict[str, Any],
     of_number: dict[str, Any],
-    in_place: str | None = None,
+    in_place: bool = True,
     alpha: str = "Factor of `other`.",
 ) -> tuple[Operator, Operator]:
     """A sum or difference of two tensors, and that of a tensor and a number.
 
     `found` is what they give for 1 and 2 with 3 and 4, or with 3, and an alpha of 10.
     """
-    cann = name.capitalize()
-    factor = replace(_ALPHA, doc=alpha)
-    two = Operator(
-        name=name,
+    factor, cann = replace(_ALPHA, doc=alpha), name.capitalize()
+    return with_number(
+        name,
+        (cann, f"{cann}s"),
+        f"{name}s",
+        options="alpha:scalar",
         in_place=in_place,
-        elementwise=True,
-        expression=expression,
-        notes=f"{_NUMBERS} {_TRUTH}",
-        infer=_infer(_of_tensors),
-        lower=_lower_sum(name, expression),
-        inputs=_BOTH,
-        number_form=("other", f"{name}s"),
-        numbers=("other",),  # complex ones: the other form takes what is real
         attributes=(factor,),
-        entries=(
-            entry(f"aclnn{cann}", "self=input other alpha:scalar out:out"),
-            *_if(in_place, f"aclnnInplace{cann}", "selfRef=input:inout other alpha:scalar"),
-        ),
-        rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
-        example=(
-            f"{name}(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
-            f"array([{found[0]}], dtype=float32)",
-        ),
-        **of_tensors,
-    )
-    one = Operator(
-        name=f"{name}s",
         elementwise=True,
-        functional=False,
         expression=expression,
-        notes=_NUMBERS,
-        infer=_infer(_with_number),
-        lower=_lower_sum(f"{name}s", expression),
-        inputs=("input",),
-        attributes=(_OTHER, factor),
-        entries=(
-            entry(f"aclnn{cann}s", "self=input other:scalar alpha:scalar out:out"),
-            *_if(in_place, f"aclnnInplace{cann}s", "selfRef=input:inout other:scalar alpha:scalar"),
+        examples=(
+            (
+                "(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
+                f"array([{found[0]}], dtype=float32)",
+            ),
+            ("(np.float32([1, 2]), 3, alpha=10)", f"array([{found[1]}], dtype=float32)"),
         ),
-        rules=_number_rules(_with_number, *_factor(_with_number)),
-        example=(
-            f"{name}s(np.float32([1, 2]), 3, alpha=10)",
-            f"array([{found[1]}], dtype=float32)",
-        ),
-        seealso=(name,),
-        **of_number,
+        of_tensors={
+            "notes": f"{_NUMBERS} {_TRUTH}",
+            "infer": _infer(_of_tensors),
+            "lower": _lower_sum(name, expression),
+            "rules": _tensor_rules(_of_tensors, *_factor(_of_tensors)),
+            **of_tensors,
+        },
+        of_number={
+            "notes": _NUMBERS,
+            "infer": _infer(_with_number),
+            "lower": _lower_sum(f"{name}s", expression),
+            "rules": _number_rules(_with_number, *_factor(_with_number)),
+            **of_number,
+        },
     )
-    return two, one
-
-
-def _if(wanted: object, *given: str) -> tuple[Entry, ...]:
-    """An entry, if it is wanted."""
-    return (entry(*given),) if wanted else ()
 
 
 add, adds = _sum(
     "add",
     "input + alpha·other",
     ("31., 42.", "31., 32."),
-    in_place="add_",
     of_tensors={
         "summary": "Sum, with a factor for the second operand.",
         "seealso": ("sub",),
@@ -221,7 +198,6 @@ sub, subs = _sum(
     "sub",
     "input - alpha·other",
     ("-29., -38.", "-29., -28."),
-    in_place="sub_",
     of_tensors={
         "summary": "Difference, with a factor for the second operand.",
         "seealso": ("add",),
@@ -233,6 +209,7 @@ rsub, rsubs = _sum(
     "rsub",
     "other - alpha·input",
     (" -7., -16.", " -7., -17."),
+    in_place=False,
     alpha="Factor of `input`.",
     of_tensors={
         "summary": "Difference the other way around, with a factor for the first operand.",
@@ -243,65 +220,48 @@ rsub, rsubs = _sum(
     of_number={"summary": "Difference of a number and a tensor, with a factor for the tensor."},
 )
 
-mul = Operator(
-    name="mul",
-    in_place="mul_",
-    summary="Product.",
+mul, muls = with_number(
+    "mul",
+    ("Mul", "Muls"),
+    "muls",
     expression="input·other",
     notes=_NUMBERS,
-    formula="mul",
-    inputs=_BOTH,
-    number_form=("other", "muls"),
-    numbers=("other",),  # complex ones: the other form takes what is real
-    entries=(
-        entry("aclnnMul", "self=input other out:out"),
-        entry("aclnnInplaceMul", "selfRef=input:inout other"),
+    examples=(
+        ("(np.float32([1, 2]), np.float32([3, 4]))", "array([3., 8.], dtype=float32)"),
+        ("(np.float32([1, 2]), 3)", "array([3., 6.], dtype=float32)"),
     ),
-    rules=(
-        in_place(broadcasts(*_BOTH)),
-        in_place(broadcast_shape("out", _BOTH)),
-        dtype_among("input", NUMERIC),
-        dtype_among("other", NUMERIC),
-        dtype_among("out", NUMERIC),
-        promotes(_BOTH, NUMERIC),
-        result_castable(_of_tensors),
-        at_most_8_dims(*_BOTH),
-        broadcasts(*_BOTH),
-        broadcast_shape("out", _BOTH),
-    ),
-    example=(
-        "mul(np.float32([1, 2]), np.float32([3, 4]))",
-        "array([3., 8.], dtype=float32)",
-    ),
-    seealso=("div",),
-    gradient={"input": "grad * conj(other)", "other": "grad * conj(input)"},
-)
-
-muls = Operator(
-    name="muls",
-    functional=False,
-    summary="Product of a tensor and a number.",
-    expression="input·other",
-    notes=_NUMBERS,
-    formula="muls",
-    any_rank=True,
-    infer=_infer(_with_number),
-    scalars_as_double=True,
-    inputs=("input",),
-    attributes=(_OTHER,),
-    entries=(
-        entry("aclnnMuls", "self=input other:scalar out:out"),
-        entry("aclnnInplaceMuls", "selfRef=input:inout other:scalar"),
-    ),
-    rules=(
-        dtype_among("input", NUMERIC),
-        dtype_among("out", NUMERIC),
-        promotes_with_number("input", "other"),
-        result_castable(_with_number),
-        same_shape("out", "input"),
-    ),
-    example=("muls(np.float32([1, 2]), 3)", "array([3., 6.], dtype=float32)"),
-    seealso=("mul",),
+    of_tensors={
+        "summary": "Product.",
+        "formula": "mul",
+        "rules": (
+            in_place(broadcasts(*BOTH)),
+            in_place(broadcast_shape("out", BOTH)),
+            dtype_among("input", NUMERIC),
+            dtype_among("other", NUMERIC),
+            dtype_among("out", NUMERIC),
+            promotes(BOTH, NUMERIC),
+            result_castable(_of_tensors),
+            at_most_8_dims(*BOTH),
+            broadcasts(*BOTH),
+            broadcast_shape("out", BOTH),
+        ),
+        "seealso": ("div",),
+        "gradient": {"input": "grad * conj(other)", "other": "grad * conj(input)"},
+    },
+    of_number={
+        "summary": "Product of a tensor and a number.",
+        "formula": "muls",
+        "any_rank": True,
+        "infer": _infer(_with_number),
+        "scalars_as_double": True,
+        "rules": (
+            dtype_among("input", NUMERIC),
+            dtype_among("out", NUMERIC),
+            promotes_with_number("input", "other"),
+            result_castable(_with_number),
+            same_shape("out", "input"),
+        ),
+    },
 )
 
 _ROUNDING = Attribute(
@@ -316,49 +276,33 @@ _QUOTIENT = (
     "Ascend950 they are divided as float32."
 )
 
-div = Operator(
-    name="div",
-    in_place="div_",
-    summary="Quotient.",
+div, divs = with_number(
+    "div",
+    ("Div", "Divs"),
+    "divs",
     expression="input/other",
-    notes=f"{_QUOTIENT} {_NUMBERS} With a rounding mode it is `div_mod`, by aclnnDivMod.",
-    formula="div",
-    option_form=(_ROUNDING, "div_mod", "mode"),
-    infer=_infer(_quotient_of(_of_tensors)),
-    inputs=_BOTH,
-    number_form=("other", "divs"),
-    numbers=("other",),  # complex ones: the other form takes what is real
-    entries=(
-        entry("aclnnDiv", "self=input other out:out"),
-        entry("aclnnInplaceDiv", "selfRef=input:inout other"),
+    examples=(
+        ("(np.float32([1, 2]), np.float32([4, 8]))", "array([0.25, 0.25], dtype=float32)"),
+        ("(np.float32([1, 2]), 4)", "array([0.25, 0.5 ], dtype=float32)"),
     ),
-    rules=_tensor_rules(_quotient_of(_of_tensors), shapes_first=True),
-    example=(
-        "div(np.float32([1, 2]), np.float32([4, 8]))",
-        "array([0.25, 0.25], dtype=float32)",
-    ),
-    seealso=("mul",),
-    gradient={"input": "grad / conj(other)", "other": "-grad * conj(out / other)"},
-)
-
-divs = Operator(
-    name="divs",
-    functional=False,
-    summary="Quotient of a tensor and a number.",
-    expression="input/other",
-    notes=f"{_QUOTIENT} {_NUMBERS}",
-    formula="divs",
-    infer=_infer(_quotient_of(_with_number)),
-    scalars_as_double=True,
-    inputs=("input",),
-    attributes=(_OTHER,),
-    entries=(
-        entry("aclnnDivs", "self=input other:scalar out:out"),
-        entry("aclnnInplaceDivs", "selfRef=input:inout other:scalar"),
-    ),
-    rules=_number_rules(_quotient_of(_with_number), shapes_first=True),
-    example=("divs(np.float32([1, 2]), 4)", "array([0.25, 0.5 ], dtype=float32)"),
-    seealso=("div",),
+    of_tensors={
+        "summary": "Quotient.",
+        "notes": f"{_QUOTIENT} {_NUMBERS} With a rounding mode it is `div_mod`, by aclnnDivMod.",
+        "formula": "div",
+        "option_form": (_ROUNDING, "div_mod", "mode"),
+        "infer": _infer(_quotient_of(_of_tensors)),
+        "rules": _tensor_rules(_quotient_of(_of_tensors), shapes_first=True),
+        "seealso": ("mul",),
+        "gradient": {"input": "grad / conj(other)", "other": "-grad * conj(out / other)"},
+    },
+    of_number={
+        "summary": "Quotient of a tensor and a number.",
+        "notes": f"{_QUOTIENT} {_NUMBERS}",
+        "formula": "divs",
+        "infer": _infer(_quotient_of(_with_number)),
+        "scalars_as_double": True,
+        "rules": _number_rules(_quotient_of(_with_number), shapes_first=True),
+    },
 )
 
 
@@ -400,67 +344,53 @@ def _complex_only_true(result: Callable[[Call], aclDataType | None]) -> Rule:
 def _lower_div_mod(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     numbers = aclDataType.ACL_FLOAT if reads_of(dtype) == "float32" else dtype
-    operands = lowering.pair(_BOTH, dtype, shape, numbers=numbers)
+    operands = lowering.pair(BOTH, dtype, shape, numbers=numbers)
     formula = _ROUNDED.get(str(lowering.call.switches["mode"]), "div")
     return {"out": lowering.point(formula, operands, dtype, shape, expression="input/other")}
 
 
-div_mod = Operator(
-    name="div_mod",
-    in_place="div_mod_",
-    summary="Quotient, rounded by a mode.",
-    expression="input/other, rounded",
-    notes=(
-        "With 'true' it is `div`. Quotients are computed exactly, then rounded. Integers give "
-        "integers, and 0 if the divisor is 0. PyTorch's torch.div does the same."
-    ),
-    infer=_infer(_rounded(_of_tensors)),
-    lower=_lower_div_mod,
-    inputs=_BOTH,
-    number_form=("other", "div_mods"),
-    numbers=("other",),
+div_mod, div_mods = with_number(
+    "div_mod",
+    ("DivMod", "DivMods"),
+    "div_mods",
+    options="mode:int",
     attributes=(_MODE,),
-    entries=(
-        entry("aclnnDivMod", "self=input other mode:int out:out"),
-        entry("aclnnInplaceDivMod", "selfRef=input:inout other mode:int"),
-    ),
-    rules=(
-        *_tensor_rules(_rounded(_of_tensors), shapes_first=True),
-        switch_among("mode", _MODE.choices),
-        _complex_only_true(_of_tensors),
-    ),
-    example=(
-        'div_mod(np.float32([7, -7]), np.float32([2, 2]), "floor")',
-        "array([ 3., -4.], dtype=float32)",
-    ),
-    seealso=("div",),
-    gradient={
-        "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
-        "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
-    },
-    elementwise=True,
-)
-
-div_mods = Operator(
-    name="div_mods",
-    functional=False,
-    summary="Quotient of a tensor and a number, rounded by a mode.",
     expression="input/other, rounded",
-    notes="See `div_mod`.",
-    infer=_infer(_rounded(_with_number)),
     lower=_lower_div_mod,
-    inputs=("input",),
-    attributes=(_OTHER, _MODE),
-    entries=(
-        entry("aclnnDivMods", "self=input other:scalar mode:int out:out"),
-        entry("aclnnInplaceDivMods", "selfRef=input:inout other:scalar mode:int"),
-    ),
-    rules=(
-        *_number_rules(_rounded(_with_number), shapes_first=True),
-        switch_among("mode", _MODE.choices),
-        _complex_only_true(_with_number),
-    ),
-    example=('div_mods(np.float32([7, -7]), 2, "trunc")', "array([ 3., -3.], dtype=float32)"),
-    seealso=("div_mod",),
     elementwise=True,
+    examples=(
+        (
+            '(np.float32([7, -7]), np.float32([2, 2]), "floor")',
+            "array([ 3., -4.], dtype=float32)",
+        ),
+        ('(np.float32([7, -7]), 2, "trunc")', "array([ 3., -3.], dtype=float32)"),
+    ),
+    of_tensors={
+        "summary": "Quotient, rounded by a mode.",
+        "notes": (
+            "With 'true' it is `div`. Quotients are computed exactly, then rounded. Integers give "
+            "integers, and 0 if the divisor is 0. PyTorch's torch.div does the same."
+        ),
+        "infer": _infer(_rounded(_of_tensors)),
+        "rules": (
+            *_tensor_rules(_rounded(_of_tensors), shapes_first=True),
+            switch_among("mode", _MODE.choices),
+            _complex_only_true(_of_tensors),
+        ),
+        "seealso": ("div",),
+        "gradient": {
+            "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
+            "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
+        },
+    },
+    of_number={
+        "summary": "Quotient of a tensor and a number, rounded by a mode.",
+        "notes": "See `div_mod`.",
+        "infer": _infer(_rounded(_with_number)),
+        "rules": (
+            *_number_rules(_rounded(_with_number), shapes_first=True),
+            switch_among("mode", _MODE.choices),
+            _complex_only_true(_with_number),
+        ),
+    },
 )

@@ -1,6 +1,7 @@
 """Logic on the bits of integers: of two tensors, of a tensor and a number, of one."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from aclnn.acl import dtypes
@@ -24,10 +25,10 @@ from aclnn.operators.checks import (
     same_shape,
     scalar_dtype_among,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.pointwise import BOTH, camel, with_number
 
-_BOTH = ("input", "other")
 _BITS = (*INTEGERS, aclDataType.ACL_BOOL)
 _NOTES = "Of truth values it is the logical function."
 
@@ -35,14 +36,14 @@ _NOTES = "Of truth values it is the logical function."
 def _of_both(call: Call) -> aclDataType | None:
     """A number keeps an integer tensor's dtype, as in PyTorch, but in C-shaped calls both promote."""
     if "other" not in call.scalars:
-        return promoted(call, _BOTH)
+        return promoted(call, BOTH)
     own, other = call.dtype("input"), call.scalars["other"].dtype
     keeps = not call.c_shaped or call.soc == "Ascend950"
     return own if keeps and own != aclDataType.ACL_BOOL else dtypes.promote(own, other)
 
 
 def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-    shape = broadcast_shapes(*[call.shape(role) for role in call.given(_BOTH)])
+    shape = broadcast_shapes(*[call.shape(role) for role in call.given(BOTH)])
     assert shape is not None, "a rule sees to it that the inputs broadcast"
     return {"out": (_of_both(call), shape)}
 
@@ -50,7 +51,7 @@ def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
 def _lower(name: str) -> Any:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
-        operands = lowering.pair(_BOTH, dtype, shape)
+        operands = lowering.pair(BOTH, dtype, shape)
         return {"out": lowering.point(name, operands, dtype, shape)}
 
     return lower
@@ -60,80 +61,56 @@ def _bitwise(
     name: str, sign: str, word: str, found: str, gives: tuple[aclDataType, ...]
 ) -> tuple[Operator, Operator]:
     """The function of two tensors and that of a tensor and a number; `found` is of 6 and 3 with 5."""
-    cann = "".join(part.capitalize() for part in name.split("_"))
-    private = (no_private_format(*_BOTH, "out"),) if name == "bitwise_and" else ()
-    whole = ("Out", "InplaceOut") if name == "bitwise_and" else ()
-    of_tensors = Operator(
-        name=name,
-        in_place=f"{name}_",
-        summary=f"Bits that are set in {word}.",
+    cann, whole = camel(name), name == "bitwise_and"
+    of_tensors, of_number = with_number(
+        name,
+        (f"{cann}Tensor", f"{cann}Scalar"),
+        f"{name}_scalar",
         expression=f"input {sign} other",
         notes=_NOTES,
         elementwise=True,
         infer=_infer,
         lower=_lower(name),
-        inputs=_BOTH,
-        number_form=("other", f"{name}_scalar"),
-        unlike={role: {"dtype": aclDataType.ACL_INT32} for role in _BOTH},
-        entries=(
-            entry(f"aclnn{cann}Tensor", "self=input other out:out"),
-            entry(f"aclnnInplace{cann}Tensor", "selfRef=input:inout other"),
-            *([entry(f"aclnn{cann}TensorOut", "self=input other out:out")] if whole else []),
-            *(
-                [entry(f"aclnnInplace{cann}TensorOut", "selfRef=input:inout other")]
-                if whole
-                else []
+        examples=(
+            ("(np.int32([6, 3]), np.int32([5, 5]))", f"array([{found}], dtype=int32)"),
+            ("(np.int32([6, 3]), 5)", f"array([{found}], dtype=int32)"),
+        ),
+        of_tensors={
+            "summary": f"Bits that are set in {word}.",
+            "numbers": (),
+            "unlike": {role: {"dtype": aclDataType.ACL_INT32} for role in BOTH},
+            "rules": (
+                in_place(broadcasts(*BOTH)),
+                in_place(broadcast_shape("out", BOTH)),
+                dtype_among("input", gives),
+                dtype_among("other", gives),
+                promotes(BOTH, gives),
+                result_castable(_of_both),
+                *((no_private_format(*BOTH, "out"),) if whole else ()),
+                at_most_8_dims(*BOTH),
+                broadcasts(*BOTH),
+                broadcast_shape("out", BOTH),
             ),
-        ),
-        rules=(
-            in_place(broadcasts(*_BOTH)),
-            in_place(broadcast_shape("out", _BOTH)),
-            dtype_among("input", gives),
-            dtype_among("other", gives),
-            promotes(_BOTH, gives),
-            result_castable(_of_both),
-            *private,
-            at_most_8_dims(*_BOTH),
-            broadcasts(*_BOTH),
-            broadcast_shape("out", _BOTH),
-        ),
-        example=(
-            f"{name}(np.int32([6, 3]), np.int32([5, 5]))",
-            f"array([{found}], dtype=int32)",
-        ),
-    )
-    of_number = Operator(
-        name=f"{name}_scalar",
-        functional=False,
-        summary=f"Bits that are set in {word}, of a tensor and a number.",
-        expression=f"input {sign} other",
-        notes=_NOTES,
-        elementwise=True,
-        infer=_infer,
-        lower=_lower(name),
-        inputs=("input",),
-        attributes=(
-            Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
-        ),
-        unlike={
-            "input": {"dtype": aclDataType.ACL_INT32},
-            "other": {"dtype": aclDataType.ACL_INT64},
         },
-        entries=(
-            entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),
-            entry(f"aclnnInplace{cann}Scalar", "selfRef=input:inout other:scalar"),
-        ),
-        rules=(
-            dtype_among("input", gives),
-            scalar_dtype_among("other", gives),
-            _number_promotes(),
-            result_castable(_of_both),
-            at_most_8_dims("input"),
-            same_shape("out", "input"),
-        ),
-        example=(f"{name}_scalar(np.int32([6, 3]), 5)", f"array([{found}], dtype=int32)"),
-        seealso=(name,),
+        of_number={
+            "summary": f"Bits that are set in {word}, of a tensor and a number.",
+            "unlike": {
+                "input": {"dtype": aclDataType.ACL_INT32},
+                "other": {"dtype": aclDataType.ACL_INT64},
+            },
+            "rules": (
+                dtype_among("input", gives),
+                scalar_dtype_among("other", gives),
+                _number_promotes(),
+                result_castable(_of_both),
+                at_most_8_dims("input"),
+                same_shape("out", "input"),
+            ),
+        },
     )
+    if whole:  # which has a second name
+        again = [replace(one, name=f"{one.name}Out") for one in of_tensors.entries]
+        of_tensors = replace(of_tensors, entries=(*of_tensors.entries, *again))
     return of_tensors, of_number
 
 
@@ -144,7 +121,7 @@ def _number_promotes() -> Rule:
         pair = call.word(call.dtype("input")), call.word(call.scalars["other"].dtype)
         return f"dtypes do not promote: {call.names['input']} {pair[0]}, {call.names['other']} {pair[1]}"
 
-    return Rule("the dtypes of `input` and `other` promote", test, _BOTH)
+    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
 
 
 _WITH_UNSIGNED = (*_BITS, aclDataType.ACL_UINT16)

@@ -41,10 +41,7 @@ from aclnn.operators.lowering import (
     graph_dtype,
     reads_of,
 )
-from aclnn.operators.pointwise import only_on, unless_on
-
-_BOTH = ("input", "other")
-_OTHER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
+from aclnn.operators.pointwise import BOTH, only_on, unless_on, with_number
 
 
 def _truth(_: Call) -> aclDataType:
@@ -52,7 +49,7 @@ def _truth(_: Call) -> aclDataType:
 
 
 def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH if role in call.tensors))
+    shape = broadcast_shapes(*(call.shape(role) for role in BOTH if role in call.tensors))
     assert shape is not None, "a rule of every operator sees to it that the inputs broadcast"
     return {"out": (aclDataType.ACL_BOOL, shape)}
 
@@ -66,7 +63,7 @@ def _kind(dtype: aclDataType) -> int:
 
 def _has_number(call: Call) -> bool:
     """Whether one of two tensors counts as a number."""
-    ranks = [len(call.shape(role)) for role in _BOTH]
+    ranks = [len(call.shape(role)) for role in BOTH]
     return call.soc == "Ascend950" and bool(ranks[0]) != bool(ranks[1])
 
 
@@ -77,8 +74,8 @@ def _compared_in(call: Call) -> aclDataType | None:
     dtype only if its kind is higher.
     """
     if not _has_number(call):
-        return promoted(call, _BOTH)
-    wide, single = sorted(_BOTH, key=lambda role: len(call.shape(role)), reverse=True)
+        return promoted(call, BOTH)
+    wide, single = sorted(BOTH, key=lambda role: len(call.shape(role)), reverse=True)
     own, other = call.dtype(wide), call.dtype(single)
     if _kind(other) <= _kind(own):
         return own
@@ -92,10 +89,10 @@ def _compares() -> Rule:
     def test(call: Call) -> str | None:
         if _compared_in(call) is not None:
             return None
-        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in _BOTH)
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in BOTH)
         return f"dtypes do not promote: {pair}"
 
-    return Rule("the dtypes of `input` and `other` promote", test, _BOTH)
+    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
 
 
 def _signed(lowering: Lowering, value: int, shape: tuple[int, ...]) -> int:
@@ -113,9 +110,9 @@ def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, i
         dtype = promoted_with_number(call, "input", "other") if numbers else _compared_in(call)
         assert dtype is not None
         if not numbers and _has_number(call):  # which is rounded, as numbers are
-            operands = [lowering.dense(role, dtype, shape) for role in _BOTH]
+            operands = [lowering.dense(role, dtype, shape) for role in BOTH]
         else:
-            operands = lowering.pair(_BOTH, dtype, shape)
+            operands = lowering.pair(BOTH, dtype, shape)
         if dtype == aclDataType.ACL_UINT64:
             operands = [_signed(lowering, one, shape) for one in operands]
         made = lowering.point(
@@ -149,63 +146,46 @@ def _comparison(
 
     `found` is what it finds of 1, 2 and 3 with 2.
     """
-    expression = f"input {sign} other"
-    cann = name.capitalize()
-    of_tensors = Operator(
-        name=name,
-        in_place=f"{name}_",
+    expression, cann = f"input {sign} other", name.capitalize()
+    return with_number(
+        name,
+        (f"{cann}Tensor", f"{cann}Scalar"),
+        f"{name}_scalar",
         elementwise=True,
-        summary=f"Whether elements {words} those of another tensor.",
         expression=expression,
         infer=_infer,
         lower=_lower(name, expression),
-        inputs=_BOTH,
-        number_form=("other", f"{name}_scalar"),
-        numbers=("other",),
-        entries=(
-            entry(f"aclnn{cann}Tensor", "self=input other out:out"),
-            entry(f"aclnnInplace{cann}Tensor", "selfRef=input:inout other"),
+        examples=(
+            ("(np.float32([1, 2, 3]), np.float32([2, 2, 2]))", f"array([{found}])"),
+            ("(np.float32([1, 2, 3]), 2)", f"array([{found}])"),
         ),
-        rules=(
-            *((ends_if_empty(*_BOTH),) if name in ("le", "ne") else ()),
-            in_place(broadcasts(*_BOTH)),
-            in_place(broadcast_shape("out", _BOTH)),
-            *_dtypes_among(_BOTH, allowed, name),
-            _compares(),
-            result_castable(_truth),
-            at_most_8_dims(*_BOTH),
-            broadcasts(*_BOTH),
-            broadcast_shape("out", _BOTH),
-        ),
-        example=(f"{name}(np.float32([1, 2, 3]), np.float32([2, 2, 2]))", f"array([{found}])"),
+        of_tensors={
+            "summary": f"Whether elements {words} those of another tensor.",
+            "rules": (
+                *((ends_if_empty(*BOTH),) if name in ("le", "ne") else ()),
+                in_place(broadcasts(*BOTH)),
+                in_place(broadcast_shape("out", BOTH)),
+                *_dtypes_among(BOTH, allowed, name),
+                _compares(),
+                result_castable(_truth),
+                at_most_8_dims(*BOTH),
+                broadcasts(*BOTH),
+                broadcast_shape("out", BOTH),
+            ),
+        },
+        of_number={
+            "summary": f"Whether elements {words} a number.",
+            "notes": "The number is first rounded to the dtype in which it is compared.",
+            "rules": (
+                *_dtypes_among(("input",), allowed, name),
+                *(() if aclDataType.ACL_COMPLEX64 in allowed else (convertible_scalars("other"),)),
+                promotes_with_number("input", "other"),
+                result_castable(_truth),
+                at_most_8_dims("input"),
+                same_shape("out", "input"),
+            ),
+        },
     )
-    of_number = Operator(
-        name=f"{name}_scalar",
-        elementwise=True,
-        functional=False,
-        summary=f"Whether elements {words} a number.",
-        expression=expression,
-        notes="The number is first rounded to the dtype in which it is compared.",
-        infer=_infer,
-        lower=_lower(name, expression),
-        inputs=("input",),
-        attributes=(_OTHER,),
-        entries=(
-            entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),
-            entry(f"aclnnInplace{cann}Scalar", "selfRef=input:inout other:scalar"),
-        ),
-        rules=(
-            *_dtypes_among(("input",), allowed, name),
-            *(() if aclDataType.ACL_COMPLEX64 in allowed else (convertible_scalars("other"),)),
-            promotes_with_number("input", "other"),
-            result_castable(_truth),
-            at_most_8_dims("input"),
-            same_shape("out", "input"),
-        ),
-        example=(f"{name}_scalar(np.float32([1, 2, 3]), 2)", f"array([{found}])"),
-        seealso=(name,),
-    )
-    return of_tensors, of_number
 
 
 eq, eq_scalar = _comparison("eq", "=", "equal", "False,  True, False", NUMERIC)
@@ -218,11 +198,11 @@ ge, ge_scalar = _comparison("ge", "≥", "are at least", "False,  True,  True")
 _EXTREMUM_RULES = (
     dtype_among("input", REAL),
     dtype_among("other", REAL),
-    promotes(_BOTH, REAL),
-    result_castable(lambda call: promoted(call, _BOTH)),
-    at_most_8_dims(*_BOTH),
-    broadcasts(*_BOTH),
-    broadcast_shape("out", _BOTH),
+    promotes(BOTH, REAL),
+    result_castable(lambda call: promoted(call, BOTH)),
+    at_most_8_dims(*BOTH),
+    broadcasts(*BOTH),
+    broadcast_shape("out", BOTH),
 )
 
 maximum = Operator(
@@ -231,7 +211,7 @@ maximum = Operator(
     expression="max(input, other)",
     notes="A NaN in either gives NaN.",
     formula="maximum",
-    inputs=_BOTH,
+    inputs=BOTH,
     entries=(entry("aclnnMaximum", "self=input other out:out"),),
     rules=_EXTREMUM_RULES,
     example=(
@@ -251,7 +231,7 @@ minimum = Operator(
     expression="min(input, other)",
     notes="A NaN in either gives NaN.",
     formula="minimum",
-    inputs=_BOTH,
+    inputs=BOTH,
     entries=(entry("aclnnMinimum", "self=input other out:out"),),
     rules=_EXTREMUM_RULES,
     example=(
@@ -276,7 +256,7 @@ def _lower_logical(formula: str, expression: str) -> Callable[[Lowering], Mappin
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         result, shape = lowering.results["out"]
-        roles = lowering.call.given(_BOTH)
+        roles = lowering.call.given(BOTH)
         found = {reads_of(lowering.call.dtype(role)) for role in roles}
         whole = "int64" if found == {"int64"} else "float64"
         reads = "complex128" if "complex128" in found else whole
@@ -304,7 +284,7 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
         infer=_infer,
         elementwise=True,
         lower=_lower_logical(name, expression),
-        inputs=_BOTH,
+        inputs=BOTH,
         entries=tuple(
             [
                 entry(item, "selfRef=input:inout other" if "Inplace" in item else _PAIR)
@@ -312,14 +292,14 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
             ]
         ),
         rules=(
-            in_place(broadcasts(*_BOTH)),
-            in_place(broadcast_shape("out", _BOTH)),
+            in_place(broadcasts(*BOTH)),
+            in_place(broadcast_shape("out", BOTH)),
             dtype_among("input", NUMERIC),
             dtype_among("other", NUMERIC),
             result_castable(_truth),
-            at_most_8_dims(*_BOTH),
-            broadcasts(*_BOTH),
-            broadcast_shape("out", _BOTH),
+            at_most_8_dims(*BOTH),
+            broadcasts(*BOTH),
+            broadcast_shape("out", BOTH),
         ),
         example=(
             f"{name}(np.float32([0, 0, 1, 1]), np.float32([0, 2, 0, 3]))",
@@ -456,19 +436,19 @@ clamp = Operator(
 
 # --- Where ------------------------------------------------------------------------------------------
 
-_THREE = ("condition", *_BOTH)
+_THREE = ("condition", *BOTH)
 
 
 def _infer_where(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
     shape = broadcast_shapes(*(call.shape(role) for role in _THREE))
     assert shape is not None, "a rule sees to it that the inputs broadcast"
-    return {"out": (promoted(call, _BOTH), shape)}
+    return {"out": (promoted(call, BOTH), shape)}
 
 
 def _lower_where(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     operands = [lowering.dense("condition", None, shape)]
-    operands += [lowering.dense(role, dtype, shape) for role in _BOTH]
+    operands += [lowering.dense(role, dtype, shape) for role in BOTH]
     made = lowering.point(
         "where",
         operands,
@@ -492,15 +472,15 @@ where = Operator(
     infer=_infer_where,
     lower=_lower_where,
     inputs=_THREE,
-    numbers=_BOTH,
+    numbers=BOTH,
     unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
         dtype_among("condition", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
         dtype_among("input", NUMERIC),
         dtype_among("other", NUMERIC),
-        promotes(_BOTH, NUMERIC),
-        result_castable(lambda call: promoted(call, _BOTH)),
+        promotes(BOTH, NUMERIC),
+        result_castable(lambda call: promoted(call, BOTH)),
         at_most_8_dims(*_THREE),
         broadcasts(*_THREE),
         broadcast_shape("out", _THREE),

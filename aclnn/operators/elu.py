@@ -14,8 +14,14 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.pointwise import both_entries, in_float32, infer_first, number
+from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.pointwise import (
+    activation,
+    backward,
+    in_float32,
+    infer_first,
+    number,
+)
 
 _SCALARS = (
     Attribute("alpha", 1.0, doc="Negative inputs saturate at minus this value."),
@@ -23,18 +29,13 @@ _SCALARS = (
     Attribute("input_scale", 1.0, doc="Factor of negative inputs inside the exponential."),
 )
 
-elu = Operator(
-    name="elu",
-    in_place="elu_",
+elu = activation(
+    "elu",
+    in_place=True,
     summary="Exponential linear unit.",
     expression="x > 0: scale·x; else scale·alpha·(exp(input_scale·x) - 1)",
-    formula="elu",
     inputs=("self",),
     attributes=_SCALARS,
-    entries=(
-        entry("aclnnElu", "self alpha:scalar scale:scalar inputScale:scalar out:out"),
-        entry("aclnnInplaceElu", "selfRef=self:inout alpha:scalar scale:scalar inputScale:scalar"),
-    ),
     rules=(
         dtype_among("self", FLOATING_AND_DOUBLE),
         convertible_scalars("alpha", "scale", "input_scale"),
@@ -42,11 +43,7 @@ elu = Operator(
         same_shape("out", "self"),
         at_most_8_dims("self", "out"),
     ),
-    example=(
-        "elu(np.float32([-1, 2]))",
-        "array([-0.63212055,  2.        ], dtype=float32)",
-    ),
-    seealso=("elu_backward",),
+    example=("np.float32([-1, 2])", "-0.63212055,  2.        "),
     gradient={"self": "gradient_of_elu(grad, self, alpha, scale, input_scale)"},
     onnx={
         "Elu": {"alpha": ("alpha", 1.0)},
@@ -57,8 +54,8 @@ elu = Operator(
     },
 )
 
-elu_backward = Operator(
-    name="elu_backward",
+elu_backward = backward(
+    "elu",
     summary="Gradient of ELU from its input, or from its result.",
     expression=(
         "x <= 0: g·input_scale·alpha·scale·exp(input_scale·x); else g·scale; "
@@ -88,15 +85,8 @@ elu_backward = Operator(
         at_most_8_dims("grad_output", "self_or_result", "out"),
         not_negative_when("alpha", "is_result"),
     ),
-    example=(
-        "elu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
-        "array([0.36787945, 1.        ], dtype=float32)",
-    ),
-    seealso=("elu",),
-    gradient={
-        "grad_output": "elu_backward(grad, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale, is_result=is_result)",
-        "self_or_result": "where(gt(self_or_result, 0), 0, input_scale * (grad * grad_output if is_result else elu_backward(grad * grad_output, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale)))",
-    },
+    example=("np.float32([1, 1]), np.float32([-1, 2])", "0.36787945, 1.        "),
+    slope="where(gt(self_or_result, 0), 0, input_scale * (grad * grad_output if is_result else elu_backward(grad * grad_output, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale)))",
 )
 
 # --- Scaled and continuous ones -------------------------------------------------------------------
@@ -104,26 +94,21 @@ elu_backward = Operator(
 _SELU = (*FLOATING, aclDataType.ACL_INT32, aclDataType.ACL_INT8)
 _INTEGERS = "Integers are computed as float32; results lose their fractions."
 
-selu = Operator(
-    name="selu",
-    in_place="selu_",
+selu = activation(
+    "selu",
+    in_place=True,
     summary="Scaled exponential linear unit.",
     expression="1.0507…·(max(x, 0) + min(1.6733…·(exp(x) - 1), 0))",
     notes=f"The constants are PyTorch's, to all digits of a double. {_INTEGERS}",
     infer=infer_first("input"),
     lower=in_float32("selu", "input"),
     any_rank=True,
-    inputs=("input",),
-    entries=both_entries("Selu"),
     rules=(
         dtype_among("input", _SELU),
         dtype_among("out", _SELU),
         same_shape("out", "input"),
     ),
-    example=(
-        "selu(np.float32([-1, 2]))",
-        "array([-1.1113307,  2.101402 ], dtype=float32)",
-    ),
+    example=("np.float32([-1, 2])", "-1.1113307,  2.101402 "),
     seealso=("selu_backward", "elu"),
     gradient={"input": "selu_backward(grad, out)"},
     elementwise=True,
@@ -132,8 +117,8 @@ selu = Operator(
 
 _FROM_RESULT = ("grad_output", "result")
 
-selu_backward = Operator(
-    name="selu_backward",
+selu_backward = backward(
+    "selu",
     summary="Gradient of the scaled exponential linear unit, from its result.",
     expression="y > 0: g·1.0507…; else g·(y + 1.7580…)",
     notes=f"1.7580… is the product of both constants. {_INTEGERS}",
@@ -141,7 +126,6 @@ selu_backward = Operator(
     lower=in_float32("selu_backward", *_FROM_RESULT),
     any_rank=True,
     inputs=_FROM_RESULT,
-    entries=(entry("aclnnSeluBackward", "gradOutput result gradInput:out"),),
     rules=(
         dtype_among("grad_output", _SELU),
         same_dtype("result", "grad_output"),
@@ -150,15 +134,8 @@ selu_backward = Operator(
         same_shape("out", "grad_output"),
     ),
     domain=(-1.7, 4.0),
-    example=(
-        "selu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
-        "array([0.7580993, 1.050701 ], dtype=float32)",
-    ),
-    seealso=("selu",),
-    gradient={
-        "grad_output": "selu_backward(grad, result)",
-        "result": "where(gt(result, 0), 0, grad * grad_output)",
-    },
+    example=("np.float32([1, 1]), np.float32([-1, 2])", "0.7580993, 1.050701 "),
+    slope="where(gt(result, 0), 0, grad * grad_output)",
     elementwise=True,
     torch="elu_backward.grad_input(grad_output, 1.6732632423543773, 1.0507009873554805, 1.0, True, result, grad_input=out)",
 )
@@ -171,17 +148,14 @@ def _test_alpha(call: Call) -> str | None:
     return f"{call.names['alpha']} is {alpha.text}, must be a number other than 0"
 
 
-celu = Operator(
-    name="celu",
-    in_place="celu_",
+celu = activation(
+    "celu",
+    in_place=True,
     summary="Continuously differentiable exponential linear unit.",
     expression="max(x, 0) + min(alpha·(exp(x/alpha) - 1), 0)",
-    formula="celu",
-    inputs=("input",),
     attributes=(
         number("alpha", 1.0, "Negative inputs saturate at minus this value.", "zero", "nan"),
     ),
-    entries=both_entries("Celu", "alpha:scalar"),
     rules=(
         dtype_among("input"),
         convertible_scalars("alpha"),
@@ -190,10 +164,7 @@ celu = Operator(
         same_shape("out", "input"),
         Rule("`alpha` is neither 0 nor NaN", _test_alpha, ("alpha",)),
     ),
-    example=(
-        "celu(np.float32([-1, 2]), 2)",
-        "array([-0.78693867,  2.        ], dtype=float32)",
-    ),
+    example=("np.float32([-1, 2]), 2", "-0.78693867,  2.        "),
     seealso=("elu",),
     gradient={"input": "elu_backward(grad, input, alpha=alpha, input_scale=1.0 / alpha)"},
     torch="celu.out(input, out=out)",

@@ -11,7 +11,8 @@ from aclnn.operators.checks import (
     same_shape,
     switch_among,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.pointwise import activation, backward
 
 _APPROXIMATE = Attribute(
     "approximate",
@@ -21,8 +22,8 @@ _APPROXIMATE = Attribute(
     choices=("none", "tanh"),
 )
 
-gelu = Operator(
-    name="gelu",
+gelu = activation(
+    "gelu",
     summary="Gaussian error linear unit.",
     expression="x·Φ(x), Φ(x) = (1 + erf(x/√2))/2; tanh: 0.5x(1 + tanh(√(2/π)(x + 0.044715x³)))",
     notes="aclnnGelu is the exact form; aclnnGeluV2 numbers the forms 0 (exact) and 1 (tanh).",
@@ -40,17 +41,12 @@ gelu = Operator(
         at_most_8_dims("self", "out"),
         switch_among("approximate", _APPROXIMATE.choices),
     ),
-    example=(
-        "gelu(np.float32([-1, 0, 1]))",
-        "array([-0.15865526,  0.        ,  0.8413448 ], dtype=float32)",
-    ),
-    seealso=("gelu_backward",),
-    gradient={"self": "gelu_backward(grad, self, approximate=approximate)"},
+    example=("np.float32([-1, 0, 1])", "-0.15865526,  0.        ,  0.8413448 "),
     onnx={"Gelu": {"approximate": ("approximate", "none")}},
 )
 
-gelu_backward = Operator(
-    name="gelu_backward",
+gelu_backward = backward(
+    "gelu",
     summary="Gradient of GELU.",
     expression=(
         "g·(Φ(x) + x·φ(x)), φ(x) = exp(-x²/2)/√(2π); "
@@ -60,7 +56,6 @@ gelu_backward = Operator(
     formula=lambda switches: {"none": "gelu_backward", "tanh": "gelu_backward_tanh"}[
         str(switches["approximate"])
     ],
-    inputs=("grad_output", "self"),
     attributes=(_APPROXIMATE,),
     entries=(
         entry("aclnnGeluBackward", "gradOutput self gradInput:out", approximate="none"),
@@ -74,13 +69,6 @@ gelu_backward = Operator(
         dtype_is_promoted("out", ("grad_output", "self")),
         switch_among("approximate", _APPROXIMATE.choices),
     ),
-    example=(
-        "gelu_backward(np.float32([1, 1]), np.float32([0, 1]))",
-        "array([0.5      , 1.0833155], dtype=float32)",
-    ),
-    seealso=("gelu",),
-    gradient={
-        "grad_output": "gelu_backward(grad, self, approximate=approximate)",
-        "self": "grad * grad_output * curvature_of_gelu(self, approximate)",
-    },
+    example=("np.float32([1, 1]), np.float32([0, 1])", "0.5      , 1.0833155"),
+    slope="grad * grad_output * curvature_of_gelu(self, approximate)",
 )

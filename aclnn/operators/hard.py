@@ -24,6 +24,8 @@ from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.pointwise import (
     GRADIENT,
     GRADIENT_ALIKE,
+    activation,
+    backward,
     both_entries,
     in_float32,
     infer_broadcast,
@@ -31,14 +33,12 @@ from aclnn.operators.pointwise import (
     number,
 )
 
-hardswish = Operator(
-    name="hardswish",
-    in_place="hardswish_",
+hardswish = activation(
+    "hardswish",
+    in_place=True,
     summary="Hard Swish.",
     expression="x >= 3: x; x <= -3: 0; else x·(x + 3)/6",
-    formula="hardswish",
     any_rank=True,
-    inputs=("input",),
     entries=(
         entry("aclnnHardswish", "self=input out:out"),
         entry("aclnnInplaceHardswish", "self=input:inout"),
@@ -49,12 +49,8 @@ hardswish = Operator(
         castable(("input",)),
         same_shape("out", "input"),
     ),
-    example=(
-        "hardswish(np.float32([-3, 1, 4]))",
-        "array([0.       , 0.6666667, 4.       ], dtype=float32)",
-    ),
+    example=("np.float32([-3, 1, 4])", "0.       , 0.6666667, 4.       "),
     seealso=("hardswish_backward", "hardswish_backward_v2"),
-    gradient={"input": "hardswish_backward(grad, input)"},
 )
 
 
@@ -92,15 +88,14 @@ hardswish_backward_v2 = _hardswish_gradient(
     torch="hardswish_backward.out(grad_output, self, out=out)",
 )
 
-hardsigmoid = Operator(
-    name="hardsigmoid",
-    in_place="hardsigmoid_",
+hardsigmoid = activation(
+    "hardsigmoid",
+    in_place=True,
     summary="Hard sigmoid.",
     expression="min(max(x/6 + 1/2, 0), 1)",
     notes="INT32 is computed as float32; results lose their fractions.",
     infer=infer_first("input"),
     lower=in_float32("hardsigmoid", "input"),
-    inputs=("input",),
     entries=(
         entry("aclnnHardsigmoid", "self=input out:out"),
         entry("aclnnInplaceHardsigmoid", "self=input:inout"),
@@ -112,18 +107,14 @@ hardsigmoid = Operator(
         same_dtype("out", "input"),
         plain_format("out", "input"),
     ),
-    example=("hardsigmoid(np.float32([-4, 0, 1.5]))", "array([0.  , 0.5 , 0.75], dtype=float32)"),
-    seealso=("hardsigmoid_backward",),
-    gradient={"input": "hardsigmoid_backward(grad, input)"},
+    example=("np.float32([-4, 0, 1.5])", "0.  , 0.5 , 0.75"),
     elementwise=True,
 )
 
-hardsigmoid_backward = Operator(
-    name="hardsigmoid_backward",
+hardsigmoid_backward = backward(
+    "hardsigmoid",
     summary="Gradient of hard sigmoid.",
     expression="-3 < x < 3: g/6; else 0",
-    formula="hardsigmoid_backward",
-    inputs=GRADIENT,
     entries=(entry("aclnnHardsigmoidBackward", "gradOutput self out:out"),),
     rules=(
         dtype_among("grad_output"),
@@ -134,12 +125,8 @@ hardsigmoid_backward = Operator(
         same_shape("self", "grad_output"),
         same_shape("out", "grad_output"),
     ),
-    example=(
-        "hardsigmoid_backward(np.float32([3, 3]), np.float32([0, 3]))",
-        "array([0.5, 0. ], dtype=float32)",
-    ),
-    seealso=("hardsigmoid",),
-    gradient={"grad_output": "hardsigmoid_backward(grad, self)", "self": "aten.zeros_like(grad)"},
+    example=("np.float32([3, 3]), np.float32([0, 3])", "0.5, 0. "),
+    slope="aten.zeros_like(grad)",
 )
 
 # --- Hard tanh ------------------------------------------------------------------------------------
@@ -158,15 +145,14 @@ def _test_order(call: Call) -> str | None:
     )
 
 
-hardtanh = Operator(
-    name="hardtanh",
-    in_place="hardtanh_",
+hardtanh = activation(
+    "hardtanh",
+    in_place=True,
     summary="Hard tanh: inputs between two bounds.",
     expression="min(max(x, min_val), max_val)",
     notes="NaN stays NaN. Of integers the bounds lose their fractions.",
     formula="clamp",
     scalars_as_double=True,
-    inputs=("input",),
     attributes=(
         number("min_val", -1.0, "The least result.", "dtype"),
         number("max_val", 1.0, "The largest result.", "dtype", "below"),
@@ -180,18 +166,15 @@ hardtanh = Operator(
         same_shape("out", "input"),
         Rule("`min_val` is not more than `max_val`", _test_order, _BOUNDS),
     ),
-    example=("hardtanh(np.float32([-2, 0.5, 2]))", "array([-1. ,  0.5,  1. ], dtype=float32)"),
-    seealso=("hardtanh_backward",),
+    example=("np.float32([-2, 0.5, 2])", "-1. ,  0.5,  1. "),
     gradient={"input": "gradient_of_hardtanh(grad, input, min_val, max_val)"},
 )
 
-hardtanh_backward = Operator(
-    name="hardtanh_backward",
+hardtanh_backward = backward(
+    "hardtanh",
     summary="Gradient of hard tanh.",
     expression="min_val < x < max_val: g; else 0",
     notes="Where `self` is NaN the gradient passes.",
-    formula="hardtanh_backward",
-    inputs=GRADIENT,
     attributes=(
         number("min_val", -1.0, "Where the gradient begins to pass."),
         number("max_val", 1.0, "The upper end of the interval of slopes."),
@@ -211,15 +194,8 @@ hardtanh_backward = Operator(
         same_shape("self", "grad_output"),
         same_shape("out", "grad_output"),
     ),
-    example=(
-        "hardtanh_backward(np.float32([5, 6]), np.float32([0, 1]))",
-        "array([5., 0.], dtype=float32)",
-    ),
-    seealso=("hardtanh",),
-    gradient={
-        "grad_output": "hardtanh_backward(grad, self, min_val, max_val)",
-        "self": "aten.zeros_like(grad)",
-    },
+    example=("np.float32([5, 6]), np.float32([0, 1])", "5., 0."),
+    slope="aten.zeros_like(grad)",
 )
 
 # --- Step -----------------------------------------------------------------------------------------

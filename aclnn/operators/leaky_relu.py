@@ -12,29 +12,25 @@ from aclnn.operators.checks import (
     promotes,
     same_shape,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.pointwise import activation, backward
 
 _SLOPE = Attribute(
     "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not positive."
 )
 
-leaky_relu = Operator(
-    name="leaky_relu",
-    in_place="leaky_relu_",
+leaky_relu = activation(
+    "leaky_relu",
+    in_place=True,
     summary="Leaky rectified linear unit.",
     expression="x > 0: x; else x·negative_slope",
     notes=(
         "The sign of zero follows the product, and NaN stays NaN. The slope takes part as "
         "float32, for float64 tensors as float64."
     ),
-    formula="leaky_relu",
     scalars_as_double=True,
     inputs=("self",),
     attributes=(_SLOPE,),
-    entries=(
-        entry("aclnnLeakyRelu", "self negativeSlope:scalar out:out"),
-        entry("aclnnInplaceLeakyRelu", "selfRef=self:inout negativeSlope:scalar"),
-    ),
     rules=(
         dtype_among("self", FLOATING_AND_DOUBLE),
         convertible_scalars("negative_slope"),
@@ -42,22 +38,15 @@ leaky_relu = Operator(
         at_most_8_dims("self", "out"),
         same_shape("out", "self"),
     ),
-    example=(
-        "leaky_relu(np.float32([-2, 3]), 0.5)",
-        "array([-1.,  3.], dtype=float32)",
-    ),
-    seealso=("leaky_relu_backward",),
-    gradient={"self": "leaky_relu_backward(grad, self, negative_slope)"},
+    example=("np.float32([-2, 3]), 0.5", "-1.,  3."),
     onnx={"LeakyRelu": {"negative_slope": ("alpha", 0.01)}},
 )
 
-leaky_relu_backward = Operator(
-    name="leaky_relu_backward",
+leaky_relu_backward = backward(
+    "leaky_relu",
     summary="Gradient of leaky ReLU from its input, or from its result.",
     expression="x > 0: g; else g·negative_slope",
-    formula="leaky_relu_backward",
     scalars_as_double=True,
-    inputs=("grad_output", "self"),
     attributes=(
         _SLOPE,
         Attribute("self_is_result", False, "bool", doc="Whether `self` is leaky ReLU's result."),
@@ -77,14 +66,7 @@ leaky_relu_backward = Operator(
         broadcast_shape("out", ("grad_output", "self")),
         not_negative_when("negative_slope", "self_is_result"),
     ),
-    example=(
-        "leaky_relu_backward(np.float32([1, 1]), np.float32([-2, 3]), 0.5)",
-        "array([0.5, 1. ], dtype=float32)",
-    ),
-    seealso=("leaky_relu",),
-    gradient={
-        "grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result=self_is_result)",
-        "self": "aten.zeros_like(grad)",
-    },
+    example=("np.float32([1, 1]), np.float32([-2, 3]), 0.5", "0.5, 1. "),
+    slope="aten.zeros_like(grad)",
     layout=("self", "grad_output"),
 )

@@ -9,7 +9,8 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.pointwise import activation, backward
 
 _EPS = Attribute(
     "eps",
@@ -19,11 +20,10 @@ _EPS = Attribute(
     doc="Inputs are clamped to [eps, 1 - eps]; None or a negative number means no clamping.",
 )
 
-logit = Operator(
-    name="logit",
+logit = activation(
+    "logit",
     summary="Logarithm of the odds.",
     expression="ln(z/(1 - z)), z = x for eps < 0, else x clamped to [eps, 1 - eps]",
-    formula="logit",
     inputs=("self",),
     attributes=(_EPS,),
     entries=(entry("aclnnLogit", "input=self eps:float out:out"),),
@@ -35,16 +35,11 @@ logit = Operator(
         at_most_8_dims("self", "out"),
     ),
     domain=(0.0, 1.0),
-    example=(
-        "logit(np.float32([0.5, 0.75]))",
-        "array([0.       , 1.0986123], dtype=float32)",
-    ),
-    seealso=("logit_backward",),
-    gradient={"self": "logit_backward(grad, self, eps)"},
+    example=("np.float32([0.5, 0.75])", "0.       , 1.0986123"),
 )
 
-logit_backward = Operator(
-    name="logit_backward",
+logit_backward = backward(
+    "logit",
     summary="Gradient of the logarithm of the odds.",
     expression=(
         "dy/(x(1 - x)) for x in [0, 1] (eps < 0; else NaN) or x in [eps, 1 - eps] "
@@ -54,8 +49,6 @@ logit_backward = Operator(
         "In this order: eps NaN gives NaN; x NaN or infinite gives NaN; eps = +Inf gives 0; "
         "eps > 1 gives NaN; eps = 1 gives infinity with the sign of dy (NaN for dy zero or NaN)."
     ),
-    formula="logit_backward",
-    inputs=("grad_output", "self"),
     operands=("self", "grad_output"),
     attributes=(_EPS,),
     entries=(entry("aclnnLogitGrad", "x=self dy=grad_output eps:float out:out"),),
@@ -69,10 +62,6 @@ logit_backward = Operator(
         at_most_8_dims("self", "grad_output", "out"),
     ),
     domain=(0.0, 1.0),
-    example=(
-        "logit_backward(np.float32([1, 1]), np.float32([0.5, 0.75]))",
-        "array([4.       , 5.3333335], dtype=float32)",
-    ),
-    seealso=("logit",),
+    example=("np.float32([1, 1]), np.float32([0.5, 0.75])", "4.       , 5.3333335"),
     layout=("grad_output", "self"),
 )

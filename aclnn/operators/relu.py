@@ -36,6 +36,8 @@ from aclnn.operators.declaration import GRADIENT_ACCURACY, REQUIRED, Attribute, 
 from aclnn.operators.lowering import Lowering, operands_as
 from aclnn.operators.pointwise import (
     GRADIENT,
+    activation,
+    backward,
     both_entries,
     in_float32,
     infer_first,
@@ -51,34 +53,29 @@ _RELU = (
     aclDataType.ACL_UINT8,
 )
 
-relu = Operator(
-    name="relu",
-    in_place="relu_",
+relu = activation(
+    "relu",
+    in_place=True,
     summary="Rectified linear unit.",
     expression="max(input, 0)",
     notes="NaN stays NaN; inputs that are not positive give +0.",
-    formula="relu",
-    inputs=("input",),
-    entries=both_entries("Relu"),
     rules=(
         dtype_among("input", _RELU),
         same_dtype("out", "input"),
         at_most_8_dims("input", "out"),
         same_shape("out", "input"),
     ),
-    example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
+    example=("np.float32([-1, 2])", "0., 2."),
     gradient={"input": "gradient_of_relu(grad, out)"},
     seealso=("threshold", "threshold_backward"),
-    torch="clamp_min.out(input, 0.0, out=out)",  # its own `out` form makes another tensor first
+    torch="clamp_min.out(input, 0.0, out=out)",
 )
 
-squared_relu = Operator(
-    name="squared_relu",
+squared_relu = activation(
+    "squared_relu",
     summary="Square of the rectified linear unit.",
     expression="max(input, 0)²",
     notes="NaN stays NaN; inputs that are not positive give +0.",
-    formula="squared_relu",
-    inputs=("input",),
     entries=(entry("aclnnSquaredRelu", "input out:out"),),
     rules=(
         exists_on(("Ascend910B", "Ascend910_93", "Ascend950")),
@@ -91,7 +88,7 @@ squared_relu = Operator(
             same_shape("out", "input"),
         ),
     ),
-    example=("squared_relu(np.float32([-1, 3]))", "array([0., 9.], dtype=float32)"),
+    example=("np.float32([-1, 3])", "0., 9."),
     seealso=("relu",),
     gradient={"input": "grad * (2 * relu(input))"},
 )
@@ -168,19 +165,16 @@ _NARROW = (
     aclDataType.ACL_INT32,
 )
 
-threshold = Operator(
-    name="threshold",
-    in_place="threshold_",
+threshold = activation(
+    "threshold",
+    in_place=True,
     summary="Replaces elements that are not above a threshold.",
     expression="x > threshold: x; else value",
     notes="NaN stays NaN. For integers, both numbers lose their fractions.",
-    formula="threshold",
-    inputs=("input",),
     attributes=(
         number("threshold", REQUIRED, "The threshold that inputs have to exceed."),
         number("value", REQUIRED, "The value that replaces the others."),
     ),
-    entries=both_entries("Threshold", "threshold:scalar value:scalar"),
     rules=(
         dtype_among("input", _THRESHOLDS),
         convertible_scalars("threshold", "value"),
@@ -188,7 +182,7 @@ threshold = Operator(
         same_shape("out", "input"),
         at_most_8_dims("input"),
     ),
-    example=("threshold(np.float32([-1, 2]), 1, 7)", "array([7., 2.], dtype=float32)"),
+    example=("np.float32([-1, 2]), 1, 7", "7., 2."),
     seealso=("threshold_backward", "relu"),
     gradient={"input": "threshold_backward(grad, input, threshold)"},
     onnx={"ThresholdedRelu": {"threshold": ("alpha", 1.0), "value": 0.0}},
@@ -207,13 +201,11 @@ def _test_int64(call: Call) -> str | None:
     return None
 
 
-threshold_backward = Operator(
-    name="threshold_backward",
+threshold_backward = backward(
+    "threshold",
     summary="Gradient of a threshold; with a threshold of 0 that of ReLU.",
     expression="x > threshold: g; else 0",
     notes="Where `self` is NaN the gradient passes.",
-    formula="threshold_backward",
-    inputs=GRADIENT,
     attributes=(
         number("threshold", REQUIRED, "The threshold that inputs have to exceed.", "zero"),
     ),
@@ -228,15 +220,9 @@ threshold_backward = Operator(
         broadcasts(*GRADIENT),
         broadcast_shape("out", GRADIENT),
     ),
-    example=(
-        "threshold_backward(np.float32([5, 6]), np.float32([-1, 2]), 0)",
-        "array([0., 6.], dtype=float32)",
-    ),
+    example=("np.float32([5, 6]), np.float32([-1, 2]), 0", "0., 6."),
+    slope="aten.zeros_like(grad)",
     seealso=("threshold", "relu"),
-    gradient={
-        "grad_output": "threshold_backward(grad, self, threshold)",
-        "self": "aten.zeros_like(grad)",
-    },
     layout=("self", "grad_output"),
 )
 

@@ -28,10 +28,8 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, reads_of
-from aclnn.operators.pointwise import only_on
+from aclnn.operators.pointwise import BOTH, only_on, with_number
 
-_BOTH = ("input", "other")
-_NUMBER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
 _LEFT = (
     *FLOATING_AND_DOUBLE,
     aclDataType.ACL_INT32,
@@ -57,13 +55,13 @@ def _beside(call: Call) -> aclDataType | None:
 
 def _quotient_dtype(call: Call) -> aclDataType | None:
     """Truth values are divided as float32 by CANN's function."""
-    both = promoted(call, _BOTH) if not call.scalars else _beside(call)
+    both = promoted(call, BOTH) if not call.scalars else _beside(call)
     return aclDataType.ACL_FLOAT if both == aclDataType.ACL_BOOL else both
 
 
 def _remainder_dtype(call: Call) -> aclDataType | None:
     if not call.scalars:
-        return promoted(call, _BOTH)
+        return promoted(call, BOTH)
     if "other" in call.scalars:
         return promoted_with_number(call, "input", "other")
     if call.c_shaped and call.soc != "Ascend950" and "out" in call.tensors:
@@ -73,7 +71,7 @@ def _remainder_dtype(call: Call) -> aclDataType | None:
 
 def _infer(result: Result) -> Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]]:
     def infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-        shape = broadcast_shapes(*[call.shape(role) for role in call.given(_BOTH)])
+        shape = broadcast_shapes(*[call.shape(role) for role in call.given(BOTH)])
         assert shape is not None, "a rule sees to it that the inputs broadcast"
         return {"out": (result(call), shape)}
 
@@ -84,7 +82,7 @@ def _lower(formula: str) -> Callable[[Lowering], Mapping[str, int]]:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
         numbers = aclDataType.ACL_FLOAT if reads_of(dtype) == "float32" else dtype
-        operands = lowering.pair(_BOTH, dtype, shape, numbers=numbers)
+        operands = lowering.pair(BOTH, dtype, shape, numbers=numbers)
         return {"out": lowering.point(formula, operands, dtype, shape)}
 
     return lower
@@ -98,14 +96,14 @@ def _result_among(result: Result, allowed: tuple[aclDataType, ...]) -> Rule:
         return f"the operands' dtypes make {call.word(found)}, must be {call.words(allowed)}"
 
     names = ", ".join(map(dtypes.cann_name, allowed))
-    return Rule(f"operands are computed in one of {names}", test, _BOTH)
+    return Rule(f"operands are computed in one of {names}", test, BOTH)
 
 
 def _promotes(result: Result) -> Rule:
     def test(call: Call) -> str | None:
         return None if result(call) is not None else "the operands' dtypes do not promote"
 
-    return Rule("the dtypes of `input` and `other` promote", test, _BOTH)
+    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
 
 
 def _family(
@@ -119,53 +117,33 @@ def _family(
 ) -> tuple[Operator, Operator]:
     """The operator of two tensors, and that of a tensor and a number; `found` is what it finds of
     7 and -7 with 2."""
-    own = {key: more.pop(key) for key in ("gradient", "seealso") if key in more}
-    of_tensors = Operator(
-        name=name,
-        in_place=f"{name}_",
+    own: dict[str, Any] = {key: more.pop(key) for key in ("gradient", "seealso") if key in more}
+    return with_number(
+        name,
+        cann,
+        f"{name}_scalar",
         elementwise=True,
         infer=_infer(result),
         lower=_lower(name),
-        inputs=_BOTH,
-        number_form=("other", f"{name}_scalar"),
-        numbers=_BOTH if name == "remainder" else ("other",),
-        entries=(
-            entry(f"aclnn{cann[0]}", "self=input other out:out"),
-            entry(f"aclnnInplace{cann[0]}", "selfRef=input:inout other"),
+        examples=(
+            ("(np.float32([7, -7]), np.float32([2, 2]))", f"array([{found}], dtype=float32)"),
+            ("(np.float32([7, -7]), 2)", f"array([{found}], dtype=float32)"),
         ),
-        rules=(
-            in_place(broadcasts(*_BOTH)),
-            in_place(broadcast_shape("out", _BOTH)),
-            *dtype_rules,
-            at_most_8_dims(*_BOTH),
-            broadcasts(*_BOTH),
-            broadcast_shape("out", _BOTH),
-        ),
-        example=(
-            f"{name}(np.float32([7, -7]), np.float32([2, 2]))",
-            f"array([{found}], dtype=float32)",
-        ),
-        **own,
+        of_tensors={
+            "numbers": BOTH if name == "remainder" else ("other",),
+            "rules": (
+                in_place(broadcasts(*BOTH)),
+                in_place(broadcast_shape("out", BOTH)),
+                *dtype_rules,
+                at_most_8_dims(*BOTH),
+                broadcasts(*BOTH),
+                broadcast_shape("out", BOTH),
+            ),
+            **own,
+        },
+        of_number={"rules": number_rules},
         **more,
     )
-    of_number = Operator(
-        name=f"{name}_scalar",
-        functional=False,
-        elementwise=True,
-        infer=_infer(result),
-        lower=_lower(name),
-        inputs=("input",),
-        attributes=(_NUMBER,),
-        entries=(
-            entry(f"aclnn{cann[1]}", "self=input other:scalar out:out"),
-            entry(f"aclnnInplace{cann[1]}", "selfRef=input:inout other:scalar"),
-        ),
-        rules=number_rules,
-        example=(f"{name}_scalar(np.float32([7, -7]), 2)", f"array([{found}], dtype=float32)"),
-        seealso=(name,),
-        **more,
-    )
-    return of_tensors, of_number
 
 
 _WIDER = only_on("Ascend950", result_castable(_quotient_dtype))
@@ -178,7 +156,7 @@ floor_divide, floor_divide_scalar = _family(
     (
         dtype_among("input", REAL),
         dtype_among("other", REAL),
-        promotes(_BOTH, REAL),
+        promotes(BOTH, REAL),
         _OUT,
         _WIDER,
     ),
@@ -268,13 +246,13 @@ remainder_scalar_tensor = Operator(
 fmod, fmod_scalar = _family(
     "fmod",
     ("FmodTensor", "FmodScalar"),
-    lambda call: promoted(call, _BOTH) if not call.scalars else _beside(call),
+    lambda call: promoted(call, BOTH) if not call.scalars else _beside(call),
     (
         of_cann(dtype_among("input", _DIVIDED)),
         of_cann(dtype_among("other", _DIVIDED)),
         of_cann(dtype_among("out", _DIVIDED)),
-        promotes(_BOTH, REAL),
-        of_cann(promotes(_BOTH, _DIVIDED)),
+        promotes(BOTH, REAL),
+        of_cann(promotes(BOTH, _DIVIDED)),
     ),
     (
         of_cann(dtype_among("input", _DIVIDED)),

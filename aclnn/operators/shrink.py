@@ -12,8 +12,14 @@ from aclnn.operators.checks import (
     plain_format,
     same_shape,
 )
-from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.pointwise import GRADIENT, in_float32, infer_broadcast, number
+from aclnn.operators.pointwise import (
+    GRADIENT,
+    activation,
+    backward,
+    in_float32,
+    infer_broadcast,
+    number,
+)
 
 _LAMBDA = number("lambd", 0.5, "Inputs whose magnitude is at most this bound become zero.")
 
@@ -27,15 +33,12 @@ def _test_lambda(call: Call) -> str | None:
 
 _NOT_NEGATIVE = Rule("`lambd` is not negative", _test_lambda, ("lambd",))
 
-softshrink = Operator(
-    name="softshrink",
+softshrink = activation(
+    "softshrink",
     summary="Soft shrinkage: moves inputs towards zero.",
     expression="x > lambd: x - lambd; x < -lambd: x + lambd; else 0",
     notes="NaN stays NaN.",
-    formula="softshrink",
-    inputs=("input",),
     attributes=(_LAMBDA,),
-    entries=(entry("aclnnSoftshrink", "self=input lambd:scalar out:out"),),
     rules=(
         dtype_among("input"),
         dtype_among("out"),
@@ -44,21 +47,18 @@ softshrink = Operator(
         at_most_8_dims("input", "out"),
         _NOT_NEGATIVE,
     ),
-    example=("softshrink(np.float32([-2, 0.25]))", "array([-1.5,  0. ], dtype=float32)"),
+    example=("np.float32([-2, 0.25])", "-1.5,  0. "),
     seealso=("softshrink_backward", "hardshrink", "shrink"),
-    gradient={"input": "softshrink_backward(grad, input, lambd)"},
 )
 
-softshrink_backward = Operator(
-    name="softshrink_backward",
+softshrink_backward = backward(
+    "softshrink",
     summary="Gradient of soft shrinkage.",
     expression="x > lambd or x < -lambd: g; else 0",
     notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are read as float32.",
     infer=infer_broadcast(*GRADIENT),
     lower=in_float32("softshrink_backward", *GRADIENT, numbers=("lambd",)),
-    inputs=GRADIENT,
     attributes=(_LAMBDA,),
-    entries=(entry("aclnnSoftshrinkBackward", "gradOutput self lambd:scalar gradInput:out"),),
     rules=(
         dtype_among("grad_output"),
         dtype_among("self"),
@@ -69,30 +69,21 @@ softshrink_backward = Operator(
         broadcast_shape("out", GRADIENT),
         _NOT_NEGATIVE,
     ),
-    example=(
-        "softshrink_backward(np.float32([5, 6]), np.float32([0.5, -2]))",
-        "array([0., 6.], dtype=float32)",
-    ),
-    seealso=("softshrink",),
-    gradient={
-        "grad_output": "softshrink_backward(grad, self, lambd)",
-        "self": "aten.zeros_like(grad)",
-    },
+    example=("np.float32([5, 6]), np.float32([0.5, -2])", "0., 6."),
+    slope="aten.zeros_like(grad)",
     elementwise=True,
 )
 
 _SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
 
-shrink = Operator(
-    name="shrink",
+shrink = activation(
+    "shrink",
     summary="Shrinkage with a bound and a step of its own.",
     expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
     notes="NaN gives 0, because it exceeds no bound.",
-    formula="shrink",
     any_rank=True,
     inputs=("self",),
     attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
-    entries=(entry("aclnnShrink", "self lambd:scalar bias:scalar out:out"),),
     rules=(
         dtype_among("self", _SHRUNK),
         dtype_among("out", _SHRUNK),
@@ -101,7 +92,7 @@ shrink = Operator(
         same_shape("out", "self"),
         _NOT_NEGATIVE,
     ),
-    example=("shrink(np.float32([-2, 0.25, 3]), 0.5, 1)", "array([-1.,  0.,  2.], dtype=float32)"),
+    example=("np.float32([-2, 0.25, 3]), 0.5, 1", "-1.,  0.,  2."),
     seealso=("softshrink", "hardshrink"),
     gradient={"self": "hardshrink_backward(grad, self, lambd)"},
     onnx={"Shrink": {"lambd": ("lambd", 0.5), "bias": ("bias", 0.0)}},

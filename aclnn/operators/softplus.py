@@ -19,7 +19,14 @@ from aclnn.operators.checks import (
     same_shape,
 )
 from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.pointwise import GRADIENT, both_entries, in_float32, infer_first, number
+from aclnn.operators.pointwise import (
+    GRADIENT,
+    activation,
+    backward,
+    in_float32,
+    infer_first,
+    number,
+)
 
 _SCALARS = (
     number("beta", 1.0, "Factor of the input inside the exponential."),
@@ -27,14 +34,11 @@ _SCALARS = (
 )
 _ROLES = ("beta", "threshold")
 
-softplus = Operator(
-    name="softplus",
+softplus = activation(
+    "softplus",
     summary="Softplus, a smooth rectifier.",
     expression="beta·x > threshold: x; else log(1 + exp(beta·x))/beta",
-    formula="softplus",
-    inputs=("input",),
     attributes=_SCALARS,
-    entries=(entry("aclnnSoftplus", "self=input beta:scalar threshold:scalar out:out"),),
     rules=(
         dtype_among("input"),
         convertible_scalars(*_ROLES),
@@ -42,9 +46,7 @@ softplus = Operator(
         at_most_8_dims("input"),
         same_shape("out", "input"),
     ),
-    example=("softplus(np.float32([0, 30]))", "array([ 0.6931472, 30.       ], dtype=float32)"),
-    seealso=("softplus_backward",),
-    gradient={"input": "softplus_backward(grad, input, beta, threshold)"},
+    example=("np.float32([0, 30])", " 0.6931472, 30.       "),
 )
 
 
@@ -56,20 +58,14 @@ def _infer_softplus_backward(call: Call) -> Mapping[str, tuple[Any, tuple[int, .
     return {"out": (dtype, call.shape("self"))}
 
 
-softplus_backward = Operator(
-    name="softplus_backward",
+softplus_backward = backward(
+    "softplus",
     summary="Gradient of softplus.",
     expression="beta·x > threshold: g; else g/(1 + exp(-beta·x))",
     notes="What is not of one floating dtype, and float64, is computed as float32.",
     infer=_infer_softplus_backward,
     lower=in_float32("softplus_backward", *GRADIENT, numbers=_ROLES),
-    inputs=GRADIENT,
     attributes=_SCALARS,
-    entries=(
-        entry(
-            "aclnnSoftplusBackward", "gradOutput self beta:scalar threshold:scalar gradInput:out"
-        ),
-    ),
     rules=(
         dtype_among("grad_output", FLOATING_AND_DOUBLE),
         dtype_among("self", REAL),
@@ -79,15 +75,8 @@ softplus_backward = Operator(
         same_shape("self", "grad_output"),
         same_shape("out", "grad_output"),
     ),
-    example=(
-        "softplus_backward(np.float32([1, 2]), np.float32([0, 30]))",
-        "array([0.5, 2. ], dtype=float32)",
-    ),
-    seealso=("softplus",),
-    gradient={
-        "grad_output": "softplus_backward(grad, self, beta, threshold)",
-        "self": "where(gt(self * beta, threshold), 0, sigmoid_backward(grad * grad_output * beta, sigmoid(self * beta)))",
-    },
+    example=("np.float32([1, 2]), np.float32([0, 30])", "0.5, 2. "),
+    slope="where(gt(self * beta, threshold), 0, sigmoid_backward(grad * grad_output * beta, sigmoid(self * beta)))",
     elementwise=True,
 )
 
@@ -166,34 +155,26 @@ log_sigmoid_backward = Operator(
 
 # --- Mish -----------------------------------------------------------------------------------------
 
-mish = Operator(
-    name="mish",
-    in_place="mish_",
+mish = activation(
+    "mish",
+    in_place=True,
     summary="Mish, a smooth rectifier.",
     expression="x·tanh(log(1 + exp(x)))",
     notes="-Inf gives NaN, as the formula does.",
-    formula="mish",
-    inputs=("input",),
-    entries=both_entries("Mish"),
     rules=(
         dtype_among("input"),
         same_dtype("out", "input"),
         at_most_8_dims("input", "out"),
         same_shape("out", "input"),
     ),
-    example=("mish(np.float32([0, 3]))", "array([0.      , 2.986535], dtype=float32)"),
-    seealso=("mish_backward",),
-    gradient={"input": "mish_backward(grad, input)"},
+    example=("np.float32([0, 3])", "0.      , 2.986535"),
 )
 
 
-mish_backward = Operator(
-    name="mish_backward",
+mish_backward = backward(
+    "mish",
     summary="Gradient of Mish.",
     expression="g·(t + x·s·(1 - t²)), t = tanh(log(1 + exp(x))), s = 1/(1 + exp(-x))",
-    formula="mish_backward",
-    inputs=GRADIENT,
-    entries=(entry("aclnnMishBackward", "gradOutput self gradInput:out"),),
     rules=(
         castable(("self",)),
         dtype_among("grad_output"),
@@ -203,9 +184,5 @@ mish_backward = Operator(
         broadcasts(*GRADIENT),
         broadcast_shape("out", GRADIENT),
     ),
-    example=(
-        "mish_backward(np.float32([1, 1]), np.float32([0, 1]))",
-        "array([0.6      , 1.0490363], dtype=float32)",
-    ),
-    seealso=("mish",),
+    example=("np.float32([1, 1]), np.float32([0, 1])", "0.6      , 1.0490363"),
 )
