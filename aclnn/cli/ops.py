@@ -96,7 +96,7 @@ def dtypes_on(operator: Operator, soc: str) -> list[str]:
 
 
 def _words(facts: dict[str, Any], *, rules: bool) -> str:
-    """What `describe` gives in lines; continued ones are indented by twice as much."""
+    """Description in lines; continued ones are indented by twice as much."""
     lines = [f"{facts['summary']} {facts['formula']}", *facts["entries"]]
     by_dtypes: dict[str, list[str]] = {}
     for soc, names in facts["dtypes"].items():
