@@ -55,6 +55,8 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "eps": ("epsilon",),
     "epsilon": ("eps",),
     "axis": ("dim",),
+    "dim": ("axis",),
+    "tensor": ("input",),
 }
 
 

@@ -15,10 +15,12 @@ from typing import Any
 
 from aclnn import isa
 from aclnn.acl import files
+from aclnn.acl.arguments import did_you_mean
 from aclnn.benchmark import attention, cells, matrix, plot, products, rows, table, targets
 from aclnn.cli import show
-from aclnn.cli.values import positive, threads
+from aclnn.cli.values import option, positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
+from aclnn.operators import REGISTRY
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 
@@ -28,8 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     groups = cells.groups()
     add(
-        "--operators", nargs="+", default=cells.OPERATORS, metavar="NAME",
-        choices=[*groups, *cells.measurable()],
+        "--operators", nargs="+", default=cells.OPERATORS, metavar="NAME", type=_operator,
         help="of those whose operands may be arrays of one shape (default the matrix's); "
         f"{', '.join(groups)} stand for all of these",
     )  # fmt: skip
@@ -76,6 +77,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="draw them (.svg, .png), with matplotlib")
     show.add_arguments(parser)
+
+
+# What another option measures, by words of names.
+_ELSEWHERE = {
+    "attention": "--attention measures attention",
+    "mm": "--products measures products of matrices",
+    "matmul": "--products measures products of matrices",
+}
+
+
+@option
+def _operator(name: str) -> str:
+    """The name of an operator that has cells, or of a group of them."""
+    known = [*cells.groups(), *cells.measurable()]
+    if name in known:
+        return name
+    if name in rows.FORMS:
+        raise ValueError(f"is row-wise, measured by --rows {name}")
+    if name not in REGISTRY:
+        raise ValueError(f"is none that is known{did_you_mean(name, known)}")
+    others = [words for part, words in _ELSEWHERE.items() if part in name]
+    raise ValueError(
+        "cannot be measured alone: its operands are of several shapes, or it has options that have to "
+        f"be given{'; ' if others else ''}{''.join(others[:1])}"
+    )
 
 
 _NOTHING = show.View(lambda _: "measured, but no peer took part: there is nothing to compare with")

@@ -523,6 +523,19 @@ def test_commands_guess_options_and_choices(capsys, words, meant):
     assert error.endswith(f"; did you mean {meant}?")
 
 
+@pytest.mark.parametrize(("name", "words"), [
+    ("softmax", "'softmax' is row-wise, measured by --rows softmax"),
+    ("adds", "'adds' cannot be measured alone"), ("bmm", "--products measures products of matrices"),
+    ("scaled_dot_product_attention", "--attention measures attention"), ("nonsense", "'nonsense' is none that is known"),
+])  # fmt: skip
+def test_operators_that_the_matrix_lacks_are_told_what_measures_them(capsys, name, words):
+    with pytest.raises(SystemExit):
+        main(["bench", "--operators", name])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert words in error
+    assert len(error) < 250
+
+
 def test_commands_say_that_operands_have_names(capsys):
     with pytest.raises(SystemExit):
         main(["inspect", "gelu", "float32[3]"])
