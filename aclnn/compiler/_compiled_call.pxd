@@ -25,13 +25,15 @@ cdef class CompiledCall:
     cdef readonly object operator, call
     cdef readonly object graph_as_built, passes, graph, workspace, schedule
     cdef readonly object packed
+    cdef readonly object settings
     cdef readonly tuple packs       # `PackedOperand`s whose addresses follow the operands'
     cdef readonly Py_ssize_t workspace_size
     cdef readonly int64_t elements  # of the largest operand or loop; 0 where nothing runs
     cdef public int own_threads     # that runs may use; 0: as the process is set to
     cdef readonly tuple out_shapes
     cdef const program_t *steps
-    cdef int n_inputs, n_outputs
+    cdef readonly int n_inputs
+    cdef int n_outputs
     cdef operand_t *operands        # without addresses
     cdef int *slots                 # operands that the steps take; NULL where they take all
     cdef int n_arguments            # how many these are

@@ -64,6 +64,11 @@ cdef bint runs_are_observed() noexcept nogil:
     return observed != 0
 
 
+def runs_observed():
+    """Whether somebody wants to see every run, for Python."""
+    return runs_are_observed()
+
+
 def add_observer(observer):
     """Have ``observer(plan, begin, end, events, submitted)`` called after every run, on its thread.
 
@@ -94,13 +99,16 @@ cdef class CompiledCall:
         Where the intermediates lie, and the steps that phase two runs.
     workspace_size : int
         Bytes that phase two needs.
+    settings : dict
+        With which it was planned.
     packs : tuple of PackedOperand
         What gives the packed forms that runs take behind their operands.
     """
 
     def __cinit__(self, operator not None, call not None, graph_as_built, passes not None,
                   workspace not None, schedule, packed, tensors not None, arguments not None,
-                  int n_inputs, overlaps not None):
+                  int n_inputs, overlaps not None, settings):
+        self.settings = settings
         self.operator = operator
         self.call = call
         self.graph_as_built = graph_as_built
@@ -127,6 +135,18 @@ cdef class CompiledCall:
         for step in self.passes:
             if step.name == "fuse":
                 return False
+        return True
+
+    def serves(self, overlaps):
+        """Whether the plan is right for inputs that lie to outputs like this, a row for each output."""
+        cdef int index, out, planned, lies
+        for out in range(self.n_outputs):
+            for index in range(self.n_inputs):
+                planned, lies = self.overlaps[out * self.n_inputs + index], overlaps[out][index]
+                if lies == DISJOINT or planned == PARTIAL or planned == lies:
+                    continue
+                if planned != EITHER or lies != IDENTICAL:
+                    return False
         return True
 
     def __dealloc__(self):

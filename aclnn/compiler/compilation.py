@@ -81,6 +81,7 @@ def compile_recording(
         arguments=built.arguments,
         n_inputs=built.n_inputs,
         overlaps=built.overlaps,
+        settings=settings,
     )
 
 

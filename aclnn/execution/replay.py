@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from aclnn.acl import copies, dtypes, memory
+from aclnn.acl import copies, dtypes, memory, socs
 from aclnn.acl._tensor_spec import TensorSpec
 from aclnn.acl.capture import KERNEL, Task
 from aclnn.acl.constants import (
@@ -19,6 +19,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler._compiled_call import runs_observed
 from aclnn.compiler._settings import current_settings, limit_of_thread, limit_thread
 from aclnn.compiler.capturing import Memory, flat
 from aclnn.compiler.compilation import compile_recording
@@ -41,11 +42,6 @@ class Replay:
     began : int
         When the capture did, on the monotonic clock: what was allocated later and freed before it
         ended is nobody else's.
-
-    Attributes
-    ----------
-    executors : tuple of aclOpExecutor
-        One, where all tasks are operators and copies that an executor has room for.
     """
 
     def __init__(self, tasks: Sequence[Task], began: int):
@@ -75,17 +71,21 @@ class Replay:
             else self._joined(part, is_last=place == last)
             for place, part in enumerate(parts)
         ]
-        self.executors = tuple(
-            [step.executor for part in steps for step in part if isinstance(step, _Joined)]
-        )
         self.tasks, self._needed, self._steps = tasks, needed, steps
+
+    @property
+    def executors(self) -> tuple[Any, ...]:
+        """One, where all tasks are operators and copies that an executor has room for."""
+        parts = tuple(self._steps)
+        return tuple([one.executor for part in parts for one in part if isinstance(one, _Joined)])
 
     @property
     def executor(self) -> Any:
         """The executor; of several, the one with the most nodes."""
-        if not self.executors:
+        executors = self.executors
+        if not executors:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, "the model has no operators")
-        return max(self.executors, key=lambda executor: len(executor.graph_as_built.nodes))
+        return max(executors, key=lambda executor: len(executor.graph_as_built.nodes))
 
     def to_text(self) -> str:
         """The tasks as a table, with what becomes of what they write."""
@@ -132,25 +132,56 @@ class Replay:
 
     def _joined(self, tasks: Sequence[Task], *, is_last: bool) -> list[_Joined]:
         """Tasks as executors: one, or more where there are too many operands for one."""
+        settings = current_settings()
+        if len(tasks) == 1 and self._is_as_planned(tasks[0], settings):
+            return [_Single(tasks[0], lambda: self._compiled(tasks, is_last, settings)[0])]
+        return self._compiled(tasks, is_last, settings)
+
+    def _is_as_planned(self, task: Task, settings: Mapping[str, Any]) -> bool:
+        """Whether the plan of phase one does all that a capture of the call does, and no more."""
+        if task.kind != KERNEL:
+            return False
+        plan, layouts = task.job.call()[-1], _layouts(task.job)
+        found = [given[1] for given in layouts if given is not None and not given[1].is_empty]
+        inputs, outputs = found[: plan.n_inputs], found[plan.n_inputs :]
+        return (
+            len(found) == len(layouts) <= MOST_OPERANDS
+            and plan.settings == settings
+            and len(set(inputs)) == len(inputs)
+            and all(map(self._is_seen, outputs))
+            and Memory.are_apart(outputs)
+            and plan.serves([[one.overlap(output) for one in inputs] for output in outputs])
+        )
+
+    def _compiled(
+        self, tasks: Sequence[Task], is_last: bool, settings: Mapping[str, Any]
+    ) -> list[_Joined]:
+        """Executors of tasks that are compiled together."""
         found = []
-        held = Memory("capture")
+        soc = socs.FAMILIES[settings["soc"]]
+        held = Memory("capture", soc)
         operands = [_layouts(task.job) for task in tasks]
         dtypes_at = _dtypes_at(operands)
-        shape = (is_last, self._shape_of(tasks, operands), tuple(current_settings().items()))
+        shape = (is_last, self._shape_of(tasks, operands), tuple(settings.items()))
         for place, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
             if len(held) + len(layouts) > MOST_OPERANDS:
-                found.append(self._planned(held, None, (shape, place)))
-                held = Memory("capture")
+                found.append(self._planned(held, None, (shape, place), settings))
+                held = Memory("capture", soc)
             held.recording.origin = partial(tuple, [task.place])  # graphs show it
             if task.kind == KERNEL:
                 _record_call(held, task.job, layouts)
             else:
                 _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), place)
-        found.append(self._planned(held, self._is_seen if is_last else None, (shape, -1)))
+        is_seen = self._is_seen if is_last else None
+        found.append(self._planned(held, is_seen, (shape, -1), settings))
         return found
 
     def _planned(
-        self, held: Memory, is_seen: Callable[[TensorSpec], bool] | None, shape: Any
+        self,
+        held: Memory,
+        is_seen: Callable[[TensorSpec], bool] | None,
+        shape: Any,
+        settings: Mapping[str, Any],
     ) -> _Joined:
         """An executor of what was recorded, with the plan of an earlier one of the same shape."""
         outputs = held.finish(is_seen)
@@ -159,13 +190,14 @@ class Replay:
             plan = compile_recording(
                 held.recording,
                 held.overlaps(outputs),
+                settings,
                 summary="Captured from streams.",
                 outputs_apart=held.are_apart(outputs),
             )
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             self._plans[shape] = plan
-        return _Joined(held, outputs, plan)
+        return _Together(held, outputs, plan)
 
     def _shape_of(
         self, tasks: Sequence[Task], operands: Sequence[Sequence[tuple[str, TensorSpec] | None]]
@@ -191,19 +223,59 @@ class Replay:
 class _Joined:
     """Tasks that became one executor."""
 
-    def __init__(self, held: Memory, outputs: Sequence[TensorSpec], plan: Any):
-        recording = held.recording
-        self.executor = join_executor(
-            plan,
-            partial(compile_recording, recording),
-            recording.name,
-            [_array_at(layout, writable=False) for layout in held.inputs]
-            + [_array_at(layout, writable=True) for layout in outputs],
-            recording.numbers,
-        )
+    executor: Any
 
     def __call__(self) -> None:
         self.executor.run()
+
+
+class _Together(_Joined):
+    """Tasks that were compiled together."""
+
+    def __init__(self, held: Memory, outputs: Sequence[TensorSpec], plan: Any):
+        recording = held.recording
+        self.executor = _executor_of(
+            plan,
+            partial(compile_recording, recording),
+            [*held.inputs, *outputs],
+            plan.n_inputs,
+            recording.numbers,
+        )
+
+
+class _Single(_Joined):
+    """A task that runs as phase one has planned its call, until somebody looks: then it is compiled.
+
+    Graphs of captures say where calls were made, and have the operands' names.
+    """
+
+    def __init__(self, task: Task, compiled: Callable[[], _Joined]):
+        plan = task.job.call()[-1]
+        layouts = [layout for _, layout in task.job.operands()]
+        numbers = task.job.numbers()[1]
+        self._compiled = compiled
+        self._alone = _executor_of(plan, self._replanned, layouts, plan.n_inputs, numbers)
+
+    @cached_property
+    def executor(self) -> Any:
+        """The executor that is shown, and runs from now on."""
+        return self._compiled().executor
+
+    def _replanned(self, _: Any) -> Any:
+        return self.executor.planned
+
+    def __call__(self) -> None:
+        if runs_observed():  # by somebody who looks at plans
+            _ = self.executor
+        self.__dict__.get("executor", self._alone).run()
+
+
+def _executor_of(
+    plan: Any, replan: Any, layouts: Sequence[TensorSpec], n_inputs: int, numbers: Any
+) -> Any:
+    """An executor of a plan, bound to the memory that a capture has seen."""
+    arrays = [_array_at(layout, writable=place >= n_inputs) for place, layout in enumerate(layouts)]
+    return join_executor(plan, replan, "capture", arrays, numbers)
 
 
 class _Span:
