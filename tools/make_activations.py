@@ -2,19 +2,16 @@
 
 Run as `make accuracy` without OPERATORS, after `tools/accuracy.py --write`, whose numbers the table repeats. The picture
 shows each function and its gradient, and below them the largest error of float32 results in ULP for each of
-120 parts of the axis. Speed is PyTorch's time over ours: one thread, 256 Ki elements, contenders in turn in
-one process, the fastest of the rounds. Without PyTorch, the table has no columns for it.
+120 parts of the axis.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +22,6 @@ import references
 from aclnn.graph.views import svg
 
 import aclnn
-from aclnn.benchmark import cells, measure, peers
 from aclnn.cli.ops import accuracies, accuracy_in_words
 from aclnn.operators import REGISTRY
 
@@ -252,106 +248,20 @@ def needed(places: np.ndarray, first: int, last: int) -> list[int]:
     return [*needed(places, first, middle), *needed(places, middle, last)[1:]]
 
 
-# --- Speed ----------------------------------------------------------------------------------------
-
-REGIME = "256Ki"
-ROUNDS = 60
-SECONDS = 1e-3  # of a round: short ones are seldom interrupted
-
-
-def _aten() -> Any:
-    return importlib.import_module("torch").ops.aten
-
-
-# PyTorch's forms of what has options here that are not its defaults.
-WITH_OPTIONS: dict[str, Callable[..., peers.Call]] = {
-    "threshold": lambda x, out, threshold, value: partial(
-        _aten().threshold.out, x, threshold, value, out=out
-    ),
-    "threshold_backward": lambda g, x, out, threshold: partial(
-        _aten().threshold_backward.grad_input, g, x, threshold, grad_input=out
-    ),
-    "leaky_relu": lambda x, out, negative_slope: partial(
-        _aten().leaky_relu.out, x, negative_slope, out=out
-    ),
-    "leaky_relu_backward": lambda g, x, out, negative_slope: partial(
-        _aten().leaky_relu_backward.grad_input, g, x, negative_slope, False, grad_input=out
-    ),
-    "celu": lambda x, out, alpha: partial(_aten().celu.out, x, alpha, out=out),
-    "gelu": lambda x, out, approximate: partial(
-        _aten().gelu.out, x, approximate=approximate, out=out
-    ),
-    "gelu_backward": lambda g, x, out, approximate: partial(
-        _aten().gelu_backward.grad_input, g, x, approximate=approximate, grad_input=out
-    ),
-}
-
-
-def speeds(curve: Curve) -> list[float | None]:
-    """PyTorch's time over ours for each dtype, None where it has no such operator."""
-    return [ratio(curve, dtype) for dtype in cells.DTYPES]
-
-
-def ratio(curve: Curve, dtype: str) -> float | None:
-    if curve.case:
-        return None
-    found = cells.select([curve.name], dtypes=[dtype], regimes=[REGIME])
-    if not found:  # there are options without a default
-        return None
-    (cell,) = found
-    memory = cells.build(cell)
-    theirs = call_of_torch(curve, cell, memory)
-    if theirs is None:
-        return None
-    ours = partial(getattr(aclnn, curve.name), *memory.inputs, **curve.options, out=memory.out)
-    compare(curve, memory, ours, theirs)
-    timers = {"ours": measure.looped(ours), "theirs": measure.looped(theirs)}
-    times = measure.alternate(timers, ROUNDS, SECONDS)
-    return times["theirs"].least / times["ours"].least
-
-
-def call_of_torch(curve: Curve, cell: cells.Cell, memory: cells.Memory) -> peers.Call | None:
-    peer = peers.Torch()
-    if not curve.options:
-        return peer.prepare(cell, memory)
-    if curve.name not in WITH_OPTIONS:
-        return None
-    tensors = [peer.tensor(array) for array in (*memory.inputs, memory.out)]
-    return WITH_OPTIONS[curve.name](*tensors, **curve.options)
-
-
-def compare(curve: Curve, memory: cells.Memory, ours: peers.Call, theirs: peers.Call) -> None:
-    """Whoever computes something else is not compared."""
-    results = []
-    for call in (theirs, ours):
-        call()
-        results.append(memory.out.astype(np.float64))
-    np.testing.assert_allclose(*results, rtol=0.05, atol=0.02, err_msg=curve.name)
-
-
 # --- The table ------------------------------------------------------------------------------------
 
 
 def table() -> str:
     """A row for each operator and choice of options."""
-    peer = peers.Torch()
-    timed = peer.version() is not None
-    if timed:
-        peer.threads(1)
-        aclnn.set_num_threads(1)
     heads = ["operator", "options", "float32", "halves"]
-    heads += [f"{dtype}, speed" for dtype in cells.DTYPES] if timed else []
     lines = [heads, ["---"] * len(heads)]
     seen = set()
     for curve in (curve for one in FAMILY for _, curve in one.curves):
         if (curve.name, curve.told) in seen:
             continue
         seen.add((curve.name, curve.told))
-        measured = speeds(curve) if timed else []
-        told = ["-" if number is None else f"{number:.2f}" for number in measured]
-        lines.append([f"`{curve.name}`", curve.told, *accuracy_of(curve.name), *told])
-        print(" | ".join(lines[-1]), flush=True)
-    return "".join(f"| {' | '.join(cells_)} |\n" for cells_ in lines)
+        lines.append([f"`{curve.name}`", curve.told, *accuracy_of(curve.name)])
+    return "".join(f"| {' | '.join(words)} |\n" for words in lines)
 
 
 def accuracy_of(name: str) -> tuple[str, str]:
