@@ -5,6 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+from attention_calls import B, D, K, M, N, S, call, near, operands, random
 from references import attention, attention_gradients
 from row_calls import bits
 
@@ -13,7 +14,6 @@ from aclnn.api.c_shaped import tensor
 
 BF16 = ml_dtypes.bfloat16
 OK, NULLPTR, INVALID, RUNTIME, TILING = 0, 161001, 161002, 361001, 561002
-B, N, M, S, K, D = 2, 4, 2, 5, 150, 16
 COMPRESSED = np.ones((2048, 2048), bool)
 ROW, J = np.arange(S)[:, None], np.arange(K)
 named = pytest.mark.parametrize
@@ -24,22 +24,9 @@ def rng():
     return np.random.default_rng(3)
 
 
-def random(rng, *shape, dtype=np.float16):
-    return rng.standard_normal(shape).astype(dtype)
-
-
 @pytest.fixture
 def given(rng):
-    return random(rng, B, N, S, D), random(rng, B, M, K, D), random(rng, B, M, K, D)
-
-
-def call(*tensors, layout="BNSD", **options):
-    options = {"num_heads": N, "num_key_value_heads": M, "input_layout": layout} | options
-    return aclnn.fused_infer_attention_score(*tensors, **options)
-
-
-def near(found, want, tolerance=2e-3):
-    np.testing.assert_allclose(found.astype(float), want, tolerance, tolerance)
+    return operands(rng)
 
 
 def merged(x, order=(0, 2, 1, 3)):

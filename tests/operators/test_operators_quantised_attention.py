@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from attention_calls import B, D, K, M, N, S, call, operands, random
 from references import attention
 
 import aclnn
@@ -10,7 +11,6 @@ from aclnn.api.c_shaped import tensor
 
 BF16 = ml_dtypes.bfloat16
 OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
-B, N, M, S, K, D = 2, 4, 2, 5, 150, 16
 H, F, I8 = np.float16, np.float32, np.int8
 named = pytest.mark.parametrize
 
@@ -20,18 +20,9 @@ def rng():
     return np.random.default_rng(5)
 
 
-def random(rng, *shape, dtype=H):
-    return rng.standard_normal(shape).astype(dtype)
-
-
 @pytest.fixture
 def given(rng):
-    return random(rng, B, N, S, D), random(rng, B, M, K, D), random(rng, B, M, K, D)
-
-
-def call(*tensors, layout="BNSD", **options):
-    options = {"num_heads": N, "num_key_value_heads": M, "input_layout": layout} | options
-    return aclnn.fused_infer_attention_score(*tensors, **options)
+    return operands(rng)
 
 
 def single(*tensors):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from attention_calls import B, D, K, M, N, S, call, near, operands, random
 from references import attention
 from row_calls import bits
 
 import aclnn
 from aclnn.api.c_shaped import tensor
 
-B, N, M, S, K, P, D = 2, 4, 2, 5, 150, 37, 16
+P = 37
 OK, TILING = 0, 561002
 COMPRESSED = np.ones((2048, 2048), bool)
 F, H = np.float32, np.float16
@@ -22,27 +23,14 @@ def rng():
     return np.random.default_rng(11)
 
 
-def random(rng, *shape, dtype=H):
-    return rng.standard_normal(shape).astype(dtype)
-
-
 @pytest.fixture
 def given(rng):
-    return random(rng, B, N, S, D), random(rng, B, M, K, D), random(rng, B, M, K, D)
+    return operands(rng)
 
 
 @pytest.fixture
 def shared(rng):
     return random(rng, 1, M, P, D), random(rng, 1, M, P, D)
-
-
-def call(*tensors, layout="BNSD", **options):
-    options = {"num_heads": N, "num_key_value_heads": M, "input_layout": layout} | options
-    return aclnn.fused_infer_attention_score(*tensors, **options)
-
-
-def near(found, want, tolerance=2e-3):
-    np.testing.assert_allclose(found.astype(float), want, tolerance, tolerance)
 
 
 def whole(shared, own, count=P):
