@@ -164,6 +164,7 @@ cdef enum:
     N_OPERANDS
     BAD_LENGTH = 103      # a length that is negative or larger than there is room for
     BAD_KEY_LENGTH = 104
+    BAD_END = 106         # ends of the batches' queries that leave rows to no batch
     BAD_PREFIX = 105      # a number of shared keys that is negative or larger than there are
     SHARES = 4            # of the work that each of several threads gets, if there is so much
     FEW_PANELS = 64       # whose keys are divided among threads that would have none
@@ -292,6 +293,9 @@ cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t
         return BAD_PREFIX
     if state.place[QUERY_PADDING] >= 0:
         a.turn, a.turned = b.spaces - query[0], b.spaces
+    if state.cumulative and batch == b.batch - 1 and query[0] + a.queries != b.spaces:
+        bad[0] = query[0] + a.queries
+        return BAD_END
     a.low, a.high = state.low, state.high
     if state.anchored:
         a.low += a.keys - a.queries
@@ -459,44 +463,63 @@ cdef int attention_gradient(const array_view *views, const void *given, const vo
     cdef const state_t *state = <const state_t *>given
     cdef batches_t b
     cdef gradient_t g
-    cdef ptrdiff_t batch, head, blocks, tiles, unit, begin, end, per_head, rows, row
-    cdef int64_t query, key
+    cdef ptrdiff_t batch, head, blocks, tiles, begin, end, per_head, rows, task, unit = 0, total = 0
+    cdef int64_t query, key, room
     cdef int status
     describe(views, state, &b)
     memset(&g, 0, sizeof(g))
     g.a = state.like
     g.a.scale = <float>(<const kernel_number *>params)[0].real
-    rows = b.spaces * g.a.group
-    blocks, tiles = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS, (b.room + KEYS - 1) // KEYS
-    per_head = blocks + tiles
-    begin = b.batch * b.heads * per_head * chunk // chunks
-    end = b.batch * b.heads * per_head * (chunk + 1) // chunks
-    for unit in range(begin, end):
-        batch, head = unit // per_head // b.heads, unit // per_head % b.heads
+    for batch in range(b.batch):
         status = take_batch(&b, batch, &g.a, &query, &key, &context.detail)
         if status != 0:
             return status
-        take_head(&b, batch, head, query, key, &g.a)
-        take_gradients(&b, batch, head, &g)
-        row = unit % per_head
-        if row < blocks:
-            row *= BLOCK_ROWS
-            gradient_of_rows(&g, row, min(<ptrdiff_t>BLOCK_ROWS, rows - row), <char *>scratch)
-        else:
-            row = (row - blocks) * KEYS
-            gradient_of_keys(&g, row, min(<ptrdiff_t>KEYS, b.room - row), rows, <char *>scratch)
+        total += b.heads * (blocks_in(&b, &g.a) + tiles_in(&b, &g.a))
+    begin, end = total * chunk // chunks, total * (chunk + 1) // chunks
+    for batch in range(b.batch):
+        take_batch(&b, batch, &g.a, &query, &key, &context.detail)
+        rows, room = rows_in(&b, &g.a), g.a.keys if state.key_cumulative else b.room
+        blocks, tiles = blocks_in(&b, &g.a), tiles_in(&b, &g.a)
+        per_head = blocks + tiles
+        for head in range(b.heads):
+            take_head(&b, batch, head, query, key, &g.a)
+            take_gradients(&b, batch, head, query, key, &g)
+            for task in range(max(<ptrdiff_t>0, begin - unit), min(per_head, end - unit)):
+                if task < blocks:
+                    gradient_of_rows(&g, task * BLOCK_ROWS,
+                                     min(<ptrdiff_t>BLOCK_ROWS, rows - task * BLOCK_ROWS),
+                                     <char *>scratch)
+                else:
+                    keys_of_tile(&g, (task - blocks) * KEYS, room, rows, <char *>scratch)
+            unit += per_head
     return 0
 
 
-cdef void take_gradients(const batches_t *b, ptrdiff_t batch, ptrdiff_t head,
-                         gradient_t *g) noexcept nogil:
+cdef inline void keys_of_tile(const gradient_t *g, int64_t first, int64_t room, ptrdiff_t rows,
+                              char *scratch) noexcept nogil:
+    """Gradients of the keys of a tile."""
+    gradient_of_keys(g, first, <ptrdiff_t>min(<int64_t>KEYS, room - first), rows, scratch)
+
+
+cdef inline ptrdiff_t blocks_in(const batches_t *b, const attention_t *a) noexcept nogil:
+    return (rows_in(b, a) + BLOCK_ROWS - 1) // BLOCK_ROWS
+
+
+cdef inline ptrdiff_t tiles_in(const batches_t *b, const attention_t *a) noexcept nogil:
+    return ((a.keys if b.state.key_cumulative else b.room) + KEYS - 1) // KEYS
+
+
+cdef void take_gradients(const batches_t *b, ptrdiff_t batch, ptrdiff_t head, int64_t query,
+                         int64_t key, gradient_t *g) noexcept nogil:
     cdef const int *place = b.state.place
     cdef ptrdiff_t first = head * g.a.group
-    g.grad = operand_at(&b.views[place[GRAD]], batch, first, 0)
-    g.result = operand_at(&b.views[place[RESULT]], batch, first, 0)
-    g.grad_query = operand_at(&b.views[place[GRAD_QUERY]], batch, first, 0)
-    g.grad_key = cache_at(&b.views[place[GRAD_KEY]], False, batch, head, 0)
-    g.grad_value = cache_at(&b.views[place[GRAD_VALUE]], False, batch, head, 0)
+    cdef ptrdiff_t line = 0 if b.state.cumulative else batch
+    cdef ptrdiff_t key_line = 0 if b.state.key_cumulative else batch
+    g.grad = operand_at(&b.views[place[GRAD]], line, first, query)
+    g.result = operand_at(&b.views[place[RESULT]], line, first, query)
+    g.grad_query = operand_at(&b.views[place[GRAD_QUERY]], line, first, query)
+    g.grad_key = cache_at(&b.views[place[GRAD_KEY]], False, key_line, head, key)
+    g.grad_value = cache_at(&b.views[place[GRAD_VALUE]], False, key_line, head, key)
 
 
 cdef void describe(const array_view *views, const state_t *state, batches_t *b) noexcept nogil:
@@ -697,6 +720,7 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
         failures={
             BAD_BLOCK: ("a block of the block table is {detail}, must be from 0 to "
                         f"{kept.kept.like.blocks - 1}"),
+            BAD_END: "lengths of queries end with {detail}, must end with the last row",
             BAD_PREFIX: ("a number of shared keys is {detail}, must not be negative, nor more than "
                          "the rows of the prefix"),
             BAD_LENGTH: length.format(which="queries"),

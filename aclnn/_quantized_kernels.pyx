@@ -10,6 +10,7 @@ dynamic_quant  x, [smooth], [groups]                                  y, scale, 
 swiglu_quant   x, [weight_scale], [activation_scale], [bias],         y, scale
                [quant_scale], [quant_offset], [groups]
 scale_bits     scale, [offset]                                        y
+scale_of_bits  bits                                                   y
 pack4, unpack4 x                                                      y
 ============== ====================================================== ===========================
 
@@ -813,6 +814,20 @@ cdef int scale_bits(const array_view *views, const void *given, const void *para
     return 0
 
 
+cdef int scale_of_bits(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """The scales of such patterns."""
+    cdef const array_view *out = &views[1]
+    cdef ptrdiff_t i
+    cdef uint64_t bits
+    for i in range(out.shape[0]):
+        bits = (<const unaligned_uint64 *>(views[0].data + i * views[0].strides[0]))[0]
+        (<unaligned_float *>(out.data + i * out.strides[0]))[0] = (
+            float_of_bits(<uint32_t>bits & 0xFFFFE000u))
+    return 0
+
+
 cdef int pack4(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Eight integers of four bits in one of 32, the first in its lowest bits."""
@@ -978,8 +993,10 @@ def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple 
 
 
 def scale_bits_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n):
-    """The kernel that writes scales and offsets as bits."""
+    """The kernel that writes scales and offsets as bits, or reads scales from such."""
     cdef int shifted = len(inputs) > 1
+    if inputs[0] != "float32":
+        return refer_to("scale_of_bits", inputs, outputs, scale_of_bits, NULL, 0, 1.0 * n, 1, 0, {})
     return refer_to("scale_bits", inputs, outputs, scale_bits, &shifted, sizeof(shifted), 1.0 * n,
                     1, 0, {})
 

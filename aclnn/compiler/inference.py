@@ -114,7 +114,7 @@ def make_swiglu_quant(
 def make_scale_bits(
     owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
 ) -> graph.Kernel:
-    """Scales and offsets as bits."""
+    """Scales and offsets as bits, or scales of such."""
     size = _shape(owner, node.output)[0]
     return isa.quantized_kernels().scale_bits_kernel(inputs, outputs, n=size)
 

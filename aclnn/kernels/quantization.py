@@ -55,6 +55,15 @@ RECORDS: tuple[Record, ...] = (
         onnx=(),
     ),
     opaque(
+        "scale_of_bits",
+        "bits:whole",
+        outputs="result:whole",
+        body="quantized",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.inference:make_scale_bits",
+        onnx=(),
+    ),
+    opaque(
         "pack4",
         "x:whole",
         outputs="result:whole",

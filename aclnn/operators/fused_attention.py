@@ -27,11 +27,12 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.quantization import BYTE, quantized
+from aclnn.operators.quantization import BITS, BYTE, LONG, quantized
 
 Shape = tuple[int, ...]
 _SINGLE, _BOOL = aclDataType.ACL_FLOAT, aclDataType.ACL_BOOL
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
+_BITS = (BITS, LONG)
 _SCALES = (_SINGLE, aclDataType.ACL_BF16)
 _MASKS = (_BOOL, aclDataType.ACL_INT8, aclDataType.ACL_UINT8)
 _INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
@@ -848,7 +849,7 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
     layout = words.layout_in(call)
     query = _read(lowering, words, "query")
     if call.dtype("query") == BYTE:
-        query = _times(lowering, query, lowering.dense(words.products[0]))
+        query = _times(lowering, query, _factor(lowering, words.products[0]))
     operands = {"query": _heads_apart(lowering, query, layout, s.heads)}
     for role in ("key", "value"):
         operands[role] = _cache_apart(lowering, words, role, s.key_heads)
@@ -943,7 +944,7 @@ def _as_result(lowering: Lowering, words: Words, value: int) -> int:
     if not _in_single(lowering.call, words):
         return value
     if lowering.call.dtype("query") == BYTE:
-        first, second = (lowering.dense(role) for role in words.products[1:])
+        first, second = (_factor(lowering, role) for role in words.products[1:])
         value = _times(lowering, value, _times(lowering, first, second))
     if not words.has(lowering.call, "out_scale"):
         return lowering.builder.cast(value, graph_dtype(_out_dtype(lowering.call, words)))
@@ -953,6 +954,13 @@ def _as_result(lowering: Lowering, words: Words, value: int) -> int:
         for role in lowering.call.given((words.out_scale, words.out_offset))
     ]
     return quantized(lowering, [value, *scales], BYTE, shape)
+
+
+def _factor(lowering: Lowering, role: str) -> int:
+    """A scale of products as float32, which may be given as bits."""
+    if lowering.call.dtype(role) == _SINGLE:
+        return lowering.dense(role)
+    return lowering.opaque("scale_of_bits", [lowering.value(role)], _SINGLE, (1,))
 
 
 def _times(lowering: Lowering, value: int, factor: int) -> int:
@@ -1010,7 +1018,8 @@ _NOTES = (
 _QUANTISED_PRODUCTS = (
     " Where query, keys and values are int8, the attention is that of float32, with query·"
     "dequant_scale1, and the result is times quant_scale1·dequant_scale2, in float16 or as int8: "
-    "weights are not rounded to int8."
+    "weights are not rounded to int8. The dequantising scales may be bits, as `trans_quant_param` "
+    "makes them."
 )
 _QUANTISED_OUT = (
     " With `{}` results are round(out·scale + offset), saturated, of int8: the attention is that of "
@@ -1032,6 +1041,7 @@ _STARTS = (
     "the slope times the square root of that; i and j count from the first rows of a batch."
 )
 _PRODUCTS = ("dequant_scale1", "quant_scale1", "dequant_scale2")
+_DEQUANTISING = (_PRODUCTS[0], _PRODUCTS[2])
 _SCALED = ("quant_scale2", "quant_offset2")
 _QKV = ("query", "key", "value")
 _FIA_CACHE = CacheScales(
@@ -1109,6 +1119,7 @@ _IFA = Words(
     out_offset="quant_offset2",
     cache=CacheScales(both="antiquant_scale", both_offset="antiquant_offset"),
     key_padding="kv_padding_size",
+    products=_PRODUCTS,
     layouts=("BSH", "BSND", "BNSD"),
     one_query=True,
 )
@@ -1147,7 +1158,10 @@ def _dtypes(words: Words, *others: str, out: str = "attention_out") -> tuple[Rul
 def _dtypes_of_scales(words: Words) -> tuple[Rule, ...]:
     if not words.out_scale:
         return ()
-    products = [dtype_among(role, (_SINGLE,)) for role in words.products]
+    products = [
+        dtype_among(role, (_SINGLE, *(_BITS if role in _DEQUANTISING else ())))
+        for role in words.products
+    ]
     scale, offset = words.out_scale, words.out_offset
     results = (dtype_among(scale, _SCALES), dtype_among(offset, _SCALES))
     return (*products, *results, same_dtype(offset, scale))
@@ -1437,7 +1451,7 @@ incre_flash_attention = Operator(
     summary="Attention of one query for each batch over cached keys.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
     notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}"
-    f"{_QUANTISED_CACHE} Their scales are of channels, or one for all, those of keys first.{_PADDED}",
+    f"{_QUANTISED_CACHE} Their scales are of channels, or one for all, those of keys first.{_PADDED}{_QUANTISED_PRODUCTS}",
     infer=lambda call: {"out": (_out_dtype(call, _IFA), _out_shape(call, _IFA))},
     lower=_lower(_IFA, out="out"),
     inputs=(
@@ -1449,11 +1463,13 @@ incre_flash_attention = Operator(
         *_SCALED,
         *_IFA.cache.inputs,
         _IFA.key_padding,
+        *_PRODUCTS,
     ),
     outputs=("out",),
     optional=(
         *(_IFA.shift, _IFA.mask, _IFA.key_lengths, _IFA.table, *_SCALED, *_IFA.cache.inputs),
         _IFA.key_padding,
+        *_PRODUCTS,
     ),
     unlike=_unlike(_IFA, "out"),
     attributes=(
@@ -1466,8 +1482,8 @@ incre_flash_attention = Operator(
         entry(
             "aclnnIncreFlashAttentionV4",
             "query key:single value:single pseShift=pse_shift:in? attenMask=atten_mask:in? "
-            "actualSeqLengths=actual_seq_lengths:ints? dequantScale1:absent quantScale1:absent "
-            "dequantScale2:absent quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale=antiquant_scale:in? "
+            "actualSeqLengths=actual_seq_lengths:ints? dequantScale1=dequant_scale1:in? "
+            "quantScale1=quant_scale1:in? dequantScale2=dequant_scale2:in? quantScale2=quant_scale2:in? quantOffset2=quant_offset2:in? antiquantScale=antiquant_scale:in? "
             "antiquantOffset=antiquant_offset:in? blocktable=block_table:in? kvPaddingSize=kv_padding_size:in? numHeads:int "
             "scaleValue:float inputLayout:str numKeyValueHeads:int blockSize:int "
             "innerPrecise:int attentionOut=out:out",
@@ -1623,7 +1639,7 @@ fusion_attention = Operator(
     notes=(
         f"{_NOTES} Mode 5 is mode 3 with keys before `prefix` seen by all; 6 the same with a "
         "compressed mask. Statistics of queries that see no key are the least and the largest float. "
-        "Lengths belong to TND, which has no gradients here."
+        "Lengths belong to TND."
     ),
     infer=lambda call: {
         "attention_out": (call.dtype("query"), _out_shape(call, _VARLEN)),
@@ -1690,21 +1706,23 @@ fusion_attention = Operator(
             "padding_mask=padding_mask, atten_mask=atten_mask, softmax_max=softmax_max, "
             "softmax_sum=softmax_sum, attention_in=attention_out, scale=scale, "
             "keep_prob=keep_prob, pre_tockens=pre_tockens, next_tockens=next_tockens, "
-            "inner_precise=inner_precise, prefix=prefix, sparse_mode=sparse_mode)"
+            "inner_precise=inner_precise, prefix=prefix, actual_seq_qlen=actual_seq_qlen, "
+            "actual_seq_kvlen=actual_seq_kvlen, sparse_mode=sparse_mode)"
         )
     },
 )
 
 
 def _lower_gradient(lowering: Lowering) -> Mapping[str, int]:
-    call, s = lowering.call, sizes_of(lowering.call, _FAS)
-    operands, options = _nodes_of(lowering, _FAS)
-    layout = _FAS.layout_in(call)
+    call, s = lowering.call, sizes_of(lowering.call, _VARLEN)
+    operands, options = _nodes_of(lowering, _VARLEN)
+    layout = _VARLEN.layout_in(call)
     for name, role in (("grad", "dy"), ("output", "attention_in")):
         operands[name] = _heads_apart(lowering, lowering.value(role), layout, s.heads)
-    rows = (s.batch, s.heads, s.queries, 1)
+    rows = (1 if s.cumulative else s.batch, s.heads, s.queries, 1)
     for name, role in (("first", "softmax_max"), ("second", "softmax_sum")):
-        value = lowering.value(role)
+        kind = "TND" if s.cumulative else "BNSD"
+        value = _heads_apart(lowering, lowering.value(role), kind, s.heads)
         strides = lowering.builder.value(value).strides
         operands[name] = lowering.builder.view(value, rows, strides)
     scale = lowering.number("scale", "exact")
@@ -1747,23 +1765,28 @@ fusion_attention_grad = Operator(
         "softmax_max",
         "softmax_sum",
         "attention_in",
+        _VARLEN.lengths,
+        _VARLEN.key_lengths,
     ),
     outputs=("dq", "dk", "dv"),
-    optional=("pse", "padding_mask", "atten_mask"),
+    optional=("pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
     unread=("padding_mask",),
     unlike={
         **_FAS_UNLIKE,
         **{role: {"shape": (1, 1, 2)} for role in ("dy", "attention_in", "dq", "dk", "dv")},
+        **{role: {"dtype": _SINGLE, "shape": (1, 1, 8)} for role in ("softmax_max", "softmax_sum")},
         **{
-            role: {"dtype": _SINGLE, "shape": (1, 1, 1, 8)}
-            for role in ("softmax_max", "softmax_sum")
+            role: {"shape": (1,), "dtype": aclDataType.ACL_INT64}
+            for role in (_VARLEN.lengths, _VARLEN.key_lengths)
         },
+        "input_layout": "TND",
     },
     attributes=_FAS_ATTRIBUTES,
     parameters=(
         *(*_QKV, "dy", "head_num", "input_layout", "softmax_max", "softmax_sum", "attention_in"),
         *("pse", "padding_mask", "atten_mask", "scale", "keep_prob", "pre_tockens"),
-        *("next_tockens", "inner_precise", "prefix", "sparse_mode"),
+        *("next_tockens", "inner_precise", "prefix", _VARLEN.lengths, _VARLEN.key_lengths),
+        "sparse_mode",
     ),
     entries=(
         entry(
@@ -1776,23 +1799,36 @@ fusion_attention_grad = Operator(
             "inputLayout:str innerPrecise:int sparseMode:int dqOut=dq:out dkOut=dk:out dvOut=dv:out "
             "dpseOut:ignored?",
         ),
+        entry(
+            "aclnnFlashAttentionUnpaddingScoreGrad",
+            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional:later "
+            "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
+            "softmaxMaxOptional=softmax_max softmaxSumOptional=softmax_sum softmaxInOptional:ignored? "
+            "attentionInOptional=attention_in prefixOptional=prefix:ints? "
+            "actualSeqQLenOptional=actual_seq_qlen:ints? actualSeqKvLenOptional=actual_seq_kvlen:ints? "
+            "scaleValue=scale:float keepProb:float preTokens=pre_tockens:int "
+            "nextTokens=next_tockens:int headNum:int inputLayout:str innerPrecise:int sparseMode:int "
+            "dqOut=dq:out dkOut=dk:out dvOut=dv:out dpseOut:ignored?",
+        ),
     ),
+    checks_arrays=_check_arrays(_VARLEN),
     rules=(
         ends_if_empty("dq", "dk", "dv"),
         *[
             rule
-            for rule in _dtypes(_FAS, "dy", "attention_in")
+            for rule in _dtypes(_VARLEN, "dy", "attention_in")
             if "attention_out" not in rule.roles
         ],
         *[same_dtype(role, "query") for role in ("dq", "dk", "dv")],
+        *_indices(_VARLEN),
         dtype_among("padding_mask"),
         dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
         dtype_among("softmax_max", (_SINGLE,)),
         dtype_among("softmax_sum", (_SINGLE,)),
-        *_training_rules(_FAS),
-        _has_out_shape("dy", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
-        _has_out_shape("attention_in", _FAS, status=ACLNN_ERR_INNER_TILING_ERROR),
-        _has_statistics_shape(_FAS, "softmax_max", "softmax_sum"),
+        *_training_rules(_VARLEN),
+        _has_out_shape("dy", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_out_shape("attention_in", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),
+        _has_statistics_shape(_VARLEN, "softmax_max", "softmax_sum"),
         *[_like(f"d{role}", name) for role, name in zip("qkv", _QKV, strict=True)],
     ),
     example=(

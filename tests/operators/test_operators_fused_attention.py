@@ -310,6 +310,69 @@ def test_training_with_cumulative_lengths(mode, rng):
         near(own, lse[0].T, 1e-5)
 
 
+@named("mode", [0, 2, 3])
+@named("c_shaped", [False, True])
+def test_gradients_with_cumulative_lengths(mode, c_shaped, rng):
+    shapes = (10, N, D), (150, M, D), (150, M, 8), (10, N, 8)
+    q, k, v, grad = (random(rng, *shape, dtype=np.float32) for shape in shapes)
+    _, out, most, total = varlen(q, k, v, mode)
+    made = [np.full_like(x, np.nan) for x in (q, k, v)]
+    mask = None if mode == 0 else COMPRESSED
+    if c_shaped:
+        lengths = [aclnn.aclCreateIntArray(one) for one in (QUERIES, ENDS)]
+        tensors = [
+            None if x is None else tensor(x) for x in (q, k, v, grad, None, None, None, mask)
+        ]
+        tensors += [tensor(most), tensor(total), None, tensor(out), None, *lengths]
+        numbers = (0.3, 1.0, 2**31 - 1, 2**31 - 1, N, "TND", 0, mode)
+        size, executor, status = aclnn.aclnnFlashAttentionUnpaddingScoreGradGetWorkspaceSize(
+            *tensors, *numbers, *map(tensor, made), None
+        )
+        assert status == OK, aclnn.aclGetRecentErrMsg()
+        workspace = np.empty(size, np.uint8)
+        assert aclnn.aclnnFlashAttentionUnpaddingScoreGrad(workspace, size, executor, None) == OK
+    else:
+        lengths = {"actual_seq_qlen": np.int64(QUERIES), "actual_seq_kvlen": np.int32(ENDS)}
+        made = aclnn.fusion_attention_grad(
+            q, k, v, grad, N, "TND", most, total, out, scale=0.3, sparse_mode=mode, atten_mask=mask,
+            **lengths,
+        )  # fmt: skip
+    starts = zip([0, *QUERIES[:-1]], QUERIES, [0, *ENDS[:-1]], ENDS, strict=True)
+    for first, last, begin, end in starts:
+        rows, keys = slice(first, last), slice(begin, end)
+        parts = [x.swapaxes(0, 1)[None] for x in (grad[rows], q[rows], k[keys], v[keys])]
+        row, column = np.arange(last - first)[:, None], np.arange(end - begin)
+        visible = {2: column <= row, 3: column <= row + (end - begin) - (last - first)}.get(mode)
+        want = attention_gradients(*parts, scale=0.3, visible=visible)
+        for one, place, right in zip(made, (rows, keys, keys), want, strict=True):
+            near(one[place], right[0].swapaxes(0, 1), 2e-5)
+
+
+@named("threads", [1, 2, 5])
+def test_gradients_with_cumulative_lengths_have_the_same_bits(threads, rng):
+    ends, rows = np.int64([150, 151, 600]), np.int64([100, 101, 300])
+    shapes = (300, N, D), (600, M, D), (600, M, D), (300, N, D)
+    q, k, v, grad = (random(rng, *shape, dtype=np.float32) for shape in shapes)
+    lengths = {"actual_seq_qlen": rows, "actual_seq_kvlen": ends}
+    out, most, total = aclnn.fusion_attention(q, k, v, N, "TND", **lengths)
+    with aclnn.num_threads(threads):
+        found = aclnn.fusion_attention_grad(q, k, v, grad, N, "TND", most, total, out, **lengths)
+    last = slice(101, 300), slice(151, 600)
+    parts = [x[last[0]].swapaxes(0, 1)[None] for x in (q, grad, out, most, total)]
+    keys = [x[last[1]].swapaxes(0, 1)[None] for x in (k, v)]
+    alone = aclnn.fusion_attention_grad(
+        parts[0], *keys, parts[1], N, "BNSD", parts[3], parts[4], parts[2]
+    )
+    for one, place, right in zip(found, (last[0], last[1], last[1]), alone, strict=True):
+        np.testing.assert_array_equal(one[place], right[0].swapaxes(0, 1))
+
+
+def test_lengths_that_leave_queries_to_no_batch_end_the_run(rng):
+    q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, D)))
+    with pytest.raises(aclnn.AclnnError, match="end with 9"):
+        aclnn.fusion_attention(q, k, v, N, "TND", actual_seq_qlen=[9], actual_seq_kvlen=[150])
+
+
 def test_rules_of_cumulative_lengths(rng):
     q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
     for changes, wanted in (
@@ -330,8 +393,14 @@ def test_rules_of_cumulative_lengths(rng):
     out = aclnn.fusion_attention(
         *tracked, N, "TND", actual_seq_qlen=lengths[0], actual_seq_kvlen=lengths[1]
     )[0]
-    with pytest.raises(aclnn.AclnnError, match="input_layout is 'TND'"):
-        out.sum().backward()
+    out.square().sum().backward()
+    grad = 2 * out.detach().numpy()
+    sums = aclnn.fusion_attention(q, k, v, N, "TND", actual_seq_qlen=QUERIES, actual_seq_kvlen=ENDS)
+    want = aclnn.fusion_attention_grad(
+        q, k, v, grad, N, "TND", *sums[1:], sums[0], actual_seq_qlen=QUERIES, actual_seq_kvlen=ENDS
+    )
+    for one, right in zip(tracked, want, strict=True):
+        np.testing.assert_array_equal(one.grad.numpy(), right)
 
 
 def test_gradients_of_pytorch():

@@ -411,6 +411,8 @@ OF_ALL = {name: np.ones(1, F) for name in ("deqScale1", "quantScale1", "deqScale
         (EIGHT | OF_ALL | {"attentionOut": BYTES}, INVALID),
         (EIGHT | OF_ALL | {"key": GIVEN["key"]}, INVALID),
         (EIGHT | OF_ALL | {"deqScale1": np.ones(1, H)}, INVALID),
+        (EIGHT | OF_ALL | {"deqScale1": np.ones(1, np.uint64)}, OK),
+        (EIGHT | OF_ALL | {"quantScale1": np.ones(1, np.uint64)}, INVALID),
         (EIGHT, TILING),
         (EIGHT | OF_ALL | {"deqScale2": None}, TILING),
         (EIGHT | OF_ALL | {"deqScale2": np.ones(2, F)}, TILING),
@@ -418,11 +420,39 @@ OF_ALL = {name: np.ones(1, F) for name in ("deqScale1", "quantScale1", "deqScale
         (EIGHT | OF_ALL | {"query": None}, NULLPTR),
     ],
 )
-@named("name", [FUSED, OLDER[0]])
+@named("name", [FUSED, *OLDER])
 def test_statuses_of_operands_of_int8(name, changes, wanted):
     ending = "Optional" if name == FUSED else ""
     changes = {role + ending * ("cale" in role): value for role, value in changes.items()}
+    if name == OLDER[1]:
+        changes = {role.replace("deq", "dequant"): value for role, value in changes.items()}
     assert status(name, **changes) == wanted
+
+
+@named("signed", [False, True])
+def test_scales_of_products_as_bits(signed, cached, rng):
+    q, (k, v) = rng.integers(-128, 128, (B, N, S, D)).astype(I8), cached[1:]
+    numbers = [rng.random(1).astype(F) * 1e-3 for _ in range(2)]
+    patterns = [aclnn.trans_quant_param(x, F([3])) for x in numbers]
+    for bits, number in zip(patterns, numbers, strict=True):
+        bits |= np.uint64(0x1ABC)  # what scales have not
+        number.view(np.uint32)[:] &= np.uint32(0xFFFFE000)
+    patterns = [x.view(np.int64) if signed else x for x in patterns]
+    first, second, third = FACTORS
+    as_bits = {first: patterns[0], second: F([127]), third: patterns[1]}
+    as_floats = {first: numbers[0], second: F([127]), third: numbers[1]}
+    np.testing.assert_array_equal(call(q, k, v, **as_bits)[0], call(q, k, v, **as_floats)[0])
+
+
+def test_one_query_of_int8(cached, rng):
+    q, (k, v) = rng.integers(-128, 128, (B, N, 1, D)).astype(I8), cached[1:]
+    heads = {"num_heads": N, "num_key_value_heads": M, "input_layout": "BNSD"}
+    for more in ({}, {"quant_scale2": F([90]), "quant_offset2": F([4])}):
+        found = aclnn.incre_flash_attention(
+            q, k, v, actual_seq_lengths=[9, 140], **heads, **FACTORS, **more
+        )
+        want = call(q, k, v, actual_seq_lengths_kv=[9, 140], **FACTORS, **more)[0]
+        np.testing.assert_array_equal(found, want)
 
 
 def test_operands_of_int8_have_no_other_scales():
