@@ -138,14 +138,14 @@ cdef class CompiledCall:
         return True
 
     def serves(self, overlaps):
-        """Whether the plan is right for inputs that lie to outputs like this, a row for each output."""
-        cdef int index, out, planned, lies
+        """Whether the plan is right for these overlaps of inputs with outputs, a row for each."""
+        cdef int index, out, planned, given
         for out in range(self.n_outputs):
             for index in range(self.n_inputs):
-                planned, lies = self.overlaps[out * self.n_inputs + index], overlaps[out][index]
-                if lies == DISJOINT or planned == PARTIAL or planned == lies:
+                planned, given = self.overlaps[out * self.n_inputs + index], overlaps[out][index]
+                if given == DISJOINT or planned == PARTIAL or planned == given:
                     continue
-                if planned != EITHER or lies != IDENTICAL:
+                if planned != EITHER or given != IDENTICAL:
                     return False
         return True
 
