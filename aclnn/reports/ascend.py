@@ -62,12 +62,13 @@ class _Task:
         return "+".join(dict.fromkeys([op.kernel for op in self.step.ops]))
 
 
-def write(profile: Profile, folder: str | os.PathLike[str]) -> Path:
+def profile_to_ascend(profile: Profile, folder: str | os.PathLike[str]) -> Path:
     """Write a profile as the profiler does: a folder ``PROF_…`` with tables and a timeline.
 
     Parameters
     ----------
     profile : Profile
+        Of which the runs that have ended are written.
     folder : path
         An existing folder to write to.
 
@@ -88,12 +89,13 @@ def write(profile: Profile, folder: str | os.PathLike[str]) -> Path:
     >>> import aclnn
     >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = write(seen, folder)
+    ...     made = profile_to_ascend(seen, folder)
     ...     sorted(path.name for path in made.iterdir())
     ['device_0', 'host', 'mindstudio_profiler_output']
     """
     stamp = time.strftime("%Y%m%d%H%M%S")  # viewers take digits only, 14 at most
-    tasks = [*_tasks(profile.runs)]
+    runs = list(profile.runs)
+    tasks = [*_tasks(runs)]
     made = _new_folder(Path(folder), stamp)
     target = made / "mindstudio_profiler_output"
     for each in (made / "host", made / "device_0", target):
@@ -101,8 +103,8 @@ def write(profile: Profile, folder: str | os.PathLike[str]) -> Path:
     _table(target / f"op_summary_{stamp}.csv", SUMMARY, map(_summary, tasks))
     _table(target / f"task_time_{stamp}.csv", TASK_TIME, map(_task_time, tasks))
     _table(target / f"op_statistic_{stamp}.csv", STATISTIC, _statistic(tasks))
-    _table(target / f"api_statistic_{stamp}.csv", API_STATISTIC, _api_statistic(profile.runs))
-    trace = [*_timeline(profile.runs, tasks)]
+    _table(target / f"api_statistic_{stamp}.csv", API_STATISTIC, _api_statistic(runs))
+    trace = [*_timeline(runs, tasks)]
     (target / f"msprof_{stamp}.json").write_text(json.dumps(trace), encoding="utf-8")
     return made
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aclnn.graph import Graph, Node
 from aclnn.graph.result_steps import steps_of
 from aclnn.graph.views.heat import Heat, traffic
-from aclnn.graph.views.tables import Sheet, make
+from aclnn.graph.views.tables import Sheet, make, to_text
+from aclnn.reports.times import times
+
+if TYPE_CHECKING:
+    from aclnn.reports.profiling import Profile
 
 MOST_KERNELS = 6  # that a line names
 NO_LINE = "no line"
@@ -29,6 +34,13 @@ class Line:
     nbytes: int
     nanoseconds: float | None
     share: float
+
+
+def profile_to_lines(profile: Profile, executor: object) -> str:
+    """The table of the lines of one of a profile's executors."""
+    plan, one = profile.graphed(executor)
+    found = lines_of(plan.graph, times(one))
+    return to_text(lines_sheet(found)) if found else "no node knows a line"
 
 
 def lines_of(graph: Graph, time: Heat | None) -> list[Line]:

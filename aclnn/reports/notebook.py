@@ -1,11 +1,17 @@
-"""Executors as notebooks show them: a line of facts, the graph, and what unfolds below it."""
+"""Executors and profiles as notebooks show them: facts, and pictures that unfold below them."""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+from aclnn.acl.errors import AclnnError
 from aclnn.graph.views.notebook import folded, sheet_html, view
 from aclnn.graph.views.text import human_bytes, schedule_sheet
+from aclnn.reports.profile_table import sheet_of
+
+if TYPE_CHECKING:
+    from aclnn.reports.profiling import Profile
 
 
 def executor_html(executor: Any) -> str:
@@ -26,3 +32,12 @@ def executor_html(executor: Any) -> str:
         folded("workspace plan", plan.to_svg()),
         folded("schedule", sheet_html(schedule_sheet(executor.schedule))),
     )
+
+
+def profile_to_html(profile: Profile) -> str:
+    """The table of a profile, and the graphs that are known, coloured by time."""
+    executors, pictures = profile.executors, []
+    for place, one in enumerate(executors):
+        with suppress(AclnnError):
+            pictures.append(folded(f"{one.operator}, coloured by time", profile.to_svg(place)))
+    return view(sheet_html(sheet_of(executors)), *pictures)

@@ -6,17 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aclnn.graph.constraints import Amount, Count, Share
 from aclnn.graph.lower.schedule import Schedule
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.schema import Document, schema_of
+from aclnn.reports.profiling import Profile
 from aclnn.reports.times import ITEM_SIZES, ExecutorTime, Run, StepTime, by_plan
-
-if TYPE_CHECKING:
-    from aclnn.reports.profiling import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +221,9 @@ PROFILE_DOCUMENT = Document("aclnn.profile/2", "Profile", _Profile, {_Profile: _
 PROFILE_SCHEMA = schema_of(PROFILE_DOCUMENT, documents.EMBEDDED)
 
 
-def to_json(profile: Profile, indent: int | None) -> str:
-    """The document of a profile that does not fill any more."""
+def profile_to_json(filling: Profile, indent: int | None) -> str:
+    """The document of the runs that have ended so far."""
+    profile = filling.as_it_is()
     groups, executors = by_plan(profile.runs), profile.executors
     places = {run.description: place for place, (run, *_) in enumerate(groups)}
     totals = _Totals(
@@ -244,8 +243,8 @@ def to_json(profile: Profile, indent: int | None) -> str:
     return json.dumps(document, indent=indent)
 
 
-def runs_of(text: str) -> list[Run]:
-    """The runs in a document; ValueError names the field that does not fit."""
+def profile_from_json(text: str) -> Profile:
+    """The profile of a document; ValueError names the field that does not fit."""
     found = documents.read_document(text, _Profile, PROFILE_SCHEMA)
     for place, executor in enumerate(found.executors):
         _check_dtypes(executor.schedule, f"executors[{place}].schedule")
@@ -257,11 +256,11 @@ def runs_of(text: str) -> list[Run]:
         )
         for one in found.executors
     ]
-    made: list[Run] = []
+    made = Profile()
     for place, one in enumerate(found.recorded):
         _check_numbers(one, found.executors, f"recorded[{place}]")
         plan = plans[one.executor]
-        made.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
+        made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
     return made
 
 

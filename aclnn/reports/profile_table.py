@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aclnn.graph.views.tables import Sheet, make
+from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import dims
 from aclnn.reports.times import ExecutorTime, StepTime
 
-NOTHING = "nothing ran"
+if TYPE_CHECKING:
+    from aclnn.reports.profiling import Profile
+
+
+def profile_to_text(profile: Profile, wide: bool) -> str:
+    return to_text(sheet_of(profile.executors), wide=wide)
+
+
+def profile_to_rich(profile: Profile, wide: bool) -> Any:
+    return to_rich(sheet_of(profile.executors), wide=wide)
 
 
 def sheet_of(executors: Sequence[ExecutorTime]) -> Sheet:
     """The table with all executors that ran."""
     if not executors:
-        return (NOTHING,)
+        return ("nothing ran",)
     rows = [row for one in executors for row in _rows(one, len(executors) > 1)]
     headers = (
         "step", "shape", "dtypes", "elements", "runs", "threads", "median µs", "least µs",

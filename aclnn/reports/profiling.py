@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import invalid
 from aclnn.compiler import _compiled_call
-from aclnn.graph.views.notebook import folded, sheet_html, view
-from aclnn.graph.views.tables import Sheet, to_rich, to_text
-from aclnn.reports import ascend, profile_document, profile_table, trace
-from aclnn.reports.lines import lines_of, lines_sheet
+from aclnn.graph.viewed import Tabled, register_view
 from aclnn.reports.times import ExecutorTime, Run, StepTime, by_plan, executor_times, times
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class Profile:
+class Profile(Tabled):
     """Recorded runs and their statistics; profiles compare by content.
 
     Attributes
@@ -116,41 +113,7 @@ class Profile:
             come the time between steps, the whole run and, for runs on a stream, the wait in its
             queue.
         """
-        return to_text(self._sheet(), wide=wide)
-
-    def to_rich(self, wide: bool = False) -> Any:
-        """The table of `to_text` for `rich.print`.
-
-        Parameters
-        ----------
-        wide : bool
-            Whether to show every column.
-
-        Returns
-        -------
-        rich.console.Group
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If rich is not installed; the message says how to.
-        """
-        return to_rich(self._sheet(), wide=wide)
-
-    def _repr_html_(self) -> str:
-        pictures = [
-            folded(f"{one.operator}, coloured by time", picture) for one, picture in self._drawn()
-        ]
-        return view(sheet_html(self._sheet()), *pictures)
-
-    def _drawn(self) -> Iterator[tuple[ExecutorTime, str]]:
-        """The pictures of executors whose graphs are known."""
-        for place, one in enumerate(self.executors):
-            with suppress(AclnnError):
-                yield one, self.to_svg(place)
-
-    def _sheet(self) -> Sheet:
-        return profile_table.sheet_of(self.executors)
+        return self._view("text", wide)
 
     @boundary
     def timeline(self, run: int = -1, width: int = 64) -> str:
@@ -175,7 +138,7 @@ class Profile:
             If there is no such run.
         """
         if not self.runs:
-            return profile_table.NOTHING
+            return "nothing ran"
         one = self.runs[run]
         took = max(one.end - one.begin, 1)
         lanes: dict[int, list[str]] = {}
@@ -188,7 +151,7 @@ class Profile:
         rows = [f"thread {thread}  {''.join(lanes[thread])}" for thread in sorted(lanes)]
         return "\n".join([*rows, f"{one.name}, {took / 1000:.2f} µs; digits are steps"])
 
-    def _as_it_is(self) -> Profile:
+    def as_it_is(self) -> Profile:
         """The runs that have ended so far, as a profile that does not fill."""
         still = Profile()
         still.runs = list(self.runs)
@@ -207,10 +170,10 @@ class Profile:
         str
             JSON of the schema `aclnn.reports.profile_document.PROFILE_SCHEMA`, with times in nanoseconds.
         """
-        return profile_document.to_json(self._as_it_is(), indent)
+        return self._view("json", indent)
 
-    @staticmethod
-    def from_json(text: str) -> Profile:
+    @classmethod
+    def from_json(cls, text: str) -> Self:
         """Read a profile that `to_json` wrote.
 
         Parameters
@@ -237,9 +200,7 @@ class Profile:
         >>> aclnn.Profile.from_json(seen.to_json()) == seen
         True
         """
-        made = Profile()
-        made.runs = profile_document.runs_of(text)
-        return made
+        return super().from_json(text)
 
     @boundary
     def to_svg(self, executor: int = 0) -> str:
@@ -271,7 +232,7 @@ class Profile:
         >>> "100%" in picture
         True
         """
-        plan, one = self._graphed(executor)
+        plan, one = self.graphed(executor)
         return plan.graph.to_svg(plan.workspace, times(one))
 
     @boundary
@@ -301,7 +262,7 @@ class Profile:
         >>> '"label": "gelu"' in seen.to_model_explorer()
         True
         """
-        plan, one = self._graphed(executor)
+        plan, one = self.graphed(executor)
         return plan.graph.to_model_explorer(plan.workspace, times(one))
 
     @boundary
@@ -331,7 +292,7 @@ class Profile:
         >>> list(seen.to_model_explorer_data())
         ['bytes', 'time', 'offset']
         """
-        plan, one = self._graphed(executor)
+        plan, one = self.graphed(executor)
         return plan.graph.to_model_explorer_data(plan.workspace, times(one))
 
     @boundary
@@ -367,11 +328,9 @@ class Profile:
         line ... computes   nodes  bytes ... share
         ... return aclnn.silu(x) * y  silu, mul      2 ... 100%
         """
-        plan, one = self._graphed(executor)
-        found = lines_of(plan.graph, times(one))
-        return to_text(lines_sheet(found)) if found else "no node knows a line"
+        return self._view("lines", executor)
 
-    def _graphed(self, executor: object) -> tuple[Any, ExecutorTime]:
+    def graphed(self, executor: object) -> tuple[Any, ExecutorTime]:
         """The plan of one of the executors, with its graph, and its times."""
         groups = by_plan(list(self.runs))
         place = as_int(executor)
@@ -394,10 +353,7 @@ class Profile:
             counter of live workspace bytes over all concurrent runs. Times are in microseconds
             from the first submission or the beginning of the first run.
         """
-        return trace.to_json(list(self.runs))
-
-    def __str__(self) -> str:
-        return self.to_text()
+        return self._view("chrome_trace")
 
     def to_ascend(self, folder: str | os.PathLike[str]) -> Path:
         """Write the runs as Ascend's profiler does, for viewers such as MindStudio Insight.
@@ -434,10 +390,25 @@ class Profile:
         ...     len(list(made.glob("mindstudio_profiler_output/*.csv")))
         4
         """
-        return ascend.write(self._as_it_is(), folder)
+        return self._view("ascend", folder)
 
     def __len__(self) -> int:
         return len(self.runs)
+
+
+_VIEWS = {
+    "text": ("profile_table", "profile_to_text"),
+    "rich": ("profile_table", "profile_to_rich"),
+    "html": ("notebook", "profile_to_html"),
+    "json": ("profile_document", "profile_to_json"),
+    "from_json": ("profile_document", "profile_from_json"),
+    "lines": ("lines", "profile_to_lines"),
+    "chrome_trace": ("trace", "profile_to_trace"),
+    "ascend": ("ascend", "profile_to_ascend"),
+}
+
+for _name, (_module, _function) in _VIEWS.items():
+    register_view(Profile, _name, f"aclnn.reports.{_module}", _function)
 
 
 @contextmanager

@@ -6,16 +6,20 @@ import json
 import os
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aclnn.graph.lower.schedule import Step
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views.text import base_words, dims
 from aclnn.reports.times import Run
 
+if TYPE_CHECKING:
+    from aclnn.reports.profiling import Profile
 
-def to_json(runs: list[Run]) -> str:
+
+def profile_to_trace(profile: Profile) -> str:
     """The trace of runs, as `Profile.to_chrome_trace` describes it."""
+    runs = list(profile.runs)
     process = os.getpid()
     callers = {run.caller for run in runs}
     numbers = {caller: place for place, caller in enumerate(sorted(callers))}

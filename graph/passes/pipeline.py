@@ -108,12 +108,7 @@ class PassResult(Viewed, tuple[PassStep, ...]):
         -------
         str
         """
-        lines = []
-        for step in self:
-            nodes = len(step.graph.nodes)
-            lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
-            lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
-        return "\n".join(lines)
+        return self._view("text")
 
     def side_by_side(self) -> str:
         """A row for each node: as built, what every pass did to it and why, as scheduled.

@@ -24,7 +24,8 @@ _VIEWS: dict[type, dict[str, tuple[str, str]]] = {
         "model_explorer_data": (".model_explorer", "model_explorer_data"),
     },
     PassResult: {
-        "side_by_side": (".passes", "passes_to_text"),
+        "text": (".passes", "passes_to_text"),
+        "side_by_side": (".passes", "passes_side_by_side"),
         "rich": (".passes", "passes_to_rich"),
         "html": (".notebook", "passes_to_html"),
         "json": (".json", "passes_to_json"),

@@ -22,6 +22,16 @@ UNTOUCHED, GONE = "=", ""
 
 
 def passes_to_text(passes: PassResult) -> str:
+    """Notes on the changes of each pass."""
+    lines = []
+    for step in passes:
+        nodes = len(step.graph.nodes)
+        lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
+        lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
+    return "\n".join(lines)
+
+
+def passes_side_by_side(passes: PassResult) -> str:
     return to_text(passes_sheet(passes), wrap=True)
 
 
