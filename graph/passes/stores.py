@@ -104,6 +104,11 @@ def _with_inputs(node: Node, inputs: tuple[int, ...]) -> Node:
     return node if inputs == node.inputs else replace(node, inputs=inputs)
 
 
+def _are_rows(*values: Value) -> bool:
+    """Whether values have the same elements in row-major order, in whatever shapes."""
+    return all(one.is_contiguous and one.size == values[0].size for one in values)
+
+
 class _Stores:
     """Copies on their way out, and what looking at each of them needs."""
 
@@ -158,23 +163,31 @@ class _Stores:
         """Whether nodes may read a result from where it is copied to: of a node that writes over the bytes
         there, which would be copied twice else, and of an opaque one, whose result is copied in a step of
         its own."""
-        if out.is_view or len(writers) > 1:
-            return False
-        if source.offset or not same_layout(source, root):
+        if out.is_view or len(writers) > 1 or source.offset:
             return False
         (writer,) = writers
         if out.alias_of is None:
             alone = len(self.writers[self.graph.root(out.id).id]) == 1
-            return writer.domain == "opaque" and alone and same_layout(root, out)
+            alike = same_layout(source, root) and same_layout(root, out)
+            return writer.domain == "opaque" and alone and (alike or _are_rows(source, root, out))
+        if not same_layout(source, root):
+            return False
         roots = {self.graph.root(writer.inputs[place]).id for place in writer.attr("in_place", ())}
         return out.alias_of in roots and same_layout(root, out)
 
     def reading(self, node: Node, root: Value, out: Value) -> Node:
-        """A node that reads an output instead of a value of the same layout."""
+        """A node that reads an output instead of a value whose elements lie alike, be it in another shape."""
         found = []
         for id in node.inputs:
-            own = self.draft.root(id).id == root.id
-            found.append(self.draft.load_of(out, id) if own else id)
+            value = self.draft.value(id)
+            if self.draft.root(id).id != root.id:
+                found.append(id)
+            elif same_layout(root, out):
+                found.append(self.draft.load_of(out, id))
+            else:
+                name, storage = f"{out.name}_load", part_of(out)
+                view = replace(value, name=name, storage=storage, alias_of=out.id)
+                found.append(self.draft.add(view).id)
         return replace(node, inputs=tuple(found))
 
     def targets(

@@ -969,3 +969,18 @@ def test_products_are_written_over_arguments_that_other_calls_read():
     np.testing.assert_array_equal(before, np.maximum(c, 0))
     np.testing.assert_array_equal(after, np.maximum(product, 0))
     np.testing.assert_array_equal(given, product)
+
+
+def test_products_are_written_where_they_are_results_in_another_shape():
+    """Others read them there, too: nothing is copied."""
+
+    def both(x, w):
+        made = (x @ w).reshape(2, 32, 8)
+        return made, aclnn.gelu(made), (made + 1).transpose(1, 0, 2), made.reshape(64, 8)[3:5] * 2
+
+    compiled = aclnn.compile(both)
+    x, w = array(64, 16), array(16, 8)
+    nodes = [node.name for node in compiled.executor(x, w).graph.nodes]
+    assert "out_0_view_copy" not in nodes
+    for found, expected in zip(compiled(x, w), both(x, w), strict=True):
+        same(np.ascontiguousarray(found), np.ascontiguousarray(expected))
