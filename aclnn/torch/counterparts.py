@@ -268,6 +268,22 @@ def form_of(target: Any) -> Any:
     return found[1]
 
 
+def chosen_among(target: Any, args: Sequence[Any], indices: Any) -> list[int]:
+    """The numbers of elements that indices among a call's arguments choose among; none where that is not known."""
+    if target is aten.embedding_dense_backward.default:
+        return [int(args[2])]
+    if target is aten.embedding.default:
+        return [int(args[0].shape[0])]
+    if target in (aten.gather.default, aten.index_select.default) and args[0].ndim:
+        return [int(args[0].shape[args[1]])]
+    if target not in (aten.index.Tensor, aten.index_put.default):
+        return []
+    if any(isinstance(one, torch.Tensor) and one.dtype == torch.bool for one in args[1]):
+        return []
+    sizes = zip(args[1], args[0].shape, strict=False)
+    return [int(size) for one, size in sizes if one is indices]
+
+
 def is_own(target: Any) -> bool:
     return isinstance(target, torch._ops.OpOverload) and target.namespace == "aclnn"
 

@@ -1,8 +1,8 @@
 """Forward and backward graphs of a function, with what the one keeps for the other.
 
 Autograd's calls are recorded together with the function's own. Calls that depend on gradients of results are the
-backward graph; values of the others that it reads are kept by the forward graph, but for views, which are made
-again of what they show.
+backward graph, and elementwise ones that they alone read; values of the others that it reads are kept by the
+forward graph, but for views, which are made again of what they show.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from aclnn.torch.counterparts import view_of
+from aclnn.torch.counterparts import is_pointwise, view_of
 from aclnn.torch.expansion import expanded
 
 aten = torch.ops.aten
+_BY_NUMBER = (aten.pow.Tensor_Scalar, aten.mul.Scalar, aten.mul.Tensor)
 
 
 class Joint(NamedTuple):
@@ -70,10 +71,21 @@ def gradient_graph(
 
     graph = expanded(both, [*inputs, *grads])
     for node in list(graph.graph.nodes):
-        if node.target is aten.detach.default:
+        if node.target is aten.detach.default or _gives_its_operand(node):
             node.replace_all_uses_with(node.args[0])
     graph.graph.eliminate_dead_code()
     return graph, several
+
+
+def _gives_its_operand(node: Node) -> bool:
+    """Whether a call is a first power or a product with 1, as derivatives of squares have them; none of results,
+    which are no inputs."""
+    if node.target not in _BY_NUMBER or type(node.args[1]) not in (int, float) or node.args[1] != 1:
+        return False
+    if any(user.op == "output" for user in node.users):
+        return False
+    made, operand = node.meta["val"], node.args[0].meta["val"]
+    return made.dtype == operand.dtype and made.stride() == operand.stride()
 
 
 def divided(graph: GraphModule, n_inputs: int, n_results: int) -> Joint:
@@ -94,6 +106,7 @@ def divided(graph: GraphModule, n_inputs: int, n_results: int) -> Joint:
     for node in nodes:
         if not late.isdisjoint(node.all_input_nodes) and node.op != "output":
             late.add(node)
+    _delay(nodes, late, results)
     kept = _kept_for([n for n in nodes if n in late or n in gradients], late)
     inputs = places[:n_inputs]
     read = tuple([n for n, place in enumerate(inputs) if place in kept])
@@ -101,6 +114,38 @@ def divided(graph: GraphModule, n_inputs: int, n_results: int) -> Joint:
     forward = _part_of(graph, inputs, [*results, *values])
     backward = _part_of(graph, [*[inputs[n] for n in read], *values, *places[n_inputs:]], gradients)
     return Joint(forward, backward, read)
+
+
+def _delay(nodes: Sequence[Node], late: set[Node], results: Sequence[Any]) -> None:
+    """Make elementwise calls late that late ones alone read, where no more is kept then.
+
+    They run in the loops of what reads them: of a square's derivative x is kept, and not 2 * x as well.
+    """
+    early = set(results)
+    for node in reversed(nodes):
+        if node in early or not early.isdisjoint(node.users):
+            early.add(node)
+    for node in reversed(nodes):
+        if node in early or node in late or not node.users or not late.issuperset(node.users):
+            continue
+        if _is_remade(node):
+            late.add(node)
+            continue
+        if node.op != "call_function" or not is_pointwise(node.target):
+            continue
+        more = [
+            one
+            for one in node.all_input_nodes
+            if one.op == "call_function" and late.isdisjoint(one.users)
+        ]
+        if sum(map(_size_of, more)) <= _size_of(node):
+            late.add(node)
+
+
+def _size_of(node: Node) -> int:
+    """Bytes of a value."""
+    value = node.meta["val"]
+    return int(value.numel() * value.element_size())
 
 
 def _kept_for(readers: Sequence[Node], late: set[Node]) -> set[Node]:

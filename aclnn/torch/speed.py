@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from aclnn.compiler import settings
 from aclnn.measurements import Measurements
-from aclnn.torch.counterparts import is_pointwise
+from aclnn.torch.counterparts import chosen_among, is_pointwise
 from aclnn.torch.expansion import expanded, value_of
 
 STEP = 0.1  # µs that a node in a part takes at least
@@ -40,6 +40,7 @@ AGAIN = 2  # how often what seems slower is measured again
 CLEARLY = 1.4  # of the other's time: from there the faster one is the same for similar sizes
 ALIKE = 4  # how many times as large the sizes of a similar call may be, or its elements
 ROUNDS, SECONDS = 5, 2e-3  # that both sides of a measurement take at least
+STRIDE = 7919  # between indices of one after the other, a prime
 
 Call = Callable[[], Any]
 _SHAPE = re.compile(r"(?:(?<=\d)|(?<=bool))\[([\d,]+)\]")  # as dtypes have behind their names
@@ -226,7 +227,7 @@ def _both(node: Node) -> tuple[Call, Call]:
     from aclnn.torch.parts import Part
 
     sources = node.all_input_nodes
-    copies = [example(value_of(source)) for source in sources]
+    copies = [example(value_of(source), _bound_of(node, source)) for source in sources]
     tensors = [one[0] for one in copies]
     known = dict(zip(sources, range(len(sources)), strict=True))
     args, named = torch.fx.map_arg((node.args, node.kwargs), lambda source: _Place(known[source]))
@@ -257,8 +258,16 @@ def _kept(graph: GraphModule, is_new: bool) -> Call:
     return graph.forward
 
 
-def example(value: torch.Tensor) -> list[torch.Tensor]:
-    """Real tensors of the layout of a fake one; indices are 0, which any size has.
+def _bound_of(node: Node, source: Node) -> int:
+    """Number of elements that an operand's indices choose among; 1, which any size allows, where it is not known."""
+    if value_of(source).dtype not in (torch.int32, torch.int64):
+        return 1
+    arguments = torch.fx.map_arg(node.args, lambda one: one if one is source else value_of(one))
+    return min(chosen_among(node.target, arguments, source), default=1)
+
+
+def example(value: torch.Tensor, bound: int = 1) -> list[torch.Tensor]:
+    """Real tensors of the layout of a fake one; indices are below a bound, each as often as the others.
 
     Of what is large there are several: a model's weights come from memory, not from the nearest cache, since it has
     read others meanwhile.
@@ -267,6 +276,8 @@ def example(value: torch.Tensor) -> list[torch.Tensor]:
     size = sum(reach) + 1 if value.numel() else 0
     flat = torch.empty(size, dtype=value.dtype)
     filled = flat.uniform_(0.1, 0.9) if value.is_floating_point() else flat.zero_()
+    if bound > 1:
+        filled = torch.arange(size).mul_(STRIDE).remainder_(bound).to(value.dtype)
     count = 1
     while size * value.element_size() >= LARGE and count < MOST_COPIES:
         if 2 * count * size * value.element_size() > ALL_COPIES:

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
 from aclnn import measurements  # noqa: E402
-from aclnn.torch import dynamo, expansion, shapes, speed  # noqa: E402
+from aclnn.torch import dynamo, expansion, joint, shapes, speed  # noqa: E402
 from aclnn.torch.expansion import expanded  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -847,6 +847,53 @@ def test_gradients_of_results_lie_as_they_will(take):
     torch.testing.assert_close(*each)
 
 
+def test_first_powers_of_derivatives_cost_nothing():
+    """The derivative of a square is 2 * grad * x**1."""
+
+    def normed(x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+    x = tensor(4, 8).requires_grad_()
+    found = aclnn.torch.explain(normed, x, options={"take": "all"})
+    powers = [name for part in found.parts for name in part if name == "pow"]
+    assert (
+        len(powers) == 2
+    )  # the square, and in the backward pass the third power of rsqrt's derivative
+    compiled = torch.compile(normed, backend="aclnn", options={"take": "all"})
+    each = [torch.autograd.grad(one(x).square().sum(), x)[0] for one in (compiled, normed)]
+    torch.testing.assert_close(*each)
+
+
+def test_elementwise_calls_of_derivatives_alone_are_made_by_the_backward_pass():
+    def function(x, y):
+        return (x.exp() * y).pow(3)
+
+    mode = FakeTensorMode()
+    *like, grad = [mode.from_tensor(tensor(4, 8)) for _ in range(3)]
+    graph, n_results = joint.gradient_graph(function, like, (True, True), (True,), [grad])
+    both = joint.divided(graph, 2, n_results)
+    names = [
+        [node.target._opname for node in one.graph.nodes if node.op == "call_function"]
+        for one in both[:2]
+    ]
+    assert names[0] == ["exp", "mul", "pow"]
+    assert "pow" in names[1]  # the square, of what is kept besides exp(x)
+    assert len(both.forward.graph.output_node().args[0]) == 3
+
+
+def test_products_with_one_that_are_results_are_tensors_of_their_own():
+    def same(x, w):
+        return x * 1, w.pow(1)
+
+    x, w = tensor(4, 8).requires_grad_(), tensor(4, 8).requires_grad_()
+    compiled = torch.compile(same, backend="aclnn", options={"take": "all"})
+    made = compiled(x, w)
+    assert made[0].data_ptr() != x.data_ptr()
+    assert made[1].data_ptr() != w.data_ptr()
+    found = torch.autograd.grad([made[0].sum(), made[1].sum()], (x, w))
+    torch.testing.assert_close(found, (torch.ones(4, 8), torch.ones(4, 8)))
+
+
 def test_a_part_has_to_gain_more_where_gradients_are_wanted(times, monkeypatch):
     """A node of autograd's takes longer than one of PyTorch's own, unless several are spared."""
     monkeypatch.setattr(speed, "_smallest_step", lambda: (30.0, 12.0))
@@ -1075,6 +1122,25 @@ def test_frozen_weights_are_explained():
     assert "frozen weights: 1,024 bytes" in str(found)
     with pytest.raises(aclnn.AclnnError, match="freeze is 1, must be a bool"):
         dynamo.Options.of({"freeze": 1})
+
+
+def test_measured_indices_choose_among_all_that_there_is():
+    aten = torch.ops.aten
+    at, rows = torch.zeros(40, dtype=torch.int64), tensor(10, 8)
+    calls = [
+        lambda x, i: aten.embedding(x, i),
+        lambda x, i: aten.index_select(x, 0, i),
+        lambda x, i: aten.index(x, [i]),
+        lambda x, i: aten.embedding_dense_backward(aten.embedding(x, i), i, 10, -1, False),
+    ]
+    for call in calls:
+        graph = expanded(call, [*map(FakeTensorMode().from_tensor, (rows, at))])
+        indices = list(graph.graph.find_nodes(op="placeholder"))[1]
+        node = [one for one in graph.graph.nodes if one.op == "call_function"][-1]
+        (found, *_) = speed.example(speed.value_of(indices), speed._bound_of(node, indices))
+        assert set(found.tolist()) == set(range(10))
+        for one in speed._both(node):
+            one()
 
 
 def test_weights_that_others_read_are_not_frozen():
