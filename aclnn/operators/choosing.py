@@ -206,6 +206,7 @@ def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
 
 masked_select_padded = Operator(
     name="masked_select_padded",
+    differentiable=False,
     summary="Elements where a mask is true.",
     expression="out[n] = the n-th element of input, in row-major order, whose mask is true",
     notes=f"Elements are cast to the dtype of `out`. {_ROOM}",

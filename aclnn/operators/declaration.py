@@ -251,6 +251,8 @@ class Operator:
         sum over what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs
         that are not named have no gradient; outputs but for the first whose gradient no formula
         names are not differentiable.
+    differentiable : bool
+        False where no gradient is meant, as PyTorch's function has none, or CANN's is for inference.
     onnx : mapping of str to mapping
         ONNX's operators that it is, besides one of the same name: for each, options by role, and which
         attribute gives them, with its default, or what they are there.
@@ -322,6 +324,7 @@ class Operator:
     keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
+    differentiable: bool = True
     onnx: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     torch: str = ""
     chunking: str = ""

@@ -123,6 +123,7 @@ _GATE_UNLIKE = {
 
 moe_gating_top_k_softmax = Operator(
     name="moe_gating_top_k_softmax",
+    differentiable=False,
     summary="The experts of each token: the largest of a softmax.",
     expression="y, expert_idx = topk(softmax(x), k); row_idx[i, j] = j·rows + i",
     notes=f"{_ORDER} Where `finished` is true, expert_idx is the number of experts.",
@@ -192,6 +193,7 @@ def _if_softmax(rule: Rule) -> Rule:
 
 moe_gating_top_k_softmax_v2 = Operator(
     name="moe_gating_top_k_softmax_v2",
+    differentiable=False,
     summary="The experts of each token, and the softmax of all or of the chosen.",
     expression="renorm 0: y, expert_idx = topk(softmax(x), k); 1: t, expert_idx = topk(x, k), y = softmax(t)",
     notes=f"{_ORDER} softmax_result is a result with `output_softmax` and renorm 0.",
@@ -343,6 +345,7 @@ def _if_out(rule: Rule) -> Rule:
 
 moe_gating_top_k = Operator(
     name="moe_gating_top_k",
+    differentiable=False,
     summary="The experts of each token, which may be chosen by groups and with a bias.",
     expression="expert_idx = the k largest of n + bias in the best groups; y = n there·routed_scaling_factor",
     notes=(
@@ -541,6 +544,7 @@ def _count_of_experts(call: Call) -> Shape:
 
 moe_init_routing = Operator(
     name="moe_init_routing",
+    differentiable=False,
     summary="Tokens in the order of their experts, as many times as they have experts.",
     expression="expanded_x[p] = x[s[p] // k], expanded_row_idx[s[p]] = p, s = argsort(expert_idx), stable",
     notes=(
@@ -674,6 +678,7 @@ def _lower_permute(lowering: Lowering) -> Mapping[str, int]:
 
 moe_token_permute = Operator(
     name="moe_token_permute",
+    differentiable=False,
     summary="Tokens in the order of their indices, as many times as they have some.",
     expression="permuted_tokens[sorted_indices[f]] = tokens[f // top_k], sorted_indices = the inverse of argsort(indices)",
     notes=(
@@ -784,6 +789,7 @@ def _no_restored_shape() -> Rule:
 
 moe_token_unpermute = Operator(
     name="moe_token_unpermute",
+    differentiable=False,
     summary="Sums of the rows of each token, with weights.",
     expression="out[i] = Σ permuted_tokens[sorted_indices[i·K + j]]·probs[i, j] over j",
     notes=(
@@ -883,6 +889,7 @@ def _lower_finalize(lowering: Lowering) -> Mapping[str, int]:
 
 moe_finalize_routing = Operator(
     name="moe_finalize_routing",
+    differentiable=False,
     summary="Sums of what the experts of each token give, with weights, biases and residuals.",
     expression="out[i] = skip1[i] + skip2[i] + Σ scales[i, j]·(rows[r] + bias[expert]) over j, r = the index of (i, j)",
     notes=(

@@ -1337,6 +1337,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         entries=entries,
         product=product,
         functional=not product,
+        differentiable=False,
         form_of="fused_infer_attention_score" if product else "",
         checks_arrays=_check_arrays(words),
         rules=(
@@ -1392,6 +1393,7 @@ fused_infer_attention_score_v5 = _fused(
 
 prompt_flash_attention = Operator(
     name="prompt_flash_attention",
+    differentiable=False,
     summary="Attention of whole prompts.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
     notes=_NOTES + _QUANTISED_OUT.format("quant_scale2") + _QUANTISED_PRODUCTS,
@@ -1448,6 +1450,7 @@ def _single_query() -> Rule:
 
 incre_flash_attention = Operator(
     name="incre_flash_attention",
+    differentiable=False,
     summary="Attention of one query for each batch over cached keys.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
     notes=f"{_NOTES} `actual_seq_lengths` are those of the keys.{_QUANTISED_OUT.format('quant_scale2')}"

@@ -605,6 +605,7 @@ def _c_signature(extra: str = "") -> str:
 
 grouped_matmul = Operator(
     name="grouped_matmul",
+    differentiable=False,
     summary="Products of lists of matrices, or of groups of rows with a weight each.",
     expression="group_type -1: out[i] = x[i] @ weight[i] + bias[i]; 0: out[s:e] = x[s:e] @ weight[g] + bias[g]; 2: out[g] = x[:, s:e] @ weight[s:e]",
     notes=(

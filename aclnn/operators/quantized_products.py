@@ -351,6 +351,7 @@ _FORMULA = "x1 @ x2·scale·pertoken_scale + bias; int8 results: round(x1 @ x2·
 
 quant_matmul = Operator(
     name="quant_matmul",
+    differentiable=False,
     summary="Products of matrices of int8, scaled.",
     expression=_FORMULA,
     notes=f"{_SUMS} {_DTYPES} A bias of INT32 is added to the sums, any other one at the end.",
@@ -553,6 +554,7 @@ def _bias_dtype(call: Call) -> tuple[aclDataType, ...]:
 
 weight_quant_batchmatmul = Operator(
     name="weight_quant_batchmatmul",
+    differentiable=False,
     summary="Products with a quantised weight.",
     expression="y = x @ ((weight + antiquant_offset)·antiquant_scale) + bias",
     notes=(

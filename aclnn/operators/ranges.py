@@ -164,6 +164,7 @@ def _lower_range(lowering: Lowering) -> Mapping[str, int]:
 
 arange = Operator(
     name="arange",
+    differentiable=False,
     summary="Numbers from a first one up to an end, which is not among them.",
     expression="out[i] = start + i·step",
     notes=(
@@ -261,6 +262,7 @@ def _lower_space(lowering: Lowering) -> Mapping[str, int]:
 
 linspace = Operator(
     name="linspace",
+    differentiable=False,
     summary="Numbers at equal distances from a first one to a last one.",
     expression="out[i] = start + i·(end - start)/(steps - 1)",
     notes=(

@@ -170,6 +170,7 @@ floor_divide, floor_divide_scalar = _family(
         same_shape("out", "input"),
     ),
     " 3., -4.",
+    differentiable=False,
     summary="Quotient, rounded down.",
     expression="⌊input/other⌋",
     notes=(

@@ -558,6 +558,7 @@ def _lower_gather_nd(lowering: Lowering) -> Mapping[str, int]:
 
 gather_nd = Operator(
     name="gather_nd",
+    differentiable=False,
     summary="Pieces of a tensor, by rows of indices.",
     expression="out[i] = input[indices[i, :]]",
     notes=f"With `negative_index_support` negative indices count from the end. {_CHECKED}",
@@ -672,6 +673,7 @@ _HOT = (*FLOATING[:2], *_INDICES)
 
 one_hot = Operator(
     name="one_hot",
+    differentiable=False,
     summary="Rows with one number in the place of each index, and another in all others.",
     expression="out[…, k] = on_value if input[…] = k, else off_value",
     notes=(

@@ -276,6 +276,7 @@ def _rows(call: Call) -> Shape:
 
 top_k_top_p = Operator(
     name="top_k_top_p",
+    differentiable=False,
     summary="Logits of which sampling may choose: the largest k, and the likeliest that make p.",
     expression="-Inf where logits < the k-th largest of the row, or Σ softmax of what is smaller ≤ 1 - p; else logits",
     notes=(
@@ -395,6 +396,7 @@ _SCALED: dict[str, Any] = {
 
 scaled_masked_softmax_backward = Operator(
     name="scaled_masked_softmax_backward",
+    differentiable=False,
     summary="Gradient of softmax of scaled scores with a mask, from its result.",
     expression="where(mask, 0, scale·y·(g - Σ g·y)), along the last dimension",
     inputs=("y_grad", "y", "mask"),

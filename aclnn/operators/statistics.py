@@ -170,6 +170,7 @@ def _with_mean(
     first = name.partition("_")[0]
     return Operator(
         name=name,
+        differentiable=False,
         summary=summary,
         expression=f"out = {expression}, mean = Σ x / n over the n elements along dim",
         notes=_SPREAD_NOTES,
@@ -344,6 +345,7 @@ def _aminmax(name: str, item: tuple[str, str], kind: str, **more: Any) -> Operat
     outputs = "minOut=out:out maxOut=largest:out"
     return Operator(
         name=name,
+        differentiable=False,
         expression="out = min x, largest = max x over the elements along dim",
         notes="If any element is NaN, both are NaN.",
         inputs=("input",),

@@ -7,6 +7,7 @@ arguments from here, so that a new operator takes part with one line at most.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -20,7 +21,7 @@ from aclnn import aclDataType as T
 from aclnn.acl import dtypes
 from aclnn.api import c_shaped
 from aclnn.cli.calls import form_of
-from aclnn.operators import ENTRIES, REGISTRY
+from aclnn.operators import ENTRIES, REGISTRY, examples
 
 SHAPE = (2, 3)
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -116,7 +117,6 @@ UNLIKE = {
     "log_sigmoid_backward": Unlike({"buffer": (1,)}),
     "where": Unlike(dtypes={"condition": np.bool_}),
     "cast": Unlike(options={"dtype": "float32"}),
-    "permute": Unlike(options={"dims": (1, 0)}),
     "cat": Unlike({"tensors": [(2, 3), (4, 3)]}),
     "swiglu": Unlike({"input": (2, 6)}),
     "swiglu_backward": Unlike({"input": (2, 6)}),
@@ -274,7 +274,6 @@ UNLIKE = {
     "slice": Unlike(options={"dim": 1, "start": 2, "end": 9, "step": 1}),
     "expand": Unlike(options={"size": (4, -1, 3)}),
     "repeat": Unlike(options={"repeats": (1, 2)}),
-    "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
     "split": Unlike(options={"split_size": 1, "dim": 1}),
     "split_with_sizes": Unlike({"input": (2, 4)}, options={"split_sizes": (1, 3), "dim": 1}),
     "stack": Unlike({"tensors": [(2, 3)] * 3}),
@@ -429,9 +428,17 @@ def _array(rng, name, role, shape, dtype, fill):
 
 
 def options(name):
-    """An operator's options that have to be given, or that make its sample a good one."""
-    numbers = {a.role: 0.5 for a in REGISTRY[name].scalars if REGISTRY[name].is_required(a.role)}
-    return numbers | UNLIKE.get(name, NOTHING).options
+    """Options that have to be given, as the declaration's example has them, or that suit the sample."""
+    operator, own = REGISTRY[name], UNLIKE.get(name, NOTHING).options
+    needed = [
+        a.role for a in operator.attributes if operator.is_required(a.role) and a.role not in own
+    ]
+    numbers = {a.role: 0.5 for a in operator.scalars if a.role in needed}
+    if {*needed} == {*numbers} or operator.example is None:
+        return numbers | own
+    written = examples.arguments(operator.example[0], operator.positional)
+    shown = {role: ast.literal_eval(written[role]) for role in needed if role not in numbers}
+    return numbers | shown | own
 
 
 def run(name, given, **changes):
