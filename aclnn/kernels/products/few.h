@@ -96,12 +96,16 @@ INLINED ptrdiff_t whole_block_of(const int kind) {
 #endif
 }
 
-/* Bytes of rows that are copied at a time, `FEW_STEP` bytes apart. */
+/* Registers of columns whose sums take turns, so that those of one row have two chains of additions. With registers of
+ * sixteen lanes one is as fast, and memory fetches what comes next of so few columns by itself. */
+INLINED int turns_of(const int rows) { return F32_LANES == 16 || rows > 1 ? 1 : 2; }
+
+/* Bytes of columns that are copied at a time, `FEW_STEP` bytes apart. */
 enum { FEW_RUN = 512, FEW_STEP = FEW_RUN + 64 };
 
-/* Where rows of B are as far apart as `APART`, memory is slow to give a line of each of many rows, too. So runs
- * of rows are copied, one after the other, to where they are
- * transposed from, while those after them come to the second-level cache. */
+/* The nearest cache holds a line of hardly a dozen columns that are as far apart as `APART`. Where it takes several
+ * blocks to use a line up, runs of columns are copied to where they are transposed from, one after the other, while
+ * those after them come to the second-level cache. */
 INLINED void copy_runs(const char *b, ptrdiff_t b_step, const char *next, char *to) {
     for (int j = 0; j < 2 * F32_LANES; j++, b += b_step, next += b_step, to += FEW_STEP)
         for (int line = 0; line < FEW_RUN; line += F32_LANES * 4) {
@@ -110,42 +114,46 @@ INLINED void copy_runs(const char *b, ptrdiff_t b_step, const char *next, char *
         }
 }
 
-INLINED void few_across_of(const int kind, const int rows, ptrdiff_t depth, const float *a, const char *b,
-                           ptrdiff_t b_step, ptrdiff_t cols, float *sums, ptrdiff_t step) {
+/* As many terms as there are whole runs, of two registers of columns of one row; how many. */
+INLINED ptrdiff_t few_copied(const int kind, const int rows, ptrdiff_t depth, const float *a, const char *b,
+                             ptrdiff_t b_step, vecf x[2][FEW_ROWS]) {
     const ptrdiff_t whole = whole_block_of(kind), run = FEW_RUN / bytes_of(kind);
     char runs[2 * F32_LANES * FEW_STEP] __attribute__((aligned(64)));
-    for (ptrdiff_t j = 0; j < cols; j += 2 * F32_LANES) {
-        /* Two registers of columns, whose chains of sums take turns. */
+    ptrdiff_t k = 0;
+    for (; k + run <= depth; k += run) {
+        const char *begin = b + k * bytes_of(kind);
+        copy_runs(begin, b_step, k + 2 * run <= depth ? begin + FEW_RUN : b + 2 * F32_LANES * b_step, runs);
+        for (ptrdiff_t at = 0; at < run; at += whole)
+            for (int turn = 0; turn < 2; turn++)
+                few_whole_block(kind, rows, a + (k + at) * rows,
+                                runs + turn * F32_LANES * FEW_STEP + at * bytes_of(kind), FEW_STEP, x[turn]);
+    }
+    return k;
+}
+
+INLINED void few_across_of(const int kind, const int rows, ptrdiff_t depth, const float *a, const char *b,
+                           ptrdiff_t b_step, ptrdiff_t cols, float *sums, ptrdiff_t step) {
+    const ptrdiff_t whole = whole_block_of(kind);
+    const int turns = turns_of(rows);
+    for (ptrdiff_t j = 0; j < cols; j += turns * F32_LANES) {
         vecf x[2][FEW_ROWS];
         for (int i = 0; i < rows; i++) x[0][i] = x[1][i] = vf_set(0);
         const char *place = b + j * b_step;
         ptrdiff_t k = 0;
-        if (cols - j >= 2 * F32_LANES) {
-            for (; b_step % APART == 0 && k + run <= depth; k += run) {
-                const char *begin = place + k * bytes_of(kind);
-                copy_runs(begin, b_step, k + 2 * run <= depth ? begin + FEW_RUN : place + 2 * F32_LANES * b_step,
-                          runs);
-                for (ptrdiff_t at = 0; at < run; at += whole)
-                    for (int half = 0; half < 2; half++)
-                        few_whole_block(kind, rows, a + (k + at) * rows,
-                                        runs + half * F32_LANES * FEW_STEP + at * bytes_of(kind), FEW_STEP,
-                                        x[half]);
-            }
+        if (cols - j >= turns * F32_LANES) {
+            if (turns == 2 && kind != OF_F32 && b_step % APART == 0)
+                k = few_copied(kind, rows, depth, a, place, b_step, x);
             for (; k + whole <= depth; k += whole)
-                for (int half = 0; half < 2; half++) {
-                    const char *block = place + half * F32_LANES * b_step + k * bytes_of(kind);
-                    fetch_rows(block + 2 * F32_LANES * b_step, b_step);
-                    few_whole_block(kind, rows, a + k * rows, block, b_step, x[half]);
-                }
+                for (int turn = 0; turn < turns; turn++)
+                    few_whole_block(kind, rows, a + k * rows,
+                                    place + turn * F32_LANES * b_step + k * bytes_of(kind), b_step, x[turn]);
         }
         for (; k < depth; k += F32_LANES)
-            for (int half = 0; half < 2; half++)
-                few_block(kind, rows, a + k * rows, place + half * F32_LANES * b_step + k * bytes_of(kind), b_step,
-                          cols - j - half * F32_LANES, depth - k < F32_LANES ? depth - k : F32_LANES, x[half]);
-        for (int i = 0; i < rows; i++) {
-            vf_store(sums + i * step + j, x[0][i]);
-            if (cols - j > F32_LANES) vf_store(sums + i * step + j + F32_LANES, x[1][i]);
-        }
+            for (int turn = 0; turn < turns; turn++)
+                few_block(kind, rows, a + k * rows, place + turn * F32_LANES * b_step + k * bytes_of(kind), b_step,
+                          cols - j - turn * F32_LANES, depth - k < F32_LANES ? depth - k : F32_LANES, x[turn]);
+        for (int turn = 0; turn < turns && cols - j > turn * F32_LANES; turn++)
+            for (int i = 0; i < rows; i++) vf_store(sums + i * step + j + turn * F32_LANES, x[turn][i]);
     }
 }
 
