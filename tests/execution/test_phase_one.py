@@ -82,7 +82,7 @@ ATTENTION = [name for name, (one, _) in ENTRIES.items() if "attention" in one.na
 SHAPES |= dict.fromkeys((*ATTENTION, "aclnnCrossEntropyLoss"), TILING)
 COUNT_FIRST += tuple(ATTENTION)
 # What is copied, or multiplied in float64, before it is used.
-COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm", "aclnnMaxDim", "aclnnMinDim")
+COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
 COPIES += ("aclnnMseLoss", "aclnnL1Loss")
 # Arguments that others of the sample need.
 TOGETHER = {
