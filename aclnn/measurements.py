@@ -116,10 +116,17 @@ def clear() -> int:
 def read(path: Path) -> dict[str, Times]:
     """The times in a file; none of one that is missing or broken, which is measured anew."""
     try:
-        times = json.loads(path.read_text(encoding="utf-8"))["microseconds"]
-        return {str(k): tuple(map(float, v)) for k, v in times.items()}
+        facts = path.stat()
+        return dict(_times_in(path, facts.st_mtime_ns, facts.st_size, facts.st_ino))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+@lru_cache(4)
+def _times_in(path: Path, *version: int) -> dict[str, Times]:
+    """Parsed contents of a version of a file: every part of every graph asks for them."""
+    times = json.loads(path.read_text(encoding="utf-8"))["microseconds"]
+    return {str(k): tuple(map(float, v)) for k, v in times.items()}
 
 
 def _facts_in(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator as python
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -24,6 +24,7 @@ _SWITCHES = (
     torch.amp.autocast_mode._exit_autocast,
 )
 CALLED = ("call_function", "call_method")
+T = TypeVar("T")
 
 
 def value_of(node: Node) -> Any:
@@ -226,20 +227,28 @@ class Expansion(NamedTuple):
     operand: int | None = None
 
 
-KNOWN = "aclnn_expansions"  # of a mode of fake tensors, with which they end: layers repeat
-
-
 def _expansion_of(node: Node) -> Expansion:
     inputs = [value_of(source) for source in node.all_input_nodes]
     if not all(isinstance(one, torch.Tensor) for one in inputs):
         return Expansion(None)
+    return of_alike(node, "aclnn_expansions", lambda: _traced(node, inputs))
+
+
+def of_alike(node: Node, what: str, make: Callable[[], T]) -> T:
+    """The result of `make` for a node, or for one before it that is alike: layers repeat.
+
+    It is kept with the mode of the node's fake tensors, with which it ends.
+    """
+    inputs = [value_of(source) for source in node.all_input_nodes]
+    if not all(isinstance(one, torch.Tensor) for one in inputs):
+        return make()
     modes = {one.fake_mode for one in inputs if isinstance(one, FakeTensor)}
     key = _description_of(node)
     if len(modes) != 1 or key is None:
-        return _traced(node, inputs)
-    known = vars(modes.pop()).setdefault(KNOWN, {})
+        return make()
+    known: dict[Any, T] = vars(modes.pop()).setdefault(what, {})
     if key not in known:
-        known[key] = _traced(node, inputs)
+        known[key] = make()
     return known[key]
 
 

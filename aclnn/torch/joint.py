@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from aclnn.torch.counterparts import is_pointwise, view_of
 from aclnn.torch.expansion import expanded
@@ -194,4 +195,4 @@ def _part_of(owner: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any])
         if node in needed:
             known[node] = graph.node_copy(node, known.__getitem__)
     graph.output(tuple([known[one] if isinstance(one, Node) else one for one in outputs]))
-    return GraphModule(owner, graph)
+    return _LazyGraphModule(owner, graph)

@@ -64,6 +64,7 @@ class Speed:
         }
         self._kept = Measurements("torch", facts)
         self._measure = measure or measured
+        self._found: dict[str, tuple[float, ...]] = {}  # of calls of this graph, which repeat
         self.call = Cost(*self._times("a part's call", _smallest_call))
         self.tracked_call = Cost(*self._times("a part's call and its gradient", _smallest_step))
 
@@ -73,8 +74,10 @@ class Speed:
         if max(sizes, default=0) < SMALL:
             return Cost(STEP, self.call.theirs)
         what = description_of(node)
-        found = self._kept.get(what) or self._times_of_similar(what)
-        ours, theirs = found or self._times(what, lambda: self._measured_surely(node))
+        if what not in self._found:
+            known = self._kept.get(what) or self._times_of_similar(what)
+            self._found[what] = known or self._times(what, lambda: self._measured_surely(node))
+        ours, theirs = self._found[what]
         return Cost(max(ours - self.call.ours, STEP), theirs)
 
     def _measured_surely(self, node: Node) -> tuple[float, float]:

@@ -16,7 +16,13 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
-from aclnn.torch.expansion import REASON, expansion_of, forget_expansion, value_of
+from aclnn.torch.expansion import (
+    REASON,
+    expansion_of,
+    forget_expansion,
+    of_alike,
+    value_of,
+)
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.torch.speed import Speed
 from aclnn.torch.writes import COPY, updates_of, writes_in, writes_of
@@ -257,7 +263,7 @@ def reason_against(node: Node, speed: Speed | None) -> str | None:
 def _known_reason(call: Node) -> str | None:
     """Known reason against a call, looked up where nodes that are alike share their calls."""
     if REASON not in call.meta:
-        call.meta[REASON] = _reason_against_call(call)
+        call.meta[REASON] = of_alike(call, REASON, lambda: _reason_against_call(call))
     return call.meta[REASON]
 
 

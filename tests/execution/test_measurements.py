@@ -30,6 +30,23 @@ def test_others_read_what_was_saved(folder):
     assert len(measurements.files()) == 1
 
 
+def test_a_file_is_parsed_once_for_each_version_of_it(folder, monkeypatch):
+    parsed, loads = [], json.loads
+    monkeypatch.setattr(measurements.json, "loads", lambda text: parsed.append(text) or loads(text))
+    found = Measurements("example", {})
+    found.put("relu", (1.0, 2.0))
+    found.save()
+    parsed.clear()
+    for _ in range(3):
+        other = Measurements("example", {})
+        assert other.get("relu") == (1.0, 2.0)
+        other.put("exp", (3.0, 4.0))  # which no other one sees before it is saved
+        assert Measurements("example", {}).get("exp") is None
+    assert len(parsed) == 1
+    other.save()
+    assert Measurements("example", {}).get("exp") == (3.0, 4.0)
+
+
 def test_other_facts_have_files_of_their_own(folder):
     for threads in (1, 2):
         one = Measurements("one", {"threads": threads})

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
 from aclnn import measurements  # noqa: E402
-from aclnn.torch import dynamo, expansion, joint, shapes, speed  # noqa: E402
+from aclnn.torch import dynamo, expansion, joint, shapes, speed, support  # noqa: E402
 from aclnn.torch.expansion import expanded  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -879,6 +879,26 @@ def test_elementwise_calls_of_derivatives_alone_are_made_by_the_backward_pass():
     assert names[0] == ["exp", "mul", "pow"]
     assert "pow" in names[1]  # the square, of what is kept besides exp(x)
     assert len(both.forward.graph.output_node().args[0]) == 3
+
+
+def test_calls_of_layers_that_repeat_are_tried_once(monkeypatch):
+    tried, known = [], support._reason_of_trial
+
+    def counted(node):
+        tried.append(node.target._opname)
+        return known(node)
+
+    def layers(x, w):
+        for _ in range(4):
+            x = torch.tanh(x @ w)
+        return x
+
+    monkeypatch.setattr(support, "_reason_of_trial", counted)
+    x, w = tensor(8, 8).requires_grad_(), tensor(8, 8).requires_grad_()
+    found = aclnn.torch.explain(layers, x, w, options={"take": "all"})
+    assert found.left == []
+    assert tried.count("tanh") == tried.count("tanh_backward") == 1
+    assert tried.count("mm") <= 6  # of the forward pass, and by both operands, in two layouts
 
 
 def test_products_with_one_that_are_results_are_tensors_of_their_own():
