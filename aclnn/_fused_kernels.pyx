@@ -85,7 +85,7 @@ cdef enum:
     MOST_BLOCKS = 16    # of values that lie in memory between segments
     MOST_STEPS = 128
     BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
-    MOST_BLOCK = 8192     # elements
+    MOST_BLOCK = 16384    # elements
     STREAM_ROW = 32768    # bytes of a row that is worth streaming where it begins with no line
     PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
     FAR_AHEAD = 4096    # bytes from what is read to what is prefetched
@@ -712,6 +712,8 @@ cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin, p
         if place < MOST_OPERANDS:
             views[k] = walk.row[place]
             views[k].data += begin * views[k].col_stride
+            if rows == 1:  # a stride of 0 would say that the row repeats: then none prefetches it
+                views[k].row_stride = n * views[k].col_stride
         else:
             slot = &walk.state.blocks[place - FIRST_BLOCK]
             views[k] = tile_view(walk.blocks + slot.offset, n * slot.size, slot.size)
@@ -855,19 +857,6 @@ cdef inline bint in_place(const tile_view *views, const fused_state *state) noex
     return False
 
 
-cdef void fetch_block(const walk_t *walk, ptrdiff_t begin, ptrdiff_t n) noexcept nogil:
-    """Have what the next block reads fetched while this one computes."""
-    cdef const tile_view *row
-    cdef ptrdiff_t j
-    cdef int k
-    for k in range(walk.state.program.inputs):
-        row = &walk.row[k]
-        j = 0
-        while row.col_stride > 0 and j < n * row.col_stride:
-            prefetch(<const char *>(<uintptr_t>row.data + <uintptr_t>(begin * row.col_stride + j)))
-            j += LINE
-
-
 cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
                   bint overlap) noexcept nogil:
     cdef ptrdiff_t n, head, begin = 0
@@ -881,8 +870,6 @@ cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t
         # What is left must fill vectors.
         if begin + n < cols < begin + n + STEP_ELEMENTS:
             n -= STEP_ELEMENTS
-        if walk.flags & TILE_PREFETCH_FAR and walk.state.n_blocks:
-            fetch_block(walk, begin + n, n)
         run_block(walk, begin, n, head)
         begin += n
         head = 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 
 import numpy as np
 import pytest
+from aclnn.graph.runtime import abi
 from cases import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -349,11 +351,20 @@ def test_numbers_of_a_run():
         assert same_bits(ex.run(), aclnn.relu(aclnn.leaky_relu(x, slope) + x))
 
 
+class View(ctypes.Structure):
+    """An operand of a tile."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("row", ctypes.c_ssize_t), ("col", ctypes.c_ssize_t))
+
+
+TileKernel = ctypes.CFUNCTYPE(
+    None, ctypes.POINTER(View), *[ctypes.c_ssize_t] * 2, *[ctypes.c_void_p] * 3, ctypes.c_int
+)
+
+
 def run_program(made, views, rows, cols, numbers=(), flags=0):
     """Run a program as kernels of other kinds do: by its tile kernel, on (array, row stride, column stride)."""
-    fields = [("data", ctypes.c_void_p), ("row", ctypes.c_ssize_t), ("col", ctypes.c_ssize_t)]
-    view = type("View", (ctypes.Structure,), {"_fields_": fields})
-    given = (view * len(views))(*[(a.ctypes.data, row, col) for a, row, col in views])
+    given = (View * len(views))(*[(a.ctypes.data, row, col) for a, row, col in views])
     params = np.zeros(made.kernel.params_size + 64, np.uint8)
     params = params[-params.ctypes.data % 64 :]
     if made.kernel.prepare:
@@ -362,13 +373,7 @@ def run_program(made, views, rows, cols, numbers=(), flags=0):
         )(made.kernel.prepare)
         values = np.array(numbers, np.float64)
         prepare(params.ctypes.data, made.kernel.state, values.ctypes.data, len(numbers))
-    kernel = ctypes.CFUNCTYPE(
-        None,
-        ctypes.c_void_p,
-        *[ctypes.c_ssize_t] * 2,
-        *[ctypes.c_void_p] * 3,
-        ctypes.c_int,
-    )(made.kernel.fn)
+    kernel = TileKernel(made.kernel.fn)
     kernel(given, rows, cols, made.kernel.state, params.ctypes.data, None, flags)
 
 
@@ -405,6 +410,33 @@ def test_programs_of_kernels_of_other_kinds(shape, dtype):
     floats = np.empty(shape, np.float32)
     run_program(made, [*views[:3], (floats, 4 * cols, 4)], rows, cols, made.params)
     assert same_bits(floats, halves.astype(np.float32))
+
+
+def test_calls_on_blocks_of_one_row_prefetch():
+    """Of a tile of one row, whose row stride says nothing: it must not look like a row that repeats."""
+    library, half = isa.kernels(), fused_kernels.Place("float16")
+    silu = library.compute_kernel("silu", ("float16",), "float16")
+    mul = library.compute_kernel("mul", ("float16", "float16"), "float16")
+    own, seen = TileKernel(silu.fn), []
+
+    @TileKernel
+    def watched(views, rows, cols, state, params, scratch, flags):
+        seen.append((rows, views[0].row, cols * views[0].col, flags))
+        own(views, rows, cols, state, params, scratch, flags)
+
+    silu = dataclasses.replace(silu, fn=ctypes.cast(watched, ctypes.c_void_p).value)
+    parts = [fused_kernels.Part(silu, (0,), 10), fused_kernels.Part(mul, (10, 1), 11)]
+    made = fused_kernels.fuse(parts, {0: half, 1: half, 10: half, 11: half}, [11], far=True)
+    x, y = np.random.default_rng(0).standard_normal((2, 50_000)).astype(F16)
+    out = np.empty_like(x)
+    prefetch = abi.TILE_PREFETCH_NEAR | abi.TILE_PREFETCH_FAR
+    run_program(made, [(x, 0, 2), (y, 0, 2), (out, 0, 2)], 1, x.size, flags=prefetch)
+    assert same_bits(out, aclnn.mul(aclnn.silu(x), y))
+    assert seen
+    assert all(
+        rows == 1 and stride == nbytes > 0 and flags & prefetch == prefetch
+        for rows, stride, nbytes, flags in seen
+    )
 
 
 # --- All dtypes, and random programs --------------------------------------------------------------
