@@ -104,7 +104,7 @@ class Built(NamedTuple):
     overlaps : sequence of sequence of int
         Of each input with each output, in a row for each output.
     apart : tuple of str
-        The outputs that overlap no input.
+        The outputs that overlap no input, or are written in the place of one.
     does_nothing : bool
         Whether no element is written.
     """
@@ -526,8 +526,12 @@ class Recording:
         written = enumerate(self.outputs, len(self.operands))
         pairs = zip(self.outputs, rows, strict=True)
         operator, call = self._single or self._as_program(tensors, summary)
+        built = self._nothing_graph(joining.builder) if nothing else self._graph(joining, rows)
+        replacing = {
+            out.name for out in map(built.value, built.outputs) if out.alias_of is not None
+        }
         return Built(
-            self._nothing_graph(joining.builder) if nothing else self._graph(joining, rows),
+            built,
             joining.kernels,
             operator,
             call,
@@ -536,7 +540,13 @@ class Recording:
             + [place for place, output in written if output.is_written],
             len(self.operands),
             rows,
-            tuple([output.name for output, row in pairs if output.is_written and not any(row)]),
+            tuple(
+                [
+                    output.name
+                    for output, row in pairs
+                    if output.is_written and (not any(row) or output.name in replacing)
+                ]
+            ),
             nothing,
         )
 

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..brief import fields_given
 from ..constraints import Count
@@ -126,6 +126,9 @@ class SpareMemory:
     heir : str
         The intermediate that this step reads last while it writes the output over it; else
         empty.
+    only_heir : bool
+        Whether nothing else may lie there: the memory is that of an input, which is read until the heir
+        begins.
 
     Examples
     --------
@@ -137,6 +140,7 @@ class SpareMemory:
     nbytes: Count
     until: Count
     heir: str = ""
+    only_heir: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

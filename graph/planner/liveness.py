@@ -101,7 +101,7 @@ def spare_memory(
 ) -> tuple[SpareMemory, ...]:
     """Memory of named outputs that intermediates may use.
 
-    Such an output overlaps no input.  Outputs may overlap each other, so none of them is in use
+    Such an output overlaps no input, or is one.  Outputs may overlap each other, so none of them is in use
     when the first is written, unless `outputs_apart` says that none does.
 
     >>> from aclnn.graph import DType, GraphBuilder
@@ -118,6 +118,9 @@ def spare_memory(
     first = min(begins.values(), default=0)
     found = []
     for value in map(graph.value, graph.outputs):
+        if value.name in outputs and (heir := _begins_over_input(graph, steps, step_of, value)):
+            until = begins[value.id]
+            found.append(SpareMemory(value.name, value.nbytes, until, heir, only_heir=True))
         until = begins[graph.root(value.id).id] if outputs_apart else first
         if value.name in outputs and until and _is_one_stretch(value):
             alone = outputs_apart or len(roots) == 1
@@ -128,7 +131,11 @@ def spare_memory(
 
 def _is_one_stretch(value: Value) -> bool:
     """Whether an output is a stretch of memory of its own, from its first element on."""
-    if value.alias_of is not None or value.size == 0:
+    return value.alias_of is None and _is_stretch(value)
+
+
+def _is_stretch(value: Value) -> bool:
+    if value.size == 0:
         return False
     pairs = zip(value.shape, value.strides, strict=True)
     ascending = all(size == 1 or stride > 0 for size, stride in pairs)
@@ -145,6 +152,33 @@ def _operand_below(graph: Graph, step_of: Mapping[str, int], out: Value) -> str:
         if node is writers[0]:
             return next((value.name for value in dead if same_layout(value, out)), "")
     return ""
+
+
+def _begins_over_input(
+    graph: Graph, steps: Sequence[tuple[Node, ...]], step_of: Mapping[str, int], out: Value
+) -> str:
+    """The intermediate that an output in place of an input is written over, if that may lie there, too.
+
+    It is the input with something written into it, by a node that may write its result over the input.
+    """
+    if out.alias_of is None or not _is_stretch(out):
+        return ""
+    others = [one for one in map(graph.value, graph.outputs) if one.alias_of == out.alias_of]
+    heir = _operand_below(graph, step_of, out) if len(others) == 1 else ""
+    if not heir:
+        return ""
+    readers = graph.readers()
+    below = _in_place_results(graph, steps, step_of, readers)
+    ids = {value.name: value.id for value in graph.values}
+    first = ids[heir]
+    while first in below:
+        first = ids[below[first]]
+    (maker,) = graph.writers()[first]
+    last = readers[out.alias_of][-1:]
+    is_over = last == (maker,) and out.alias_of in _written_over(maker)
+    if not is_over or not _only_whole(graph, last, out.alias_of):
+        return ""
+    return heir if same_layout(graph.value(out.alias_of), graph.value(first)) else ""
 
 
 def _step_of(steps: Sequence[tuple[Node, ...]]) -> dict[str, int]:
@@ -177,27 +211,36 @@ def _dead_operands(
     step_of: Mapping[str, int],
     readers: Mapping[int, tuple[Node, ...]],
 ) -> Iterator[tuple[Node, list[Value]]]:
-    """For each node of a loop the intermediates that it may write a result of their layout over.
+    """For each node of a step the intermediates that it may write a result of their layout over.
 
     They were read by the node itself, these come first, or by earlier ones of the loop, which have
-    read what its tile covers; nobody reads them afterwards.  What is taken is to be removed.
+    read what its tile covers; nobody reads them afterwards.  What is taken is to be removed.  Opaque
+    nodes say over which operands they may write.
     """
-    if step[0].domain == "opaque":
-        return
     writers = graph.writers()
     dead: list[Value] = []
     for node in step:
         own = []
-        for value in [graph.value(id) for id in dict.fromkeys(node.inputs)]:
+        over = _written_over(node) if node.domain == "opaque" else node.inputs
+        for value in [graph.value(id) for id in dict.fromkeys(over)]:
             if value.storage != "workspace" or value.is_view or not value.size:
                 continue
             reading, makers = readers[value.id], writers[value.id]
             dies = reading[-1] is node  # of nodes in the order in which they run
             early = len(makers) == 1 and step_of[makers[0].name] < step_of[node.name]
-            if dies and early and _only_whole(graph, reading, value.id):
+            here = [one for one in reading if step_of[one.name] == step_of[node.name]]
+            if dies and early and _only_whole(graph, here, value.id):
                 own.append(value)
         dead[:0] = own
         yield node, dead
+
+
+def _written_over(node: Node) -> list[int]:
+    """The operands that the result of an opaque node may be written over."""
+    places = node.attr("in_place", ())
+    within = [node.inputs[place] for place in places]
+    others = {id for place, id in enumerate(node.inputs) if place not in places}
+    return [id for id in within if id not in others]
 
 
 def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:

@@ -82,6 +82,8 @@ def _filled(
 
 def may_lie_in(life: Lifetime, memory: SpareMemory, is_heir: bool = False) -> bool:
     """Whether a lifetime is over when the output is written; tiles stay in the workspace."""
+    if memory.only_heir and not is_heir:
+        return False
     until = memory.until + is_heir
     return life.upper <= until and 0 < life.nbytes <= memory.nbytes and not life.parts
 

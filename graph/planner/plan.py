@@ -519,7 +519,9 @@ def plan_workspace(
         As for `graph_lifetimes`.
     spare_outputs : collection of str
         Names of outputs that overlap no input: before any output is written, 'default' and 'exact'
-        put intermediates there.  A run that fails then leaves anything in them.
+        put intermediates there.  A run that fails then leaves anything in them.  Of outputs that are
+        an input, and overlap no other: these hold what they are written over, where the input may be
+        written over by that.
     outputs_apart : bool
         Whether no output overlaps another: each is then used until it is written itself.
 

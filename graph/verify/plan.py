@@ -69,6 +69,11 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
         if a.name in by_name:
             raise PlanError(f"{a.name}: every buffer has a name of its own")
         by_name[a.name] = a
+    for memory in [one for one in plan.spare if one.only_heir]:
+        here = [a for a in plan.buffers if a.output == memory.output]
+        heir = by_name.get(memory.heir)
+        if any(heir is None or _owner(a, by_name) != _owner(heir, by_name) for a in here):
+            raise PlanError(f"{memory.output}: holds others than {memory.heir}, but is an input")
     for output in dict.fromkeys([a.output for a in plan.buffers]):
         here = [a for a in plan.buffers if a.output == output]
         _check_apart(here, [_owner(a, by_name) for a in here])

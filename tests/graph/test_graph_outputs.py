@@ -437,3 +437,79 @@ def test_copies_of_parts_follow_a_result_to_its_output():
     (copy,) = [node for node in graph.nodes if node.kind == "ViewCopy"]
     (source,) = map(graph.value, copy.inputs)
     assert (graph.root(source.id).name, source.offset) == ("whole", 32)
+
+
+def written_rows(count, reads="", in_place=(0,)):
+    """Opaque nodes that write into an argument one after another, and what else reads it."""
+    b = GraphBuilder()
+    x, rows = b.input("x", (8, 8), F32), b.input("rows", (2, 8), F32)
+    seen, out = b.output("seen", (8, 8), F32), b.output("out", (8, 8), F32, alias_of=x)
+    value, found = x, {"": rows, "x": x}
+    for n in range(count):
+        value = b.compute("put", [value, rows], (8, 8), F32, domain="opaque", in_place=in_place)
+        found[f"put {n}"] = value
+    b.view_copy(b.compute("mm", [found[reads]], (8, 8), F32, domain="opaque"), seen)
+    b.view_copy(value, out)
+    return run_passes(b.build()).graph
+
+
+def test_what_is_written_into_an_argument_in_turn_is_there_from_the_first_on():
+    graph = written_rows(3)
+    plan = validate(plan_workspace(graph, spare_outputs=["out"]))
+    assert (plan.size, plan.lower_bound) == (0, 0)
+    assert placed(plan) == {"put": ("out", 0), "put_2": ("out", 0)}
+    assert [one.only_heir for one in plan.spare] == [True]
+    # In the workspace each would take the place of the one before.
+    assert (plan_workspace(graph).size, plan_workspace(graph).buffer("put_2").same_as) == (
+        256,
+        "put",
+    )
+    assert WorkspacePlan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize(
+    ("graph", "size"),
+    [
+        (written_rows(3, reads="x"), 256),  # which is not there any more by then
+        (written_rows(3, reads="put 0"), 512),
+        (written_rows(2, in_place=()), 256),
+        (written_rows(1), 0),
+    ],
+    ids=["argument", "between", "copies", "once"],
+)
+def test_arguments_hold_nothing_that_is_not_written_into_them(graph, size):
+    plan = validate(plan_workspace(graph, spare_outputs=["out"]))
+    assert plan.size == size
+    assert not any(buffer.output for buffer in plan.buffers)
+
+
+def test_validate_knows_what_may_lie_in_arguments():
+    plan = plan_workspace(written_rows(2), spare_outputs=["out"])
+    (put,) = validate(plan).buffers
+    other = replace(put, name="other", first=0, last=0, offset=0)
+    for buffers in ((put, other), (other,)):
+        with pytest.raises(PlanError, match="out: holds others than put, but is an input"):
+            validate(replace(plan, buffers=buffers))
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_writes_into_one_array_copy_it_no_more_than_single_calls(looks):
+    def write(cache, i, j, k, a, b, c):
+        aclnn.index_copy_(cache, 0, i, a)
+        seen = [aclnn.softmax(cache[2:7], -1)] if looks else []
+        aclnn.index_copy_(cache, 0, j, b)
+        aclnn.index_copy_(cache, 0, k, c)
+        return [*seen, *([cache[3:9] * 2] if looks else [])]
+
+    compiled, rng = aclnn.compile(write), np.random.default_rng(0)
+    for _ in range(3):
+        mine = rng.standard_normal((64, 32)).astype(np.float32)
+        other = mine.copy()
+        rows = [rng.choice(12, 3, replace=False) for _ in range(3)]
+        values = [rng.standard_normal((3, 32)).astype(np.float32) for _ in range(3)]
+        found, expected = compiled(mine, *rows, *values), write(other, *rows, *values)
+        np.testing.assert_array_equal(mine.view(np.uint32), other.view(np.uint32))
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.view(np.uint32), two.view(np.uint32))
+    plan = compiled.executor(mine, *rows, *values).plan
+    assert {buffer.output for buffer in plan.buffers if not buffer.parts} == {"cache afterwards"}
