@@ -152,7 +152,20 @@ class Profile(Tabled):
         return "\n".join([*rows, f"{one.name}, {took / 1000:.2f} µs; digits are steps"])
 
     def as_it_is(self) -> Profile:
-        """The runs that have ended so far, as a profile that does not fill."""
+        """The runs that have ended so far, as a profile that does not fill.
+
+        Returns
+        -------
+        Profile
+
+        Examples
+        --------
+        >>> import aclnn
+        >>> with aclnn.profile() as profile:
+        ...     pass
+        >>> profile.as_it_is().runs
+        []
+        """
         still = Profile()
         still.runs = list(self.runs)
         return still
@@ -331,7 +344,17 @@ class Profile(Tabled):
         return self._view("lines", executor)
 
     def graphed(self, executor: object) -> tuple[Any, ExecutorTime]:
-        """The plan of one of the executors, with its graph, and its times."""
+        """The plan of one of the executors, with its graph, and its times.
+
+        Parameters
+        ----------
+        executor : int
+            Its place in `executors`.
+
+        Returns
+        -------
+        (object, ExecutorTime)
+        """
         groups = by_plan(list(self.runs))
         place = as_int(executor)
         if place is None or not 0 <= place < len(groups):

@@ -12,6 +12,17 @@ ELEMENT_COST = 0.3  # nanoseconds, of kernels that do not say what an element co
 def one_call(threads: int) -> int:
     """The chunks of a kernel whose work is not cut.
 
+    Parameters
+    ----------
+    threads : int
+        The threads that take part.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
     >>> one_call(8)
     1
     """
