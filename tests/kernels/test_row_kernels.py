@@ -254,6 +254,22 @@ def test_log_softmax_near_0(dtype):
     assert actual[0, 0] < 0
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_log_softmax_backward_where_exponentials_are_small(dtype):
+    """Among gradients of 0, results are products that other elements' sums do not hide."""
+    far = [-np.inf, -1e4, -231, -229.5, -120, -90, -88, -86.5, -60, -17, -3, -0.25]
+    y = np.resize(far, (3, 64)).astype(dtype)
+    g = np.zeros(y.shape, np.float32)
+    g[0, -1], g[1, 5:9], g[2, ::7] = 3e4, 1, 2e3
+    g = (g if dtype == "float16" else g * np.float32(1e30)).astype(dtype)
+    made = run(
+        "log_softmax_backward", [g, y], empty_outputs("log_softmax_backward", y.shape, dtype)
+    )
+    exact = expected("log_softmax_backward", [g, y])
+    for actual, values in zip(made, exact, strict=True):
+        assert worst_ulp(actual, values) <= limit("log_softmax_backward", dtype)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sum", "mean"])
 def test_terms_that_cancel(name, dtype):

@@ -5,6 +5,7 @@ Of halves, exponentials are floats, with digits to spare, and so are the sums of
 
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN
+from libc.stdint cimport uint64_t
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
 from aclnn.kernels.rows.dense_passes cimport (
@@ -70,20 +71,19 @@ from aclnn.kernels.rows.vecw cimport (
     load_wide,
     narrow_t,
     store_numbers,
+    store_wide,
     to_next,
     vecw,
     w_abs,
     w_add,
     w_all_at_most,
     w_all_numbers,
-    w_any_less,
     w_exp_of_halves,
     w_exps_of_halves,
     w_falls,
     w_fms,
     w_high,
     w_low,
-    w_min,
     w_mul,
     w_of_two,
     w_set,
@@ -107,13 +107,14 @@ cdef extern from *:
     #define LEAST_TOTAL 1.0625
     #define LEAST_TOTAL_OF_HALVES 2.0
     /* Of a product e^y sum: a difference from it of which so much is left needs no more bits. */
-    #define LEAST_FALL 0.125f
+    #define LEAST_FALL 0.15625f
+    #define LEAST_FALL_OF_HALVES 0x1p-6f
     #define LEAST_DIGITS 0.03125
     """
     float EXP_SCALE
     double EXP_UNSCALE
     double LEAST_TOTAL, LEAST_TOTAL_OF_HALVES
-    float LEAST_FALL
+    float LEAST_FALL, LEAST_FALL_OF_HALVES
     double LEAST_DIGITS
 
 ctypedef fused halves_t:
@@ -576,21 +577,24 @@ cdef inline vecw joined(const vecd *a) noexcept nogil:
     return w_of_two(s_of_doubles(a[0]), s_of_doubles(a[1]))
 
 
+cdef enum:
+    PAIRS = BLOCK // 2  # of a block's registers
+
+
 cdef struct doubts_t:
-    # Operands of a block's results that are to be computed with more digits.
-    ptrdiff_t n
-    ptrdiff_t places[BLOCK]
-    vecw gradients[BLOCK]
-    vecw outputs[BLOCK]
+    # Operands of a block's pairs of registers, and bits of those that need more digits: a place
+    # that depended on a result would have to be known before anything else is loaded.
+    uint64_t which
+    vecw gradients[PAIRS]
+    vecw outputs[PAIRS]
 
 
-cdef inline void recompute_later(doubts_t *doubts, ptrdiff_t k, vecw gradient, vecw output,
+cdef inline void recompute_later(doubts_t *doubts, ptrdiff_t pair, vecw gradient, vecw output,
                                  bint doubtful) noexcept nogil:
     """Without a branch: nobody could foresee it."""
-    doubts.places[doubts.n] = k
-    doubts.gradients[doubts.n] = gradient
-    doubts.outputs[doubts.n] = output
-    doubts.n += doubtful
+    doubts.gradients[pair] = gradient
+    doubts.outputs[pair] = output
+    doubts.which |= <uint64_t>doubtful << pair
 
 
 cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
@@ -617,9 +621,9 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
         first = s_of_doubles(sum)
         fall.near = w_twice(first)
         fall.rest = w_twice(s_of_doubles(v_sub(sum, v_of_floats(first))))
-        fall.share = w_mul(w_abs(fall.near), w_set(LEAST_FALL))
-        doubts.n = 0
-        k = 0
+        fall.share = w_mul(w_abs(fall.near), w_set(least_fall(g)))
+        doubts.which = 0
+        k = most_falls(g, &run, &fall, &doubts)
         while k < run.n:
             for i in range(WIDES):
                 place = wide_place(&run, k, i)
@@ -630,63 +634,67 @@ cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
             for i in range(WIDES):
                 place = wide_place(&run, k, i)
                 put_wide(&run, place, results[i], g)
-                recompute_later(&doubts, place, gradients[i], outputs[i],
+                recompute_later(&doubts, k // 2 + i, gradients[i], outputs[i],
                                 not w_all_at_most(sizes[i], w_abs(results[i])))
             k += 2 * WIDES
-        for k in range(doubts.n):
+        k = 0
+        while doubts.which >> k:
+            if not doubts.which >> k & 1:
+                k += 1
+                continue
             for i in range(WIDES):
                 gradients[i], outputs[i] = doubts.gradients[k], doubts.outputs[k]
             w_falls(gradients, outputs, &fall, results, sizes)
             sizes[0] = w_where_number(w_mul(sizes[0], results[0]), sizes[0], w_set(INFINITY))
             results[0] = w_where_less(sizes[0], w_set(INFINITY), results[0], w_set(0))
-            put_wide(&run, doubts.places[k],
+            put_wide(&run, wide_place(&run, 2 * k, 0),
                      in_digits(gradients[0], outputs[0], negative, results[0], sizes[0]), g)
+            k += 1
 
 
-cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *group,
-                                                const run_t *args) noexcept nogil:
-    cdef run_t run = args[0]
-    cdef const halves_t *y = <const halves_t *>run.second
-    cdef vecd negative = v_sub(v_set(0), of_row(&group.values[0], &run))
-    cdef vecw scaled = w_twice(s_of_doubles(v_mul(negative, v_set(EXP_UNSCALE))))
-    cdef doubts_t doubts
+cdef inline float least_fall(const elem_t *like) noexcept nogil:
+    if elem_t is float or elem_t is wide_single_t:
+        return LEAST_FALL
+    else:
+        return LEAST_FALL_OF_HALVES
+
+
+cdef inline ptrdiff_t most_falls(const elem_t *g, const run_t *run, const fall_t *fall,
+                                 doubts_t *doubts) noexcept nogil:
+    """Results of registers in fours; what is dense has a loop of its own. How many they are."""
+    if elem_t is float or elem_t is half_t or elem_t is bfloat16_t:
+        if run.step == run.second_step == run.out_step == VECD * sizeof(elem_t):
+            return write_falls(g, VECD * sizeof(elem_t), <const elem_t *>run.second,
+                               VECD * sizeof(elem_t), run.out, VECD * sizeof(elem_t), run.n, fall,
+                               doubts)
+        return write_falls(g, run.step, <const elem_t *>run.second, run.second_step, run.out,
+                           run.out_step, run.n, fall, doubts)
+    else:
+        return 0
+
+
+cdef inline ptrdiff_t write_falls(const narrow_t *g, ptrdiff_t step, const narrow_t *y,
+                                  ptrdiff_t second_step, char *out, ptrdiff_t out_step,
+                                  ptrdiff_t n, const fall_t *fall,
+                                  doubts_t *doubts) noexcept nogil:
+    """As many pairs as are computed step by step together."""
     cdef vecw gradients[WIDES]
     cdef vecw outputs[WIDES]
-    cdef vecw products[WIDES]
-    cdef vecw result, size
-    cdef ptrdiff_t k, place
+    cdef vecw results[WIDES]
+    cdef vecw sizes[WIDES]
+    cdef ptrdiff_t k = 0
     cdef int i
-    doubts.n = 0
-    k = 0
-    while k < run.n:
+    while k + 2 * WIDES <= n:
         for i in range(WIDES):
-            place = wide_place(&run, k, i)
-            gradients[i] = load_wide(at(g, place * run.step), to_next(&run, place, run.step))
-            outputs[i] = load_wide(at(y, place * run.second_step),
-                                   to_next(&run, place, run.second_step))
-            products[i] = w_min(w_set(40), outputs[i])
-        w_exps_of_halves(products)
+            gradients[i] = load_wide(at(g, (k + 2 * i) * step), step)
+            outputs[i] = load_wide(at(y, (k + 2 * i) * second_step), second_step)
+        w_falls(gradients, outputs, fall, results, sizes)
         for i in range(WIDES):
-            place = wide_place(&run, k, i)
-            result = half_fallen(gradients[i], outputs[i], w_mul(products[i], scaled), &size)
-            put_wide(&run, place, result, g)
-            recompute_later(&doubts, place, gradients[i], outputs[i],
-                            w_any_less(w_abs(result), size))
+            store_wide(<narrow_t *>(out + (k + 2 * i) * out_step), out_step, results[i])
+            recompute_later(doubts, k // 2 + i, gradients[i], outputs[i],
+                            not w_all_at_most(sizes[i], w_abs(results[i])))
         k += 2 * WIDES
-    for k in range(doubts.n):
-        gradients[0], outputs[0] = doubts.gradients[k], doubts.outputs[k]
-        result = w_mul(w_exp_of_halves(w_min(w_set(40), outputs[0])), scaled)
-        result = half_fallen(gradients[0], outputs[0], result, &size)
-        put_wide(&run, doubts.places[k],
-                 in_digits(gradients[0], outputs[0], negative, result, size), g)
-
-
-cdef inline vecw half_fallen(vecw gradient, vecw output, vecw product,
-                             vecw *size) noexcept nogil:
-    # Where the two cancel, and beyond what is an exponential's range here.
-    size[0] = w_mul(w_abs(product), w_set(0.25))
-    size[0] = w_where_less(w_set(40), output, w_set(INFINITY), size[0])
-    return w_add(gradient, product)
+    return k
 
 
 # --- Passes of the kernels ------------------------------------------------------------------------
@@ -771,11 +779,7 @@ cdef inline int softmax_backward_passes(row_state *state, bint all_digits,
 cdef inline int log_softmax_backward_passes(row_state *state, bint all_digits,
                                             const elem_t *like) except -1:
     add_sum(state, keep_sum, like)
-    if elem_t is float or elem_t is double or elem_t is wide_single_t:
-        add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
-    else:
-        add_pass(state, <run_fn>log_softmax_backward_of_halves[elem_t], NULL, NOTHING, 2, False,
-                 True)
+    add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
     if elem_t is float:
         state.dense = <dense_fn>dense_log_softmax_backward[float]
     elif elem_t is half_t:

@@ -373,6 +373,12 @@ VECD_INLINE vecs s_where_number(vecs x, vecs a, vecs b) {
 VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
     VECS_EACH(f32_of_bits(bits_of_f32(a.v[k]) + (bits_of_f32(shifted.v[k]) << 23)))
 }
+VECD_INLINE vecs s_table(const float *table, vecs places) {
+    VECS_EACH(table[bits_of_f32(places.v[k]) & 7])
+}
+VECD_INLINE vecs s_scaled_by_eighths(vecs a, vecs shifted) {
+    VECS_EACH(f32_of_bits(bits_of_f32(a.v[k]) + (bits_of_f32(shifted.v[k]) << 20)))
+}
 VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { VECS_EACH((float)((double)a.v[k] * b.v[k] - c.v[k])) }
 VECD_INLINE vecs s_fnma(vecs a, vecs b, vecs c) { VECS_EACH((float)(c.v[k] - (double)a.v[k] * b.v[k])) }
 VECD_INLINE vecs s_abs(vecs a) { VECS_EACH(fabsf(a.v[k])) }
@@ -438,6 +444,15 @@ VECD_INLINE vecs s_where_number(vecs x, vecs a, vecs b) {
 /* The bits of `shifted` from bit 23 on, added to the exponent. */
 VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
     __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), n));
+}
+/* One of eight floats, by the last bits of `places`. */
+VECD_INLINE vecs s_table(const float *table, vecs places) {
+    return _mm256_permutevar8x32_ps(_mm256_load_ps(table), _mm256_castps_si256(places));
+}
+/* The bits of `shifted` from bit 20 on, added. */
+VECD_INLINE vecs s_scaled_by_eighths(vecs a, vecs shifted) {
+    __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted), 20);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), n));
 }
 VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { return _mm256_fmsub_ps(a, b, c); }

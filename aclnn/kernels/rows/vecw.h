@@ -51,6 +51,15 @@ VECD_INLINE vecw w_scaled(vecw a, vecw shifted) {
     __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), n));
 }
+/* One of eight floats, by the last bits of `places`, which are said twice here. */
+VECD_INLINE vecw w_table(const float *table, vecw places) {
+    return _mm512_permutexvar_ps(_mm512_castps_si512(places), _mm512_load_ps(table));
+}
+/* The bits of `shifted` from bit 20 on, added: an eighth of the exponent's. */
+VECD_INLINE vecw w_scaled_by_eighths(vecw a, vecw shifted) {
+    __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 20);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), n));
+}
 VECD_INLINE vecw w_load_f32(const float *p, ptrdiff_t step) {
     if (IS_DENSE(step, sizeof *p)) return _mm512_loadu_ps(p);
     return w_of_two(s_load_f32(p), s_load_f32((const float *)((const char *)p + step)));
@@ -135,6 +144,12 @@ VECD_INLINE int w_all_numbers(vecw a, vecw b) {
 VECD_INLINE vecw w_scaled(vecw a, vecw shifted) {
     VECW_EACH(s_scaled(a.low, shifted.low), s_scaled(a.high, shifted.high))
 }
+VECD_INLINE vecw w_table(const float *table, vecw places) {
+    VECW_EACH(s_table(table, places.low), s_table(table, places.high))
+}
+VECD_INLINE vecw w_scaled_by_eighths(vecw a, vecw shifted) {
+    VECW_EACH(s_scaled_by_eighths(a.low, shifted.low), s_scaled_by_eighths(a.high, shifted.high))
+}
 #define VECW_MEMORY(type, name) \
     VECD_INLINE vecw w_load_##name(const type *p, ptrdiff_t step) { \
         VECW_EACH(s_load_##name(p), s_load_##name((const type *)((const char *)p + step))) \
@@ -206,26 +221,32 @@ VECD_INLINE vecw w_exp_of_halves(vecw y) {
     return all[0];
 }
 
-/* e^y = (y + low) 2^n of each, for |y| <= 88, error 2^-27; `power` is 2^n. */
-VECD_INLINE void w_exps_in_two(vecw *y, vecw *low, vecw *power) {
-    const vecw magic = w_set(0x1.8p23f), one = w_set(1.0f), less = w_set(0x1.7f7d1cp-20f);
-    vecw shifted[WIDES], n[WIDES], first[WIDES], r[WIDES], square[WIDES], q[WIDES],
-        middle[WIDES], beside[WIDES];
-    WIDES_EACH(shifted[i] = w_fma(y[i], w_set(0x1.715476p+0f), magic))
+/* 2^(i/8), twice: floats, of whose bits i << 20 is taken away, and what they lack, relative to themselves. */
+#define EIGHTHS(a, b, c, d, e, f, g, h) { a, b, c, d, e, f, g, h, a, b, c, d, e, f, g, h }
+static const float POWERS_OF_EIGHTHS[16] __attribute__((aligned(64))) = EIGHTHS(
+    0x1p+0f, 0x1.f72b84p-1f, 0x1.f06fe0p-1f, 0x1.ebfdaep-1f, 0x1.ea09e6p-1f, 0x1.eace54p-1f, 0x1.ee89fap-1f,
+    0x1.f5818ep-1f);
+static const float LACK_OF_EIGHTHS[16] __attribute__((aligned(64))) = EIGHTHS(
+    0.0f, -0x1.9c0c22p-27f, 0x1.125002p-25f, -0x1.0a3550p-25f, 0x1.26055cp-26f, 0x1.67a1cap-28f, -0x1.f9c304p-27f,
+    -0x1.a5217cp-28f);
+
+/* e^y of each as (1 + more + lack) y, for |y| <= 87, error 2^-27.4; 0 below -230, and nonsense in between. */
+VECD_INLINE void w_exps_in_three(vecw *y, vecw *more, vecw *lack) {
+    const vecw magic = w_set(0x1.8p23f);
+    vecw shifted[WIDES], n[WIDES], r[WIDES], square[WIDES], q[WIDES];
+    WIDES_EACH(y[i] = w_max(w_set(-231.0f), y[i]))
+    WIDES_EACH(shifted[i] = w_fma(y[i], w_set(0x1.715476p+3f), magic))
     WIDES_EACH(n[i] = w_sub(shifted[i], magic))
-    /* Exact: a multiple of n takes 24 bits. */
-    WIDES_EACH(first[i] = w_fnma(n[i], w_set(0x1.62e4p-1f), y[i]))
-    WIDES_EACH(r[i] = w_fnma(n[i], less, first[i]))
-    WIDES_EACH(first[i] = w_fnma(n[i], less, w_sub(first[i], r[i])))
+    /* The first product is exact, n having ten bits, and so is the difference. */
+    WIDES_EACH(r[i] = w_fnma(n[i], w_set(0x1.62e8p-4f), y[i]))
+    WIDES_EACH(r[i] = w_fnma(n[i], w_set(-0x1.e8082ep-19f), r[i]))
     WIDES_EACH(square[i] = w_mul(r[i], r[i]))
-    WIDES_EACH(q[i] = w_fma(r[i], w_set(0x1.a124e4p-13f), w_set(0x1.6d4316p-10f)))
-    WIDES_EACH(middle[i] = w_fma(r[i], w_set(0x1.1110e0p-7f), w_set(0x1.5554eap-5f)))
-    WIDES_EACH(q[i] = w_fma(square[i], q[i], middle[i]))
-    WIDES_EACH(q[i] = w_fma(square[i], q[i], w_fma(r[i], w_set(0x1.555556p-3f), w_set(0.5f))))
-    WIDES_EACH(y[i] = w_add(one, r[i]))
-    WIDES_EACH(beside[i] = w_sub(r[i], w_sub(y[i], one)))
-    WIDES_EACH(low[i] = w_add(w_fma(square[i], q[i], first[i]), beside[i]))
-    WIDES_EACH(power[i] = w_scaled(one, shifted[i]))
+    WIDES_EACH(q[i] = w_fma(r[i], w_set(0x1.555daap-5f), w_set(0x1.555c7ap-3f)))
+    WIDES_EACH(q[i] = w_fma(r[i], q[i], w_set(0.5f)))
+    WIDES_EACH(more[i] = w_fma(square[i], q[i], r[i]))
+    WIDES_EACH(lack[i] = w_table(LACK_OF_EIGHTHS, shifted[i]))
+    WIDES_EACH(n[i] = w_scaled_by_eighths(w_table(POWERS_OF_EIGHTHS, shifted[i]), shifted[i]))
+    WIDES_EACH(y[i] = w_where_less(y[i], w_set(-230.0f), w_set(0.0f), n[i]))
 }
 
 /* The sum of a row's gradients in two parts, and of its size, what has to be left of a difference. */
@@ -234,13 +255,14 @@ typedef struct { vecw near, rest, share; } fall_t;
 /* g - e^y sum(g) of each, and what it has to be for its digits to be right: a NaN where y is too large. */
 VECD_INLINE void w_falls(const vecw *gradients, const vecw *outputs, const fall_t *fall, vecw *results,
                          vecw *sizes) {
-    vecw high[WIDES], low[WIDES], power[WIDES];
+    vecw high[WIDES], more[WIDES], lack[WIDES];
     WIDES_EACH(high[i] = outputs[i])
-    w_exps_in_two(high, low, power);
-    WIDES_EACH(low[i] = w_fma(fall->near, low[i], w_mul(fall->rest, high[i])))
-    WIDES_EACH(high[i] = w_mul(high[i], power[i]))
-    WIDES_EACH(results[i] = w_fnma(low[i], power[i], w_fnma(fall->near, high[i], gradients[i])))
+    w_exps_in_three(high, more, lack);
+    WIDES_EACH(lack[i] = w_fma(fall->near, lack[i], fall->rest))
+    WIDES_EACH(more[i] = w_fma(fall->near, more[i], lack[i]))
+    WIDES_EACH(results[i] = w_fnma(high[i], more[i], w_fnma(fall->near, high[i], gradients[i])))
     WIDES_EACH(sizes[i] = w_where_less(w_abs(outputs[i]), w_set(87.0f), w_mul(high[i], fall->share), w_set(NAN)))
+    WIDES_EACH(sizes[i] = w_where_less(outputs[i], w_set(-230.0f), w_set(0.0f), sizes[i]))
 }
 
 #endif
