@@ -424,3 +424,19 @@ def test_arrays_that_are_not_those_of_the_plan_fail():
 def test_other_dtypes_are_refused(dtypes):
     with pytest.raises(ValueError, match="no product is computed in"):
         isa.product_kernels().product_kernel(dtypes, "float32", m=2, n=2, k=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_few_rows_by_columns_wherever_these_begin(dtype, rows):
+    """Of columns a multiple of 2 KiB apart, which lie alike in lines: bits are those by rows."""
+    rng, apart = np.random.default_rng(rows), 4096 // np.dtype(DTYPES[dtype]).itemsize
+    for k, first in itertools.product((5, 40, 700), range(0, 64, 3)):
+        memory = random(rng, (45, apart), dtype).ravel()
+        columns = np.lib.stride_tricks.as_strided(
+            memory[first:], (k, 43), (memory.itemsize, apart * memory.itemsize)
+        )
+        a, outs = random(rng, (rows, k), dtype), np.empty((2, rows, 43), DTYPES[dtype])
+        multiply(a, columns, outs[0])
+        multiply(a, np.ascontiguousarray(columns), outs[1])
+        assert outs[0].tobytes() == outs[1].tobytes(), (k, first)

@@ -131,6 +131,14 @@ INLINED ptrdiff_t few_copied(const int kind, const int rows, ptrdiff_t depth, co
     return k;
 }
 
+/* Terms before the first whole line of columns `APART`, which share sets of the nearest cache: of two lines that loads
+ * went across, the second would be gone before the next block. */
+INLINED ptrdiff_t few_lead(const int kind, const char *b, ptrdiff_t b_step, ptrdiff_t depth) {
+    const ptrdiff_t before = (ptrdiff_t)(-(uintptr_t)b & 63);
+    if (F32_LANES < 16 || b_step % APART != 0 || before % bytes_of(kind) != 0) return 0;
+    return before / bytes_of(kind) < depth ? before / bytes_of(kind) : 0;
+}
+
 INLINED void few_across_of(const int kind, const int rows, ptrdiff_t depth, const float *a, const char *b,
                            ptrdiff_t b_step, ptrdiff_t cols, float *sums, ptrdiff_t step) {
     const ptrdiff_t whole = whole_block_of(kind);
@@ -141,6 +149,11 @@ INLINED void few_across_of(const int kind, const int rows, ptrdiff_t depth, cons
         const char *place = b + j * b_step;
         ptrdiff_t k = 0;
         if (cols - j >= turns * F32_LANES) {
+            for (const ptrdiff_t lead = few_lead(kind, place, b_step, depth); k < lead;) {
+                const ptrdiff_t some = lead - k < F32_LANES ? lead - k : F32_LANES;
+                few_block(kind, rows, a + k * rows, place + k * bytes_of(kind), b_step, F32_LANES, some, x[0]);
+                k += some;
+            }
             if (turns == 2 && kind != OF_F32 && b_step % APART == 0)
                 k = few_copied(kind, rows, depth, a, place, b_step, x);
             for (; k + whole <= depth; k += whole)
