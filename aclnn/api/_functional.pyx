@@ -17,7 +17,8 @@ from aclnn.acl._frames cimport fastcall_t, put_error, take_error
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
 from aclnn.execution._fastcall cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
+from aclnn.execution._bindings cimport ArrayForm
+from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._operand cimport (
     describe_output,
     new_output,

@@ -15,7 +15,8 @@ from aclnn.api._arguments cimport (
     signature_t,
     take_arguments,
 )
-from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
+from aclnn.execution._bindings cimport address_of
+from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t
 from aclnn.compiler._plan_cache cimport OperatorHandle, find_plan, put_real

@@ -1,13 +1,13 @@
 from typing import Any
 
 from aclnn.compiler._compiled_call import CompiledCall
-from aclnn.execution._operand import Headers
+from aclnn.execution._bindings import Bindings
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph import Graph, PassResult, Schedule, WorkspacePlan
 from aclnn.operators import Operator
 from aclnn.reports.profiling import Profile
 
-class aclOpExecutor:
+class aclOpExecutor(Bindings):
     planned: CompiledCall
     latest: CompiledCall | None
     origin: str
@@ -50,29 +50,5 @@ class aclOpExecutor:
     def __enter__(self) -> aclOpExecutor: ...
     def __exit__(self, *exc: object) -> None: ...
 
-def join_executor(
-    plan: CompiledCall,
-    replan: Any,
-    origin: str,
-    arrays: Any,
-    numbers: Any = (),
-    nest: Any = None,
-    ties: Any = None,
-    kind: Any = None,
-    given: Any = None,
-    description: Any = None,
-    takes: Any = None,
-) -> aclOpExecutor: ...
-def pack_numbers(numbers: Any) -> bytes: ...
-def run_on(
-    executor: aclOpExecutor,
-    inputs: Headers,
-    out: Any,
-    kind: Any,
-    held: Headers | None = None,
-    numbers: bytes | None = None,
-) -> Any: ...
-def outputs_that_meet(outs: Any) -> list[tuple[int, int]]: ...
-def takes_outputs(executor: aclOpExecutor, outs: Any) -> bool: ...
 def made_for(library: str, make: Any, description: Any) -> aclOpExecutor: ...
 def unbind(executor: aclOpExecutor) -> None: ...

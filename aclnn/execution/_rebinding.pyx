@@ -2,6 +2,7 @@
 
 from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._bindings cimport is_absent
 from aclnn.execution._executor cimport aclOpExecutor
 
 from aclnn.acl import errors
@@ -360,7 +361,7 @@ cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1
         raise AclnnError(INNER_NULLPTR, "executor is destroyed")
     new = {}
     for slot in slots:
-        if executor.is_absent(slot):
+        if is_absent(executor, slot):
             raise invalid(f"{executor.names[slot]} was null at phase one")
         new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)
     for slot, tensor in new.items():

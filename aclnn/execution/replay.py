@@ -23,7 +23,7 @@ from aclnn.compiler._compiled_call import runs_observed
 from aclnn.compiler._settings import current_settings, limit_of_thread, limit_thread
 from aclnn.compiler.capturing import Memory, flat
 from aclnn.compiler.compilation import compile_recording
-from aclnn.execution._executor import join_executor
+from aclnn.execution._joined import join_executor
 from aclnn.execution.model_text import model_text
 
 OK = int(ACL_SUCCESS)

@@ -19,7 +19,8 @@ from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.compiler._settings import current_settings, limit_of_thread
 from aclnn.compiler.settings import num_threads, strategy_number
 from aclnn.execution import array_kinds, arrays
-from aclnn.execution._executor import aclOpExecutor, run_on, takes_outputs
+from aclnn.execution._executor import aclOpExecutor
+from aclnn.execution._joined import run_on, takes_outputs
 from aclnn.execution._operand import call_key, read_headers
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.tracing.array import TracedArray

@@ -10,7 +10,8 @@ import numpy as np
 
 from aclnn.acl import dtypes
 from aclnn.execution import arrays
-from aclnn.execution._executor import aclOpExecutor, join_executor
+from aclnn.execution._executor import aclOpExecutor
+from aclnn.execution._joined import join_executor
 from aclnn.execution._operand import read_headers
 from aclnn.execution.specs import ArraySpec
 from aclnn.operators.checks import TensorSpec

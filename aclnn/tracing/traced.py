@@ -20,12 +20,8 @@ from aclnn.compiler.compilation import compile_recording
 from aclnn.compiler.phase_one import elements_meet
 from aclnn.compiler.recording import IDENTICAL, Output, Recording
 from aclnn.execution import arrays
-from aclnn.execution._executor import (
-    aclOpExecutor,
-    outputs_that_meet,
-    pack_numbers,
-    takes_outputs,
-)
+from aclnn.execution._executor import aclOpExecutor
+from aclnn.execution._joined import outputs_that_meet, pack_numbers, takes_outputs
 from aclnn.execution._operand import Headers
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing._outside import Outside

@@ -9,7 +9,7 @@ import aclnn
 from aclnn.acl import dtypes
 from aclnn.compiler.compilation import compile_recording
 from aclnn.compiler.recording import Recording
-from aclnn.execution._executor import join_executor
+from aclnn.execution._joined import join_executor
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
 
