@@ -24,6 +24,9 @@ SIZES = {
 }  # fmt: skip
 ON_REGISTERS = ("float32", "float16", "bfloat16", "bool")
 HALVES = ("float16", "bfloat16")
+LONG_ROW = (
+    1024  # elements of a row from which a call on a block costs little beside what it computes
+)
 
 
 class Part(NamedTuple):
@@ -67,6 +70,7 @@ def fuse(
     *,
     far: bool = False,
     streams: bool = False,
+    long: bool = False,
 ) -> Fused | None:
     """The program of operations that follow one another.
 
@@ -82,6 +86,8 @@ def fuse(
         Whether operands are so large that they are prefetched.
     streams : bool
         Whether results bypass the cache.
+    long : bool
+        Whether rows are so long that calls of kernels on blocks pay.
 
     Returns
     -------
@@ -116,7 +122,7 @@ def fuse(
     if len(made) != len(parts) or len(reads) + len(writes) > limits["operands"]:
         return None
     forms = [_form(part, places, made) for part in parts]
-    writer = _Writer(parts, forms, places, reads, writes, _runs(forms, far), far, streams)
+    writer = _Writer(parts, forms, places, reads, writes, _runs(forms, far, long), far, streams)
     if any(limits[name] < count for name, count in writer.counts().items()):
         return None
     described = [(places[p].dtype, places[p].layout == "repeated", False) for p in reads]
@@ -197,7 +203,8 @@ def _program(step: Step, begin: int, kernels: Sequence[Kernel]) -> Call | None:
     places = {p: _place_of(operands[p]) for part in parts for p in (*part.inputs, part.output)}
     far = any(op.flags & TILE_PREFETCH_FAR for op in ops)
     streams = all(op.flags & TILE_STREAM for op in ops if op.operands[-1] in kept)
-    fused = fuse(parts, places, kept, far=far, streams=streams)
+    long = step.shape[-1] >= LONG_ROW
+    fused = fuse(parts, places, kept, far=far, streams=streams, long=long)
     if fused is None or any(
         _clash(step, operands[a], operands[b]) for a in fused.reads for b in fused.writes
     ):
@@ -291,19 +298,23 @@ def _of_floats(kernel: Kernel) -> Kernel:
     )
 
 
-def _runs(forms: Sequence[tuple[str, str] | None], far: bool) -> list[bool]:
+def _runs(forms: Sequence[tuple[str, str] | None], far: bool, long: bool) -> list[bool]:
     """Which parts run on registers: runs that take less time there than calls on blocks.
 
-    Where memory bounds and no part is a call, all do: loads and stores overlap with computing.
+    Where memory bounds and no part is a call, all do: loads and stores overlap with computing.  Else, of
+    long rows, fast paths are calls: as steps they begin anew for every eight vectors.
     """
     found = [False] * len(forms)
+    if far and all(forms):
+        return [True] * len(forms)
+    if long:
+        forms = [form if form and form[1] != "path" else None for form in forms]
     begin = 0
     while begin < len(forms):
         end = begin
         while end < len(forms) and forms[end]:
             end += 1
-        whole = begin == 0 and end == len(forms)
-        if end > begin and ((far and whole) or _pays(forms[begin:end])):
+        if end > begin and _pays(forms[begin:end]):
             found[begin:end] = [True] * (end - begin)
         begin = end + 1
     return found

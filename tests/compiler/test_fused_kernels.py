@@ -412,6 +412,26 @@ def test_programs_of_kernels_of_other_kinds(shape, dtype):
     assert same_bits(floats, halves.astype(np.float32))
 
 
+@each("cols", [128, 4096])
+def test_long_formulas_are_calls_where_rows_are_long(cols):
+    """A fast path begins anew for every eight vectors where it is a step: that pays in short rows only."""
+    x, y = np.random.default_rng(0).standard_normal((2, 4, cols), np.float32)
+    row = y[:1]
+    ex = aclnn.compile(lambda x, row: aclnn.mul(aclnn.gelu(aclnn.add(x, row)), row)).executor(
+        x, row
+    )
+    assert same_bits(ex.run(), aclnn.mul(aclnn.gelu(aclnn.add(x, row)), row))
+    floats = fused_kernels.Place("float32")
+    gelu = isa.kernels().compute_kernel("gelu", ("float32",), "float32")
+    mul = isa.kernels().compute_kernel("mul", ("float32", "float32"), "float32")
+    parts = [fused_kernels.Part(gelu, (0,), 10), fused_kernels.Part(mul, (10, 1), 11)]
+    places = dict.fromkeys((0, 1, 10, 11), floats)
+    for far in (False, True):
+        made = fused_kernels.fuse(parts, places, [11], far=far, long=cols >= fused_kernels.LONG_ROW)
+        called = any(step.startswith("call gelu") for step in made.kernel.form)
+        assert called == (cols == 4096 and not far)
+
+
 def test_calls_on_blocks_of_one_row_prefetch():
     """Of a tile of one row, whose row stride says nothing: it must not look like a row that repeats."""
     library, half = isa.kernels(), fused_kernels.Place("float16")
