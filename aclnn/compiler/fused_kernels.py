@@ -25,7 +25,7 @@ SIZES = {
 ON_REGISTERS = ("float32", "float16", "bfloat16", "bool")
 HALVES = ("float16", "bfloat16")
 LONG_ROW = (
-    1024  # elements of a row from which a call on a block costs little beside what it computes
+    1024  # elements of a row from which a call on a block costs little next to what it computes
 )
 
 
