@@ -229,40 +229,44 @@ threshold_backward = backward(
 # --- PReLU ----------------------------------------------------------------------------------------
 
 
-def _channels(call: Call) -> int:
+def _channels(shape: tuple[int, ...]) -> int:
     """Along the second dimension; what has none has a single one."""
-    shape = call.shape("self")
     return shape[1] if len(shape) > 1 else 1
 
 
-def _test_weights(call: Call) -> str | None:
-    count, channels = call.tensors["weight"].size, _channels(call)
-    if count in (1, channels):
-        return None
-    return (
-        f"{call.names['weight']} has {count} elements, must have 1 or as many as "
-        f"{call.names['self']} has along its second dimension, {channels}"
+def _weights_for(role: str) -> Rule:
+    """The rule about the number of weights, for the channels of an operand."""
+
+    def test(call: Call) -> str | None:
+        count, channels = call.tensors["weight"].size, _channels(call.shape(role))
+        if count in (1, channels):
+            return None
+        return (
+            f"{call.names['weight']} has {count} elements, must have 1 or as many as "
+            f"{call.names[role]} has along its second dimension, {channels}"
+        )
+
+    return Rule(
+        "`weight` has one element, or one for each channel, along the second dimension of "
+        f"`{role}`",
+        test,
+        ("weight", role),
     )
 
 
-_WEIGHTS = Rule(
-    "`weight` has one element, or one for each channel, along the second dimension of `self`",
-    _test_weights,
-    ("weight", "self"),
-)
-_PRELU = ("self", "weight")
+_PRELU = ("input", "weight")
 
 
-def _weights(lowering: Lowering, dtype: aclDataType) -> int:
-    """The weight of each element of the input."""
-    shape, count = lowering.call.shape("self"), lowering.call.tensors["weight"].size
+def _weights(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
+    """The weight of each element of an input of that shape."""
+    count = lowering.call.tensors["weight"].size
     axes = (1, count, *(1 for _ in shape[2:])) if count > 1 else tuple(1 for _ in shape)
     return lowering.dense(lowering.reshaped("weight", axes), dtype, shape)
 
 
 def _lower_prelu(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
-    operands = (lowering.dense("self", dtype), _weights(lowering, dtype))
+    operands = (lowering.dense("input", dtype), _weights(lowering, dtype, shape))
     return {"out": lowering.point("prelu", operands, dtype, shape)}
 
 
@@ -271,18 +275,18 @@ prelu = Operator(
     summary="Rectified linear unit whose slope below zero is learnt, one for all or by channel.",
     expression="x > 0: x; else weight·x",
     notes="If the weight is empty, nothing is written.",
-    infer=lambda call: {"out": (promoted(call, _PRELU), call.shape("self"))},
+    infer=lambda call: {"out": (promoted(call, _PRELU), call.shape("input"))},
     lower=_lower_prelu,
     inputs=_PRELU,
-    entries=(entry("aclnnPrelu", "self weight out:out"),),
+    entries=(entry("aclnnPrelu", "self=input weight out:out"),),
     rules=(
-        dtype_among("self"),
+        dtype_among("input"),
         dtype_among("weight"),
         castable(_PRELU),
         at_most_8_dims(*_PRELU, "out"),
-        same_shape("out", "self"),
+        same_shape("out", "input"),
         done_if_empty("weight"),
-        _WEIGHTS,
+        _weights_for("input"),
     ),
     unlike={"weight": {"shape": (1,), "strides": (1,)}},
     example=(
@@ -290,8 +294,8 @@ prelu = Operator(
         "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
     ),
     seealso=("prelu_backward", "leaky_relu"),
-    gradient={"self, weight": "prelu_backward(grad, self.to(grad.dtype), weight.to(grad.dtype))"},
-    layout=("self",),
+    gradient={"input, weight": "prelu_backward(grad, input.to(grad.dtype), weight.to(grad.dtype))"},
+    layout=("input",),
     chunking="weight_of_channels",
 )
 
@@ -306,7 +310,7 @@ def _lower_prelu_backward(lowering: Lowering) -> Mapping[str, int]:
     if 0 in shape:
         return {"grad_weight": lowering.filled(0, *lowering.results["grad_weight"])}
     g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
-    operands = (g, x, _weights(lowering, dtype))
+    operands = (g, x, _weights(lowering, dtype, shape))
     return {
         "grad_input": lowering.point("prelu_backward", operands, dtype, shape),
         "grad_weight": _gradient_of_weights(lowering, g, x),
@@ -351,7 +355,7 @@ prelu_backward = Operator(
         *(same_dtype(r, "grad_output") for r in ("self", "weight", "grad_input", "grad_weight")),
         at_most_8_dims(*GRADIENT, "weight", "grad_input", "grad_weight"),
         broadcasts_to("grad_output", "self"),
-        _WEIGHTS,
+        _weights_for("self"),
         same_shape("grad_input", "self"),
         has_shape("grad_weight", _weight_shape, "an element for each one of `weight`"),
     ),
@@ -381,11 +385,11 @@ rrelu_with_noise = Operator(
     summary="Leaky ReLU whose slope is the middle of an interval.",
     expression="x > 0: x; else x·(lower + upper)/2",
     notes="Inference only; `noise` is neither read nor written, and may have any shape.",
-    infer=infer_first("self"),
-    lower=in_float32("rrelu_with_noise", "self", numbers=("lower", "upper")),
+    infer=infer_first("input"),
+    lower=in_float32("rrelu_with_noise", "input", numbers=("lower", "upper")),
     any_rank=True,
     unread=("noise",),
-    inputs=("self", "noise"),
+    inputs=("input", "noise"),
     attributes=(
         number("lower", 0.125, "The lower end of the interval of slopes."),
         number("upper", 1 / 3, "The upper end of the interval of slopes."),
@@ -396,15 +400,14 @@ rrelu_with_noise = Operator(
     entries=both_entries(
         "RReluWithNoise",
         "noise lower:scalar upper:scalar training:bool seed:int offset:int",
-        "self",
     ),
     rules=(
-        dtype_among("self"),
-        same_dtype("noise", "self"),
-        same_dtype("out", "self"),
+        dtype_among("input"),
+        same_dtype("noise", "input"),
+        same_dtype("out", "input"),
         convertible_scalars("lower", "upper"),
-        at_most_dims(32, "self", "noise"),
-        same_shape("out", "self"),
+        at_most_dims(32, "input", "noise"),
+        same_shape("out", "input"),
         Rule("`training` is false", _test_training, ("training",)),
     ),
     example=(
@@ -412,6 +415,6 @@ rrelu_with_noise = Operator(
         "array([-0.5,  2. ], dtype=float32)",
     ),
     seealso=("leaky_relu",),
-    gradient={"self": "leaky_relu_backward(grad, self, (lower + upper) / 2)"},
+    gradient={"input": "leaky_relu_backward(grad, input, (lower + upper) / 2)"},
     elementwise=True,
 )

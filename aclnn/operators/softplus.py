@@ -92,17 +92,17 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         summary="Logarithm of the logistic function.",
         expression="min(x, 0) - log(1 + exp(-|x|))",
         notes=_BUFFER if buffer else "",
-        infer=infer_first("self"),
-        lower=in_float32("log_sigmoid", "self"),
+        infer=infer_first("input"),
+        lower=in_float32("log_sigmoid", "input"),
         any_rank=True,
         unread=buffer,
-        inputs=("self", *buffer),
+        inputs=("input", *buffer),
         optional=buffer,
         entries=(entry(pair, signature),),
         rules=(
-            dtype_among("self"),
-            same_dtype("out", "self"),
-            same_shape("out", "self"),
+            dtype_among("input"),
+            same_dtype("out", "input"),
+            same_shape("out", "input"),
             *[_OF_ANY_KIND for _ in buffer],
         ),
         example=(
@@ -110,15 +110,15 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
             "array([-6.931472e-01, -3.783506e-44], dtype=float32)",
         ),
         seealso=("log_sigmoid_backward",),
-        gradient={"self": "log_sigmoid_backward(grad, self, self)"},
+        gradient={"input": "log_sigmoid_backward(grad, input, input)"},
         elementwise=not buffer,
         layout=(),  # dense, whatever the input
     )
 
 
-log_sigmoid = _log_sigmoid("log_sigmoid", "self out:out", "aclnnLogSigmoid")
+log_sigmoid = _log_sigmoid("log_sigmoid", "self=input out:out", "aclnnLogSigmoid")
 log_sigmoid_forward = _log_sigmoid(
-    "log_sigmoid_forward", "self out:out buffer:in?", "aclnnLogSigmoidForward", "buffer"
+    "log_sigmoid_forward", "self=input out:out buffer:in?", "aclnnLogSigmoidForward", "buffer"
 )
 
 log_sigmoid_backward = Operator(
