@@ -391,15 +391,13 @@ class BuildKernels(build_ext):
             ext.depends = [*ext.depends, settings_file(ext, self.build_temp)]
         say(f"compiling what changed of {len(self.extensions)} modules, {self.parallel} at a time")
         self.progress = Progress(len(self.extensions))
-        names = {ext.name for ext in self.extensions}
-        for folder in {
-            Path(self.build_lib),
-            *([HERE] if self.inplace or self.editable_mode else ()),
-        }:
-            remove_programs(names, folder)
         super().build_extensions()
 
     def run(self):
+        # Here, as setuptools compiles into its own folder, whatever `inplace` said, and copies from there.
+        folders = {Path(self.build_lib), *([HERE] if self.inplace or self.editable_mode else ())}
+        for folder in folders:
+            remove_programs({ext.name for ext in self.extensions}, folder)
         super().run()
         self.build_library()
         self.derive_files()
