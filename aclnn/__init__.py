@@ -32,7 +32,7 @@ _deferred.declare("arrays of dask", "aclnn.dask")
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {
     "acl.errors": ("AclnnError", "AclnnTypeError", "aclGetRecentErrMsg"),
-    "acl.explain": ("explain",),
+    "errors.explain": ("explain",),
     "acl._tensor": (
         "aclTensor",
         "aclScalar",

@@ -64,7 +64,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl._frames import leave_out
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.acl.rounding import as_float_once
-from aclnn.api import refusals
+from aclnn.errors import refusals
 from aclnn.execution import arrays
 from aclnn.api.options import as_option
 from aclnn.operators.declaration import REQUIRED

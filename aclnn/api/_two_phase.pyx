@@ -259,7 +259,7 @@ cdef class EntryHandle:
         return tuple(found)
 
     def explained(self, error, arguments):
-        from aclnn.api import error_report
+        from aclnn.errors import error_report
 
         return error_report.failed_phase_one(self, error, arguments)
 

@@ -11,10 +11,10 @@ import numpy as np
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_truth, did_you_mean, parameter_meant, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
-from aclnn.api import refusals
 from aclnn.api._functional import FunctionalHandle
 from aclnn.api.functional import HANDLES_BY_NAME, handle_for
 from aclnn.compiler.settings import strategy_number
+from aclnn.errors import refusals
 from aclnn.execution import arrays
 from aclnn.execution._executor import aclOpExecutor, unbind
 from aclnn.operators import ENTRIES, REGISTRY, Operator, unknown_operator

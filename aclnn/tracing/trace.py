@@ -19,10 +19,10 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl._frames import calls_back
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.api import refusals
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.phase_one import elements_meet
 from aclnn.compiler.recording import Recording
+from aclnn.errors import refusals
 from aclnn.execution import arrays
 from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous

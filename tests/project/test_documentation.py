@@ -661,7 +661,7 @@ IMPORTS = {
     },
     "aclnn/": {
         "api._functional": {"execution._executor", "execution.arrays"},  # a cimport, and an import
-        "api._two_phase": {"api.error_report"},  # in a function
+        "api._two_phase": {"errors.error_report"},  # in a function
         "isa": {"environment"},  # from aclnn
         "aclnn": {"dask"},  # by a string
     },

@@ -14,8 +14,8 @@ from typing import Any
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import AclnnError, AclnnTypeError
-from aclnn.compiler import remedies
 from aclnn.compiler.phase_one import RefusedError
+from aclnn.errors import remedies
 from aclnn.execution import arrays
 from aclnn.operators import Operator
 from aclnn.operators.checks import COMPLEX, Call
