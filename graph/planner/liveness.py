@@ -173,9 +173,9 @@ def _begins_over_input(
     first = ids[heir]
     while first in below:
         first = ids[below[first]]
-    (maker,) = graph.writers()[first]
-    last = readers[out.alias_of][-1:]
-    is_over = last == (maker,) and out.alias_of in _written_over(maker)
+    makers = tuple(graph.writers()[first])
+    last = readers.get(out.alias_of, ())[-1:]
+    is_over = last == makers and out.alias_of in _written_over(makers[0])
     if not is_over or not _only_whole(graph, last, out.alias_of):
         return ""
     return heir if same_layout(graph.value(out.alias_of), graph.value(first)) else ""
