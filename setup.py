@@ -47,7 +47,7 @@ SIZE_FLAGS = {
     "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_flag": "-Os", "_frames": "-Os", "_lists": "-Os",
     "_placing": "-Os", "_program": "-Os", "_python_kernel": "-Os",
     "_call_table": "-O2", "_python_objects": "-Os",
-    "_bindings": "-O2", "_executor": "-O2", "_joined": "-O2", "_launch": "-O2", "_prepared_call": "-O2",
+    "_executor": "-O2", "_joined": "-O2", "_launch": "-O2", "_prepared_call": "-O2",
     "_rebinding": "-O2", "_runtime": "-O2", "_tensor": "-O2",
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip

@@ -82,6 +82,14 @@ cdef inline bint gives_one(Bindings executor) noexcept:
     return executor.request.n_outputs == 1 and not (executor.handle is not None
                                                     and executor.handle.makes_list)
 
+cdef inline bint has_unbound(Bindings executor, char **addresses) noexcept:
+    """Whether an input has no memory: `refuse_unbound` says which."""
+    cdef int slot
+    for slot in range(executor.request.n_inputs):
+        if addresses[slot] == NULL and not is_absent(executor, slot):
+            return True
+    return False
+
 cdef inline list take_addresses(Bindings executor, char **addresses):
     """Addresses of arrays at this moment, and the list that keeps them alive."""
     cdef int index

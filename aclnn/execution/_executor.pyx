@@ -18,7 +18,13 @@ from aclnn.compiler._compiled_call cimport (
 )
 from aclnn.compiler._plan_cache cimport find_plan
 from aclnn.compiler._request cimport EXACT, MANY, MAX_NUMBERS, NUMBER_FORMS, overlaps_of
-from aclnn.execution._bindings cimport NUMBERS_OF_RUN, OF_TENSORS, gives_one, take_addresses
+from aclnn.execution._bindings cimport (
+    NUMBERS_OF_RUN,
+    OF_TENSORS,
+    gives_one,
+    has_unbound,
+    take_addresses,
+)
 from aclnn.execution._fastcall cimport (
     METH_FASTCALL,
     METH_KEYWORDS,
@@ -531,7 +537,8 @@ cdef class aclOpExecutor(Bindings):
         cdef char *addresses[MANY]
         held = take_addresses(self, addresses)  # keeps it alive as long as the run goes on
         result = <object>PyList_GET_ITEM(self.given, 0)
-        self.refuse_unbound(addresses)
+        if has_unbound(self, addresses):
+            self.refuse_unbound(addresses)
         self.execute(addresses, NULL, None, held)
         if type(result) is not ndarray and result is not None and not isinstance(result, ndarray):
             mark_written(result)
