@@ -24,9 +24,8 @@ SIZES = {
 }  # fmt: skip
 ON_REGISTERS = ("float32", "float16", "bfloat16", "bool")
 HALVES = ("float16", "bfloat16")
-LONG_ROW = (
-    1024  # elements of a row from which a call on a block costs little next to what it computes
-)
+# Elements of a row from which a call on a block costs little next to what it computes.
+LONG_ROW = 1024
 
 
 class Part(NamedTuple):
@@ -301,8 +300,8 @@ def _of_floats(kernel: Kernel) -> Kernel:
 def _runs(forms: Sequence[tuple[str, str] | None], far: bool, long: bool) -> list[bool]:
     """Which parts run on registers: runs that take less time there than calls on blocks.
 
-    Where memory bounds and no part is a call, all do: loads and stores overlap with computing.  Else, of
-    long rows, fast paths are calls: as steps they begin anew for every eight vectors.
+    Where memory bounds and no part is a call, all do: loads and stores overlap with computing.
+    Else fast paths of long rows are calls: as steps they begin anew for every eight vectors.
     """
     found = [False] * len(forms)
     if far and all(forms):
