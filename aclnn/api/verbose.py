@@ -30,8 +30,8 @@ from aclnn.acl import dtypes
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid, wrong_kind
+from aclnn.api.tensor_text import Description
 from aclnn.compiler import _compiled_call
-from aclnn.errors.tensor_text import Description
 
 MARKER = "aclnn_verbose"
 LOGGER = "aclnn"

@@ -19,10 +19,10 @@ from aclnn.acl import dtypes
 from aclnn.acl.arguments import did_you_mean, parameter_meant
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
+from aclnn.api import tensor_text
 from aclnn.cli import models
 from aclnn.cli.values import natural, threads, truth_value
 from aclnn.compiler.settings import STRATEGIES
-from aclnn.errors import tensor_text
 from aclnn.operators import REGISTRY, Attribute, Operator, examples, unknown_operator
 
 _EXAMPLE = "float16[64,1,1024]"

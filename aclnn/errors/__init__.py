@@ -1,1 +1,1 @@
-"""Texts of refused calls, in the words of CANN and of NumPy, with remedies; of statuses and of operands."""
+"""Texts of refused calls, in the words of CANN and of NumPy, with remedies; of statuses."""

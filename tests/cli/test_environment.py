@@ -9,10 +9,9 @@ from setups import fresh
 
 import aclnn
 from aclnn import cli, environment, isa
-from aclnn.api import handles
+from aclnn.api import handles, tensor_text
 from aclnn.cli import values
 from aclnn.compiler import settings
-from aclnn.errors import tensor_text
 
 BAD = [
     ("ACLNN_ISA", "avx512"), ("ACLNN_ISA", "v"),

@@ -3,7 +3,7 @@
 import pytest
 
 import aclnn
-from aclnn.errors import tensor_text
+from aclnn.api import tensor_text
 
 
 @pytest.mark.parametrize(
