@@ -164,14 +164,22 @@ def _pow(step: Step) -> Any:
     base, exponent = _operands(step)
     if isinstance(exponent, float | int) and exponent == 2:
         return ours.square(base)
-    if isinstance(exponent, float | int) and exponent == 0.5:
+    kinds = [np.dtype(one.dtype).kind for one in step.inputs]
+    if kinds[0] in "iu" and kinds[1] not in "iu":  # of integers, by a float: rounded at the end
+        base, exponent = (one.astype(np.float64) for one in step.inputs)
+    if isinstance(exponent, float | int) and exponent == 0.5 and kinds[0] not in "iu":
         return ours.sqrt(base)
     return ours.pow(base, exponent)
 
 
 def _clip(step: Step) -> Any:
+    x, bounds = step.inputs[0], (step.given(1), step.given(2))
+    if any(isinstance(one, TracedArray) for one in bounds):
+        low, high = bounds
+        x = x if low is None else ours.maximum(x, low)
+        return x if high is None else ours.minimum(x, high)
     low, high = step.scalar(1, "min"), step.scalar(2, "max")
-    return ours.clamp(step.inputs[0], low, high)
+    return x if low is None and high is None else ours.clamp(x, low, high)
 
 
 def _where(step: Step) -> Any:
@@ -391,8 +399,9 @@ def _wide(weight: Any, shape: tuple[int, ...]) -> Any:
 def _group_norm(step: Step) -> Any:
     x, scale, bias = step.inputs
     groups = step.required("num_groups")
-    if scale.shape[0] != x.shape[1]:
-        raise step.refused("it has a weight for each group, as before version 21")
+    if step.opset < 21:  # weights are those of groups
+        each = x.shape[1] // groups if groups else 1
+        scale, bias = (ours.repeat_interleave(one, each, 0) for one in (scale, bias))
     return ours.group_norm(x, groups, scale, bias, step.attribute("epsilon", 1e-5))
 
 
@@ -408,19 +417,44 @@ def _batch_norm(step: Step) -> Any:
     return ours.batch_norm(x, mean, variance, scale, bias, eps=step.attribute("epsilon", 1e-5))
 
 
-def _reduced(reduction: Callable[[Any, Any, bool], Any]) -> Form:
+def _same(x: Any) -> Any:
+    return x
+
+
+def _reduced(
+    over: Callable[[Any, Any, bool], Any],
+    before: Callable[[Any], Any] = _same,
+    after: Callable[[Any], Any] = _same,
+) -> Form:
+    """A reduction, and what is done to each element before it and to each result after it."""
+
     def form(step: Step) -> Any:
-        x, axes = step.inputs[0], step.whole(1, "axes")
+        x, axes = before(step.inputs[0]), step.whole(1, "axes")
         if not axes and step.attribute("noop_with_empty_axes", 0):
-            return x
+            return after(x)
         every = tuple(range(x.ndim))
-        return reduction(x, list(axes or every), bool(step.attribute("keepdims", 1)))
+        return after(over(x, list(axes or every), bool(step.attribute("keepdims", 1))))
 
     return form
 
 
-def _least(x: Any, axes: Any, keep: bool) -> Any:
-    return -ours.amax(-x, axes, keep)
+def _mean(x: Any, axes: Any, keep: bool) -> Any:
+    if np.dtype(x.dtype).kind not in "iu":
+        return ours.mean(x, axes, keep)
+    count = math.prod([x.shape[axis] for axis in axes])
+    return ours.div_mod(ours.sum(x, axes, keep), count, mode="trunc")
+
+
+def _root(x: Any) -> Any:
+    return ours.sqrt(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x)
+
+
+def _logarithm(x: Any) -> Any:
+    return ours.log(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x)
+
+
+def _log_sum_exp(x: Any, axes: Any, keep: bool) -> Any:
+    return ours.logsumexp(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x, axes, keep)
 
 
 def _arg_max(step: Step) -> Any:
@@ -600,13 +634,15 @@ FORMS: dict[str, Form] = {
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,
     "BatchNormalization": _batch_norm,
-    "ReduceSum": _reduced(lambda x, axes, keep: ours.sum(x, axes, keep)),
-    "ReduceMean": _reduced(lambda x, axes, keep: ours.mean(x, axes, keep)),
-    "ReduceMax": _reduced(lambda x, axes, keep: ours.amax(x, axes, keep)),
-    "ReduceMin": _reduced(_least),
-    "ReduceSumSquare": _reduced(lambda x, axes, keep: ours.sum(x * x, axes, keep)),
-    "ReduceL2": _reduced(lambda x, axes, keep: ours.sqrt(ours.sum(x * x, axes, keep))),
-    "ReduceL1": _reduced(lambda x, axes, keep: ours.sum(ours.abs(x), axes, keep)),
+    "ReduceSum": _reduced(ours.sum),
+    "ReduceMean": _reduced(_mean),
+    "ReduceMax": _reduced(ours.amax),
+    "ReduceMin": _reduced(ours.amin),
+    "ReduceSumSquare": _reduced(ours.sum, before=ours.square),
+    "ReduceL2": _reduced(ours.sum, before=ours.square, after=_root),
+    "ReduceL1": _reduced(ours.sum, before=ours.abs),
+    "ReduceLogSum": _reduced(ours.sum, after=_logarithm),
+    "ReduceLogSumExp": _reduced(_log_sum_exp),
     "ArgMax": _arg_max, "CumSum": _cumsum,
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,

@@ -6,7 +6,7 @@ The first body that fits counts. A body that is one operator stands for itself, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,6 +53,8 @@ class Formula:
     condition : str
         When it holds; empty: always.
     body : tuple of Instruction
+    needed : frozenset of str
+        The numbers that its condition and its body name: those of a node that has others are not given.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Formula:
     results: tuple[str, ...]
     condition: str
     body: tuple[Instruction, ...]
+    needed: frozenset[str]
 
     @property
     def is_standard(self) -> bool:
@@ -78,6 +81,8 @@ class Formula:
 
     def holds(self, known: Mapping[str, Any]) -> bool:
         """Whether its condition does, of what is known of a node by name."""
+        if not self.needed <= known.keys():
+            return False
         return not self.condition or eval(self.condition, {"__builtins__": {}}, dict(known))
 
 
@@ -89,6 +94,45 @@ def formulas() -> dict[str, tuple[Formula, ...]]:
         for record in records().values()
         if record.onnx
     }
+
+
+def formula_for(
+    kernel: str,
+    n_operands: int,
+    given: Sequence[Any],
+    places: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> tuple[Formula, dict[str, Any]] | None:
+    """The first body of a kernel that fits a node, and the node's numbers by name; None if none does.
+
+    Parameters
+    ----------
+    kernel : str
+    n_operands : int
+    given : sequence of numbers
+        The node's parameters: all that the record names, the first of them, or none.
+    places : mapping
+        What `PLACES` names.
+    facts : mapping
+        `dtype`, `present` and `rank`, as `OnnxBody.when` has them.
+
+    Examples
+    --------
+    >>> facts = {"dtype": "float32", "present": set(), "rank": 3}
+    >>> formula_for("matmul", 3, (), {}, facts)[0].body[-1].operator
+    'Add'
+    """
+    known = {**facts, "given": len(given)}
+    for one in formulas().get(kernel, ()):
+        own = [name for name in one.numbers if name not in PLACES]
+        if len(one.operands) != n_operands or (given and len(own) > len(given)):
+            continue
+        if one.optional != facts["present"] & {*one.operands}:
+            continue
+        named = {**dict(zip(own, given, strict=False)), **places}
+        if one.holds(named | known):
+            return one, named
+    return None
 
 
 def _formula(record: Record, number: int) -> Formula:
@@ -106,7 +150,7 @@ def _formula(record: Record, number: int) -> Formula:
             results = ("result",)
     taken = said.takes.split() or [one.name for one in record.inputs]
     operands = [one for one in record.inputs if one.name in taken]
-    used = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    used = _names_in(tree)
     return Formula(
         name=f"{record.name}_{number + 1}" if number else record.name,
         operands=tuple([one.name for one in operands]),
@@ -116,7 +160,12 @@ def _formula(record: Record, number: int) -> Formula:
         results=results,
         condition=said.when,
         body=tuple(body.instructions),
+        needed=(used | _names_in(ast.parse(said.when))) & {*record.parameters},
     )
+
+
+def _names_in(tree: ast.AST) -> frozenset[str]:
+    return frozenset([one.id for one in ast.walk(tree) if isinstance(one, ast.Name)])
 
 
 class _Body:

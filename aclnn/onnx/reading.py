@@ -13,6 +13,7 @@ import os
 import re
 from collections import namedtuple
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -27,6 +28,7 @@ from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx.forms import FORMS, OF_SHAPES, Step
+from aclnn.onnx.schemas import result_dtypes
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import compile as compiled
 
@@ -34,6 +36,13 @@ STANDARD = ("", "ai.onnx")
 OWN_ON_CONSTANTS = (
     "GatherElements",
 )  # of which ONNX's reference takes up to 64 elements along the axis
+# Dtypes that hold all values of others: what a form does not take is computed in them.
+WIDER = {
+    "bool": np.dtype(np.int32),
+    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), np.dtype(np.int32)),
+    **dict.fromkeys(("int32", "uint32"), np.dtype(np.int64)),
+    **dict.fromkeys(("float16", "bfloat16"), np.dtype(np.float32)),
+}
 MOST_LISTED = 4  # nodes of one operator that is lacking
 Dims = tuple[int | str, ...]
 
@@ -202,6 +211,7 @@ class _Program:
         self._refuse_lacking()
         fresh = Names()
         self._parameters = {name: fresh.fresh(_identifier(name)) for name in self.inputs}
+        self.__aclnn_results__ = self.outputs
         self.__signature__ = inspect.Signature(
             [
                 inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -355,7 +365,12 @@ class _Program:
             for trace in traces[:1]:
                 trace.recording.origin = partial(tuple, _lines_of(node))
             inputs = tuple([values[name] for name in node.input])
-            values |= zip(node.output, self._told(node, inputs), strict=False)
+            results = self._told(node, inputs)
+            values |= zip(node.output, results, strict=False)
+            for trace in traces[:1]:
+                for name, array in zip(node.output, results, strict=False):
+                    if isinstance(array, np.ndarray):
+                        trace.name(array, _identifier(name))
         found = [values[name] for name in self.outputs]
         return found[0] if len(found) == 1 else self._result(*found)
 
@@ -383,8 +398,10 @@ class _Program:
         step = Step(node.op_type, _called(node), self._opset, inputs, _attributes(node), n_outputs)
         if node.op_type in OF_SHAPES:
             return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
-        made = FORMS[node.op_type](step)
-        return made if isinstance(made, tuple) else (made,)
+        made = _formed(step)
+        kinds = [None if one is None else np.dtype(one.dtype) for one in inputs]
+        wanted = result_dtypes(node.domain, node.op_type, self._opset, kinds, len(made))
+        return [_as(one, dtype) for one, dtype in zip(made, wanted, strict=True)]
 
 
 def _check_dims(model: str, dims: Mapping[str, Any], known: Collection[str]) -> None:
@@ -463,8 +480,32 @@ def _evaluated(node: Any, inputs: Sequence[Any], opset: int) -> Sequence[Any]:
     graph = helper.make_graph([node], "constants", infos, outputs)
     imports = [helper.make_opsetid(node.domain, opset)]
     model = helper.make_model(graph, opset_imports=imports)
-    left = iter(ReferenceEvaluator(model).run(None, known))
+    with np.errstate(all="ignore"):
+        left = iter(ReferenceEvaluator(model).run(None, known))
     return [next(left) if name else None for name in node.output]
+
+
+def _formed(step: Step) -> tuple[Any, ...]:
+    """The results of a form; where it does not take a dtype, in one that holds all its values."""
+    form = FORMS[step.kind]
+    try:
+        made = form(step)
+    except AclnnError:
+        wide = [
+            _as(one, WIDER.get(np.dtype(one.dtype).name) if one is not None else None)
+            for one in step.inputs
+        ]
+        if all(one is other for one, other in zip(wide, step.inputs, strict=True)):
+            raise
+        made = form(replace(step, inputs=tuple(wide)))
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _as(array: Any, dtype: np.dtype | None) -> Any:
+    """An array in a dtype; None leaves it as it is."""
+    if array is None or dtype is None or array.dtype == dtype:
+        return array
+    return array.astype(dtype)
 
 
 def _attributes(node: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import arguments
 from aclnn.kernels import records
 from aclnn.kernels.record import Record
-from aclnn.onnx.formulas import PLACES, Formula, Instruction, Number, formulas
+from aclnn.onnx.formulas import PLACES, Formula, Instruction, Number, formula_for, formulas
 from aclnn.onnx.layouts import axis_of_parts, moves_of, places_of_parts
 
 DOMAIN = "aclnn"
@@ -374,22 +374,18 @@ class _Writer:
 
     def formula_of(self, node: Node, dtype: str) -> tuple[Formula, dict[str, Any]] | None:
         """The line for a node's kernel, and its numbers by name."""
-        given = [self.number(one) for one in node.attr("params", ())]
-        rank = len(self.graph.value(node.output).shape)
-        present = set(node.attr("present", ()))
-        axis, diagonal = node.attr("axis", -1), node.attr("diagonal", 0)
-        place = {"axis": axis, "axes": [axis], "diagonal": diagonal}
-        facts = {"dtype": dtype, "present": present, "rank": rank, "given": len(given)}
-        for one in formulas().get(str(node.attr("kernel")), ()):
-            own = [name for name in one.numbers if name not in PLACES]
-            if len(one.operands) != len(node.inputs) or (given and len(own) > len(given)):
-                continue
-            if one.optional != present & {*one.operands}:
-                continue
-            named = dict(zip(own, given, strict=False)) | place
-            if one.holds(named | facts):
-                return one, named
-        return None
+        axis = node.attr("axis", -1)
+        return formula_for(
+            str(node.attr("kernel")),
+            len(node.inputs),
+            [self.number(one) for one in node.attr("params", ())],
+            {"axis": axis, "axes": [axis], "diagonal": node.attr("diagonal", 0)},
+            {
+                "dtype": dtype,
+                "present": set(node.attr("present", ())),
+                "rank": len(self.graph.value(node.output).shape),
+            },
+        )
 
     def number(self, given: Any) -> Any:
         """A number of a node: a constant, or one that a run is given, in its form."""

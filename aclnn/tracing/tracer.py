@@ -187,7 +187,9 @@ class Tracer:
     def _add_outputs(self, traced: Traced, trace: Trace, result: tuple[Any, list[Any]]) -> None:
         """Add the outputs of a run: what the function returns, and arguments that it wrote."""
         traced.result, leaves = result
-        recording, names = trace.recording, names_of(traced.result, "out")
+        recording = trace.recording
+        # Functions of other libraries' models have names for what they return.
+        names = getattr(self._function, "__aclnn_results__", None) or names_of(traced.result, "out")
         ties = []
         for name, leaf in zip(names, leaves, strict=True):
             recording.output(_apart(name, recording), leaf.value_in(trace))

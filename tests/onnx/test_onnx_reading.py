@@ -35,9 +35,9 @@ CALLS = [
         "Mish", "HardSwish", "Identity", "Elu", "Selu", "Celu", "LeakyRelu", "ThresholdedRelu",
         "HardSigmoid", "Gelu", "Softsign", "Shrink", "Dropout", "Softmax", "LogSoftmax", "Flatten",
         "Transpose", "Trilu", "Size", "Shape", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
-        "ReduceSumSquare", "ReduceL1", "ReduceL2", "ArgMax",
+        "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ArgMax",
     )),
-    *((f"y = {kind} (a)", POSITIVE) for kind in ("Log", "Sqrt", "Reciprocal")),
+    *((f"y = {kind} (a)", POSITIVE) for kind in ("Log", "Sqrt", "Reciprocal", "ReduceLogSum")),
     *((f"y = {kind} (a, b)", X, Y) for kind in (
         "Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Less", "LessOrEqual", "Greater",
         "GreaterOrEqual", "Equal",
@@ -617,3 +617,104 @@ def test_names_that_are_no_text_are_refused():
     data = model.SerializeToString().replace(b"Foo", b"F\xffo").replace(b"Baz", b"B\xffz")
     with pytest.raises(ValueError, match=r"3 nodes .*\n +Bar: c\n +b'B.xffz': y\n +b'F.xffo': b"):
         aclnn.from_onnx(onnx.load_from_string(data))
+
+
+# --- Dtypes: results have those of the standard's schemas, whatever a form computes in ---------------
+
+WHOLE = np.int64([[5, -7, 3], [0, 2, -2]])
+
+
+def result_of(body, *inputs, opset=21):
+    return aclnn.from_onnx(model_of(body, inputs, opset))(*inputs)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int32", "uint32", "int64", "float16", "float64"]
+)
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("y = ReduceSum (a)", lambda x: x.sum(keepdims=True)),
+        ("y = ReduceSumSquare (a)", lambda x: (x * x).sum(keepdims=True)),
+        ("y = ReduceL1 (a)", lambda x: np.abs(x).sum(keepdims=True)),
+        ("y = ReduceL2 (a)", lambda x: np.sqrt((x * x).sum(keepdims=True))),
+        ("y = ReduceMin (a)", lambda x: x.min(keepdims=True)),
+        ("y = ReduceMax (a)", lambda x: x.max(keepdims=True)),
+        ("y = ReduceMean (a)", lambda x: x.mean(keepdims=True)),
+        ("t = Constant <value = int64 {1}> () y = CumSum (a, t)", lambda x: x.cumsum(1)),
+        (
+            "t = Constant <value = float {0.5}> () b = Abs (a) y = Pow (b, t)",
+            lambda x: np.abs(x) ** 0.5,
+        ),
+        ("t = Constant <value = float {2.0}> () y = Pow (a, t)", lambda x: x**2),
+        ("y = Clip (a)", lambda x: x),
+    ],
+)
+def test_results_have_the_dtype_of_the_schema(body, wanted, dtype):
+    x = (np.abs(WHOLE) if dtype[0] == "u" else WHOLE).astype(dtype)
+    made = result_of(body, x)
+    assert made.dtype == x.dtype
+    exact = wanted(x.astype(np.float64))
+    whole = x.dtype.kind in "iu"
+    right = np.trunc(exact).astype(np.int64).astype(x.dtype) if whole else exact
+    np.testing.assert_allclose(made.astype(np.float64), right.astype(np.float64), rtol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_least_integers_are_least(dtype):
+    x = np.array([[5, np.iinfo(dtype).min, 3]], dtype)
+    for kind, wanted in (("Min", x.min()), ("Max", 5)):
+        assert result_of(f"y = Reduce{kind} <keepdims = 0> (a)", x) == wanted
+
+
+def test_truth_values_are_reduced():
+    x = np.array([[True, False], [True, True]])
+    t = "t = Constant <value_ints = [1]> () "
+    assert result_of(t + "y = ReduceMin <keepdims = 0> (a, t)", x).tolist() == [False, True]
+    assert result_of(t + "y = ReduceMax <keepdims = 0> (a, t)", x).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "each"),
+    [("L1", np.abs), ("L2", np.abs), ("SumSquare", np.square), ("Sum", np.array), ("Mean", np.array),
+     ("LogSum", lambda x: np.log(np.abs(x))), ("LogSumExp", np.array), ("Max", np.array)],
+)  # fmt: skip
+def test_reductions_over_no_axes_do_what_is_done_to_each(kind, each):
+    x = np.abs(X) if kind == "LogSum" else X
+    for empty in ("", "t = Constant <value_ints: ints = []> () "):
+        body = f"{empty}y = Reduce{kind} <noop_with_empty_axes = 1> ({'a, t' if empty else 'a'})"
+        np.testing.assert_allclose(result_of(body, x), each(x), rtol=1e-6)
+
+
+def test_groups_had_weights_of_their_own():
+    rng = np.random.default_rng(0)
+    scale, bias = rng.standard_normal((2, 2)).astype(np.float32)
+    body = "y = GroupNormalization <num_groups = 2> (a, b, c)"
+    each = [np.repeat(one, 2) for one in (scale, bias)]
+    np.testing.assert_allclose(
+        result_of(body, IMAGE, scale, bias, opset=18), result_of(body, IMAGE, *each), rtol=1e-6
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_constants_are_folded_without_warnings():
+    body = (
+        "z = Constant <value_floats = [0.0, -1.0]> () l = Log (z) r = Reciprocal (z) s = Sqrt (z) "
+        "d = Div (z, z) t = Add (l, r) u = Add (s, d) v = Add (t, u) y = Add (a, v)"
+    )
+    assert np.isnan(result_of(body, np.float32([1, 2]))).all()
+
+
+def test_constants_and_outputs_keep_their_names():
+    body = (
+        "`layer.weight` = Constant <value_floats = [1.0, 2.0]> () bias = Identity (w) "
+        "t = Mul (a, weight) y = Add (t, bias)"
+    ).replace("`layer.weight`", "weight")
+    model = model_of(body + " z = Neg (y)", [ROW[:2]], outputs=["z", "y"])
+    model.graph.initializer.append(onnx.numpy_helper.from_array(ROW[2:4], "w"))
+    executor = aclnn.from_onnx(model).executor(ROW[:2])
+    assert {"weight", "w"} <= {*executor.inputs} or {"weight", "bias"} <= {*executor.inputs}
+    assert [*executor.outputs] == ["z", "y"]
+    written = onnx.load_from_string(executor.to_onnx())
+    assert [one.name for one in written.graph.output] == ["z", "y"]
+    assert {one.name for one in written.graph.initializer} >= {"weight"}

@@ -1,6 +1,7 @@
 """Executors as models in ONNX: they are valid, and ONNX Runtime gets what we get."""
 
 import collections
+import itertools
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from setups import examples
 
 import aclnn
-from aclnn.onnx.formulas import formulas
+from aclnn.kernels import records
+from aclnn.onnx.formulas import formula_for, formulas
 from aclnn.onnx.layouts import axis_of_parts, moves_of, places_of_parts
 from aclnn.operators import REGISTRY
 
@@ -344,6 +346,51 @@ def test_parts_side_by_side_are_a_concat():
 
 
 # --- Formulas ----------------------------------------------------------------------------------------
+
+
+def test_every_body_is_evaluated_with_and_without_each_parameter():
+    """Bodies are chosen of what a node has: all parameters of a record, the first of them, or none."""
+    places = {"axis": -1, "axes": [-1], "diagonal": 0}
+    for name, bodies in formulas().items():
+        record = records()[name]
+        optional = [{one.name} for one in (*record.inputs, *record.outputs) if one.optional]
+        kinds = [set(), *[one.optional for one in bodies], *optional, set().union(*optional)]
+        for count, rank, present in itertools.product(
+            range(len(record.parameters) + 1), (2, 3), map(set, kinds)
+        ):
+            facts = {"dtype": "float32", "present": present, "rank": rank}
+            for n_operands in {len(one.operands) for one in bodies}:
+                made = formula_for(name, n_operands, [1.0] * count, places, facts)
+                assert made is None or made[0].needed <= made[1].keys(), name
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions_with_a_bias_are_written(rank, kernel):
+    rng = np.random.default_rng(0)
+    named = {
+        "input": rng.standard_normal((2, 4, *[5] * rank)).astype(np.float32),
+        "weight": rng.standard_normal((3, 4, *[kernel] * rank)).astype(np.float32),
+        "bias": rng.standard_normal(3).astype(np.float32),
+    }
+    executor = aclnn.executor(f"conv{rank}d", *named.values())
+    for as_built in (False, True):
+        agree(run(loaded(executor, as_built), named), results(executor))
+
+
+@pytest.mark.parametrize(
+    "numbers", [{}, {"alpha": 0.5}, {"beta": 2.0}, {"alpha": 0.5, "beta": 0.0}]
+)
+@pytest.mark.parametrize("operator", ["addmm", "baddbmm"])
+def test_products_are_written_with_and_without_each_number(operator, numbers):
+    rng, more = np.random.default_rng(0), () if operator == "addmm" else (2,)
+    operands = [
+        rng.standard_normal((*more, *s)).astype(np.float32) for s in ((3, 5), (3, 4), (4, 5))
+    ]
+    executor = aclnn.executor(operator, *operands, **numbers)
+    model = loaded(executor)
+    named = dict(zip([one.name for one in model.graph.input], operands, strict=True))
+    agree(run(model, named), results(executor))
 
 
 def test_kernels_are_written_by_a_record_or_by_a_function():

@@ -16,6 +16,8 @@ RECORDS: tuple[Record, ...] = (
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
             OnnxBody("alpha * MatMul(a, b)", takes="a b"),
+            OnnxBody("Gemm(a, b, c)", when="given == 0 and rank == 2"),
+            OnnxBody("c + MatMul(a, b)", when="given == 0"),
             OnnxBody("Gemm(a, b, c, alpha=alpha, beta=beta)", when="rank == 2"),
             OnnxBody("c + MatMul(a, b)", when="alpha == 1 and beta == 1"),
             OnnxBody("beta * c + alpha * MatMul(a, b)"),
