@@ -437,6 +437,7 @@ class BuildKernels(build_ext):
 
 DERIVED = [
     "aclnn/__init__.pyi",
+    "aclnn/operators/index.json",
     "aclnn/reports/schemas/profile.json",
     *(f"graph/views/schemas/{name}.json" for name in ("graph", "passes", "plan", "plan_diff", "schedule")),
 ]  # fmt: skip

@@ -110,7 +110,7 @@ _HOMES = {
     "reports.profiling": ("Profile", "profile"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
-# Modules all of whose public names (`__all__`) are ours; asked in this order.
+# Modules all of whose public names (`__all__`) are ours; asked in this order for names of CANN's, else in reverse.
 _GROUPS = (
     "acl.constants",
     "acl.life",
@@ -128,8 +128,8 @@ _GROUPS = (
     "acl.task_groups",
     "acl.model_trace",
     "acl.weights",
-    "api.functional",
     "api.two_phase",
+    "api.functional",
 )
 _MODULES = ("graph", "isa", "operators")
 
@@ -153,7 +153,9 @@ def _find(name: str) -> Any:
     if spec is not None and spec.origin is not None:  # folders without Python are no modules
         return importlib.import_module(f"aclnn.{name}")
     if not name.startswith("_"):
-        for group in _GROUPS:
+        # CANN's names begin with acl: other groups need not be imported to know that they lack them.
+        groups = _GROUPS if name.lower().startswith("acl") else reversed(_GROUPS)
+        for group in groups:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)

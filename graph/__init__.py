@@ -10,7 +10,10 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 `pack()` is what the second phase runs.
 """
 
-from . import views as views  # registers them
+import importlib
+import typing
+
+from . import viewed
 from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError
@@ -34,6 +37,11 @@ from .runtime.kernel import Kernel, Packing
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .verify.graph import check
 from .verify.plan import PlanError, validate
+
+if typing.TYPE_CHECKING:
+    from . import views as views
+
+viewed.declare_registrar(f"{__name__}.views")  # a plan that runs needs none of them
 
 __all__ = [
     "FUSED",
@@ -76,3 +84,9 @@ __all__ = [
     "run_passes",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name != "views":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.views")

@@ -10,6 +10,12 @@ from importlib import import_module
 from typing import Any, Self
 
 _VIEWS: dict[tuple[type, str], tuple[str, str]] = {}
+_REGISTRARS: list[str] = []
+
+
+def declare_registrar(module: str) -> None:
+    """Name a module that registers views when it is imported, which happens when a view is first used."""
+    _REGISTRARS.append(module)
 
 
 def register_view(kind: type, name: str, module: str, function: str) -> None:
@@ -19,6 +25,9 @@ def register_view(kind: type, name: str, module: str, function: str) -> None:
 
 def view_of(kind: type, name: str) -> Callable[..., Any]:
     """The view that is registered for a type, or for the nearest of those that it derives from."""
+    while _REGISTRARS:
+        import_module(_REGISTRARS[-1])
+        _REGISTRARS.pop()
     for base in kind.__mro__:
         if (base, name) in _VIEWS:
             module, function = _VIEWS[base, name]

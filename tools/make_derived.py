@@ -1,7 +1,8 @@
 """Generation of the files that the built package derives from its own declarations.
 
 `python tools/make_derived.py FOLDER` imports the package in FOLDER, which is a build's or the sources', and writes
-into it the type stub `aclnn/__init__.pyi` (`make_stub.py`) and the JSON Schemas of documents.
+into it the type stub `aclnn/__init__.pyi` (`make_stub.py`), the JSON Schemas of documents, and the index of operators
+whose declarations it checked.
 """
 
 import importlib.util
@@ -31,18 +32,24 @@ def make(folder: Path) -> None:
         graph = folder / "graph"
         sys.meta_path.insert(0, GraphFinder(graph))  # type: ignore[arg-type]
     sys.path[:0] = [str(folder), str(Path(__file__).parent)]
+    index = folder / "aclnn" / "operators" / "index.json"
+    index.unlink(missing_ok=True)  # declarations are checked where there is none
     import aclnn
 
     assert Path(aclnn.__file__).parent == folder / "aclnn", f"{aclnn.__file__} is not in {folder}"
     from aclnn.graph.views.json import SCHEMAS_BY_NAME
     from make_stub import stub
 
+    from aclnn import operators
+    from aclnn.operators.registry import index_of
     from aclnn.reports.profile_document import PROFILE_SCHEMA
 
     write(folder / "aclnn" / "__init__.pyi", stub())
     for name, schema in SCHEMAS_BY_NAME.items():
         write(graph / "views" / "schemas" / f"{name}.json", as_text(schema))
     write(folder / "aclnn" / "reports" / "schemas" / "profile.json", as_text(PROFILE_SCHEMA))
+    if not operators.BROKEN:
+        write(index, json.dumps(index_of(index.parent, operators.names_by_module())) + "\n")
 
 
 def as_text(schema: object) -> str:

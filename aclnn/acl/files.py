@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def _is_replaceable(path: str | os.PathLike[str]) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(descriptor, "wb") as file:

@@ -7,12 +7,12 @@ defect in one of them affects no other function.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from aclnn.api._functional import FunctionalHandle
 from aclnn.api.docstrings import functional_doc
 from aclnn.api.handles import HANDLES
-from aclnn.operators import REGISTRY, Operator
+from aclnn.operators import NAMES, REGISTRY, Operator
 
 
 def form(name: str) -> FunctionalHandle:
@@ -36,11 +36,47 @@ def _form(operator: Operator, name: str) -> FunctionalHandle:
     )
 
 
-HANDLES_BY_NAME = {
-    name: _form(operator, name)
-    for operator in REGISTRY.values()
-    for name in operator.functional_names
-}
+class FormHandles(Mapping[str, FunctionalHandle]):
+    """Handles of functional forms by their names, each made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._operators = {form: one.name for one in NAMES for form in one.functional}
+        self._made: dict[str, FunctionalHandle] = {}
+        self._making = threading.RLock()  # a form has one handle, which keeps its function
+
+    def __getitem__(self, name: str) -> FunctionalHandle:
+        found = self._made.get(name)
+        if found is None:
+            operator = REGISTRY[self._operators[name]]
+            with self._making:
+                found = self._made.get(name) or self._complete(operator, name)
+                self._made[name] = found
+        return found
+
+    def _complete(self, operator: Operator, name: str) -> FunctionalHandle:
+        """A handle that lets others take over calls with a number, or with an option, of theirs."""
+        handle = _form(operator, name)
+        if operator.number_form is not None:
+            role, other = operator.number_form
+            target = _form(REGISTRY[other], operator.name)
+            handle.take_numbers_by(target, operator.kernel_operands.index(role))
+        if operator.option_form is not None:
+            option, other, role = operator.option_form
+            form = self[other if name == operator.name else str(REGISTRY[other].in_place)]
+            handle.take_option_by(form, option.role, option.choices, role)
+        return handle
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._operators
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._operators)
+
+    def __len__(self) -> int:
+        return len(self._operators)
+
+
+HANDLES_BY_NAME = FormHandles()
 
 
 _OTHERS: dict[str, FunctionalHandle] = {}
@@ -54,35 +90,6 @@ def handle_for(operator: Operator) -> FunctionalHandle:
     if found is None:
         found = _OTHERS.setdefault(operator.name, _form(operator, operator.name))
     return found
-
-
-def _let_numbers_be_taken() -> None:
-    """Let operators take over whose other operand is a number."""
-    for handle in HANDLES_BY_NAME.values():
-        operator = handle.handle.operator
-        if operator.number_form is None:
-            continue
-        role, other = operator.number_form
-        target = _form(REGISTRY[other], operator.name)
-        handle.take_numbers_by(target, operator.kernel_operands.index(role))
-
-
-_let_numbers_be_taken()
-
-
-def _let_options_be_taken() -> None:
-    """Let operators take over whose calls have an option that only the functional form has."""
-    for name, handle in HANDLES_BY_NAME.items():
-        operator = handle.handle.operator
-        if operator.option_form is None:
-            continue
-        option, other, role = operator.option_form
-        target = REGISTRY[other]
-        form = HANDLES_BY_NAME[other if name == operator.name else str(target.in_place)]
-        handle.take_option_by(form, option.role, option.choices, role)
-
-
-_let_options_be_taken()
 
 
 def signature(operator: Operator, *, in_place: bool = False) -> str:

@@ -8,7 +8,7 @@ pair is created when one of the two is first looked up.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from aclnn.api import verbose
 from aclnn.api._two_phase import EntryHandle, set_call_hook
@@ -27,10 +27,31 @@ def entry(name: str) -> EntryHandle:
     return HANDLES_BY_ENTRY[name]
 
 
-HANDLES_BY_ENTRY = {
-    name: EntryHandle(HANDLES[operator.name], item, entry)
-    for name, (operator, item) in ENTRIES.items()
-}
+class EntryHandles(Mapping[str, EntryHandle]):
+    """Handles of pairs by CANN's names, each made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, EntryHandle] = {}
+
+    def __getitem__(self, name: str) -> EntryHandle:
+        found = self._made.get(name)
+        if found is None:
+            operator, item = ENTRIES[name]
+            made = EntryHandle(HANDLES[operator.name], item, entry)
+            found = self._made.setdefault(name, made)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in ENTRIES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ENTRIES)
+
+    def __len__(self) -> int:
+        return len(ENTRIES)
+
+
+HANDLES_BY_ENTRY = EntryHandles()
 
 
 def _make(name: str) -> dict[str, Callable[..., object]]:

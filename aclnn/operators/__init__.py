@@ -5,88 +5,30 @@ this folder's modules to the operators that they declare.  A module whose declar
 left out, with a warning, and takes no other along: `BROKEN` says what is wrong with it.
 """
 
-import importlib
-import pkgutil
-import warnings
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
+from aclnn.operators.registry import Entries, Families, Family, Names, Operators, Registry
 
-Family = tuple[Operator, ...]
-
-
-def _declared_in(module: str) -> Family:
-    found = vars(importlib.import_module(f"{__name__}.{module}")).values()
-    return tuple(value for value in found if isinstance(value, Operator))
-
-
-def _load() -> tuple[dict[str, Family], dict[str, Exception]]:
-    """The families that fit together, and why others do not, by module."""
-    families: dict[str, Family] = {}
-    broken: dict[str, Exception] = {}
-    for module in sorted(found.name for found in pkgutil.iter_modules(__path__)):
-        try:
-            family = _declared_in(module)
-            _refuse_twice(family, families)
-        except Exception as error:  # whatever a module raises
-            broken[module] = error
-            continue
-        if family:
-            families[module] = family
-    while lacking := _without_partner(families):
-        broken |= lacking
-        families = {module: family for module, family in families.items() if module not in lacking}
-    for module, flaw in broken.items():
-        warnings.warn(
-            f"the operators of {__name__}.{module} are left out: {type(flaw).__name__}: {flaw}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return families, broken
+_registry = Registry(__name__, __path__)
+FAMILIES: Mapping[str, Family] = Families(_registry)
+BROKEN: Mapping[str, Exception] = _registry.broken
+REGISTRY: Mapping[str, Operator] = Operators(_registry)
+ENTRIES: Mapping[str, tuple[Operator, Entry]] = Entries(_registry)
+NAMES = tuple([one for family in _registry.names.values() for one in family])
 
 
-def _refuse_twice(family: Family, families: Mapping[str, Family]) -> None:
-    """Refuse names that operators declared before have, or others of the same family."""
-    owners = {name: one for other in families.values() for one in other for name in _names(one)}
-    for operator in family:
-        for name in _names(operator):
-            if owners.setdefault(name, operator) is not operator:
-                raise ValueError(f"{name} is declared twice")
+def names_by_module() -> Mapping[str, tuple[Names, ...]]:
+    """The names of all operators by the modules that declare them, which need not be imported."""
+    return _registry.names
 
-
-def _names(operator: Operator) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((operator.name, *operator.names)))
-
-
-def _without_partner(families: Mapping[str, Family]) -> dict[str, Exception]:
-    """The modules with an operator whose form for a number there is not, and what it is."""
-    known = {operator.name for family in families.values() for operator in family}
-    return {
-        module: ValueError(f"{one.name}: there is no operator {one.number_form[1]}")
-        for module, family in families.items()
-        for one in family
-        if one.number_form is not None and one.number_form[1] not in known
-    }
-
-
-def _each() -> Iterator[Operator]:
-    return (operator for family in FAMILIES.values() for operator in family)
-
-
-_families, _broken = _load()
-FAMILIES: Mapping[str, Family] = MappingProxyType(_families)
-BROKEN: Mapping[str, Exception] = MappingProxyType(_broken)
-REGISTRY: Mapping[str, Operator] = MappingProxyType({one.name: one for one in _each()})
-ENTRIES: Mapping[str, tuple[Operator, Entry]] = MappingProxyType(
-    {item.name: (operator, item) for operator in _each() for item in operator.entries}
-)
 
 __all__ = [
     "BROKEN",
     "ENTRIES",
     "FAMILIES",
+    "NAMES",
     "REGISTRY",
     "Attribute",
     "Entry",
@@ -102,6 +44,11 @@ def unknown_operator(name: object) -> str:
     >>> unknown_operator("aclnnGellu")
     "no operator is called 'aclnnGellu'; did you mean 'aclnnGelu'?"
     """
-    known = [name for one in REGISTRY.values() for name in (one.name, *one.names)]
+    known = [
+        name
+        for family in _registry.names.values()
+        for one in family
+        for name in (one.name, *one.functional, *one.entries)
+    ]
     meant = did_you_mean(name, known) or "; `aclnn ops` lists them"
     return f"no operator is called {shown(name)}{meant}"

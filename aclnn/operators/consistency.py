@@ -1,6 +1,7 @@
-"""Whether the parts of a declaration fit together: asked when it is made, so that it names itself.
+"""Checks that the parts of a declaration fit together.
 
-What is wrong would show at the first call otherwise, or when functions are made.
+The registry runs them once for each version of a module's source, so that a mistake in a declaration is
+reported by the operator's name, not by the first call that meets it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from aclnn.acl.constants import aclDataType
+from aclnn.operators import examples
 
 if TYPE_CHECKING:
     from aclnn.operators.declaration import Attribute, Entry, Operator
@@ -28,8 +30,30 @@ _STANDS_FOR = {
 _NUMBERS = ("scalar", "float")
 
 
+def check(operator: Operator) -> None:
+    """Refuse a declaration whose parts do not fit together.
+
+    Raises
+    ------
+    ValueError
+        Names the operator and its first flaw.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from aclnn.operators import REGISTRY
+    >>> check(replace(REGISTRY["gelu"], optional=("other",)))
+    Traceback (most recent call last):
+    ...
+    ValueError: gelu: other are no inputs or outputs
+    """
+    for flaw in flaws(operator):
+        raise ValueError(f"{operator.name}: {flaw}")
+
+
 def flaws(operator: Operator) -> Iterator[str]:
     """Flaws of a declaration, a sentence each."""
+    yield from _flaws_of_names(operator)
     yield from _flaws_of_roles(operator)
     for attribute in operator.attributes:
         for flaw in _flaws_of_attribute(attribute, operator.is_required(attribute.role)):
@@ -39,6 +63,60 @@ def flaws(operator: Operator) -> Iterator[str]:
         for flaw in _flaws_of_entry(operator, item):
             yield f"{item.name} {flaw}"
     yield from _flaws_of_gradient(operator)
+    if operator.example is not None:
+        yield from _flaws_of_example(operator, *operator.example)
+
+
+def _flaws_of_names(operator: Operator) -> Iterator[str]:
+    """Missing parts, and names that no operand or option has."""
+    if (operator.formula is None) == (operator.lower is None):
+        yield "declare either a formula or how it is lowered"
+    if operator.lower is not None and operator.infer is None:
+        yield "declare what it makes, and how: infer and lower"
+    if unknown := {*operator.optional, *operator.lists} - {*operator.inputs, *operator.outputs}:
+        yield f"{_listed(unknown)} are no inputs or outputs"
+    if unknown := {*operator.operands, *(operator.layout or ())} - {*operator.inputs}:
+        yield f"operands {_listed(unknown)} are no inputs"
+    known = {*operator.inputs, *(a.role for a in operator.attributes), *operator.outputs}
+    for rule in operator.rules:
+        yield from _unknown(f"the rule {rule.text!r}", {*rule.roles} - known, known)
+    for item in operator.entries:
+        roles = {p.role for p in item.parameters if not p.is_unused}
+        roles |= {role for role, _ in item.fixed}
+        yield from _unknown(item.name, roles - known, known)
+        if missing := {*operator.inputs} - {*operator.optional} - roles:
+            yield f"{item.name} does not take {_listed(missing)}"
+
+
+def _flaws_of_example(operator: Operator, call: str, printed: str) -> Iterator[str]:
+    """An example of another function, with other parameters, or with other results."""
+    try:
+        arguments = examples.arguments(call, operator.positional)
+        results = [
+            one if one == "None" else examples.shape_and_dtype(one)
+            for one in examples.results(printed, operator.n_results)
+        ]
+    except (ValueError, SyntaxError, AttributeError) as error:
+        yield f"the example is not one: {error}"
+        return
+    if examples.called(call) != operator.name:
+        yield f"the example calls {examples.called(call)}"
+    known = {*operator.inputs, *(a.role for a in operator.attributes)}
+    yield from _unknown("the example", {*arguments} - known, known)
+    required = {role for role in operator.positional if operator.is_required(role)}
+    if missing := required - {*arguments}:
+        yield f"the example does not give {_listed(missing)}"
+    if len(results) != len(operator.outputs) and operator.makes is None:
+        yield f"the example does not print {len(operator.outputs)} results"
+
+
+def _unknown(where: str, unknown: set[str], known: set[str]) -> Iterator[str]:
+    if unknown:
+        yield f"{where} takes {_listed(unknown)}, but there are only {_listed(known)}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words))
 
 
 def _flaws_of_roles(operator: Operator) -> Iterator[str]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from aclnn.acl import socs
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
-from aclnn.operators import consistency, examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
@@ -339,54 +338,6 @@ class Operator:
         for name, wanted in (("scalars", True), ("switches", False)):
             found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
             object.__setattr__(self, name, tuple(found))
-        known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
-        if (self.formula is None) == (self.lower is None):
-            raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
-        if self.lower is not None and self.infer is None:
-            raise ValueError(f"{self.name}: declare what it makes, and how: infer and lower")
-        if unknown := {*self.optional, *self.lists} - {*self.inputs, *self.outputs}:
-            raise ValueError(f"{self.name}: {_listed(unknown)} are no inputs or outputs")
-        if unknown := {*self.operands, *(self.layout or ())} - {*self.inputs}:
-            raise ValueError(f"{self.name}: operands {_listed(unknown)} are no inputs")
-        for rule in self.rules:
-            self._refuse_unknown(f"the rule {rule.text!r}", {*rule.roles} - known, known)
-        for item in self.entries:
-            roles = {p.role for p in item.parameters if not p.is_unused}
-            roles |= {role for role, _ in item.fixed}
-            self._refuse_unknown(item.name, roles - known, known)
-            if missing := {*self.inputs} - {*self.optional} - roles:
-                raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
-        for flaw in consistency.flaws(self):
-            raise ValueError(f"{self.name}: {flaw}")
-        if self.example is not None:
-            self._check_example(*self.example)
-
-    def _check_example(self, call: str, printed: str) -> None:
-        """Refuse an example of another function, with other parameters, or with other results."""
-        try:
-            given = examples.arguments(call, self.positional)
-            printed_one_by_one = examples.results(printed, self.n_results)
-            shown = [
-                one if one == "None" else examples.shape_and_dtype(one)
-                for one in printed_one_by_one
-            ]
-        except (ValueError, SyntaxError, AttributeError) as error:
-            raise ValueError(f"{self.name}: the example is not one: {error}") from None
-        if examples.called(call) != self.name:
-            raise ValueError(f"{self.name}: the example calls {examples.called(call)}")
-        known = {*self.inputs, *(a.role for a in self.attributes)}
-        self._refuse_unknown("the example", {*given} - known, known)
-        required = {role for role in self.positional if self.is_required(role)}
-        if missing := required - {*given}:
-            raise ValueError(f"{self.name}: the example does not give {_listed(missing)}")
-        if len(shown) != len(self.outputs) and self.makes is None:
-            raise ValueError(f"{self.name}: the example does not print {len(self.outputs)} results")
-
-    def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
-        if unknown:
-            raise ValueError(
-                f"{self.name}: {where} takes {_listed(unknown)}, but there are only {_listed(known)}"
-            )
 
     @property
     def positional(self) -> tuple[str, ...]:

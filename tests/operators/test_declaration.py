@@ -1,4 +1,4 @@
-"""Declarations that do not fit together are refused where they are made, by name."""
+"""Declarations that do not fit together are refused by name."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from setups import fresh
 
 import aclnn
 from aclnn import operators
-from aclnn.operators import ENTRIES, REGISTRY, checks, entry
+from aclnn.operators import ENTRIES, REGISTRY, checks, consistency, entry
 
 GELU = REGISTRY["gelu"]
 
@@ -26,7 +26,7 @@ def test_an_unknown_kind():
 )
 def test_roles_that_the_operator_lacks_or_the_function(signature, message):
     with pytest.raises(ValueError, match=message):
-        replace(GELU, entries=(entry("aclnnMine", signature),))
+        consistency.check(replace(GELU, entries=(entry("aclnnMine", signature),)))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_roles_that_the_operator_lacks_or_the_function(signature, message):
 def test_roles_in_rules_that_the_operator_lacks(rule):
     """They would show when the rule is checked, for the first call that comes to it."""
     with pytest.raises(ValueError, match=r"^gelu: the rule .* takes slef, but there are only "):
-        replace(GELU, rules=(*GELU.rules, rule))
+        consistency.check(replace(GELU, rules=(*GELU.rules, rule)))
 
 
 def test_operands_that_are_no_inputs():
     with pytest.raises(ValueError, match=r"^gelu: operands grad_output are no inputs$"):
-        replace(GELU, operands=("self", "grad_output"))
+        consistency.check(replace(GELU, operands=("self", "grad_output")))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,15 @@ def test_operands_that_are_no_inputs():
 def test_examples_that_are_none(call, printed, message):
     """They would show when docstrings are made, those of all operators."""
     with pytest.raises(ValueError, match=f"^gelu: {message}"):
-        replace(GELU, example=(call, printed))
+        consistency.check(replace(GELU, example=(call, printed)))
 
 
 def test_examples_with_other_results():
     native = REGISTRY["native_rms_norm"]
     with pytest.raises(ValueError, match=r"^native_rms_norm: the example does not print 2 results"):
-        replace(native, example=(native.example[0], "(array([1.]), array([1.]), array([1.]))"))
+        consistency.check(
+            replace(native, example=(native.example[0], "(array([1.]), array([1.]), array([1.]))"))
+        )
 
 
 SLOPE = REGISTRY["leaky_relu"]
@@ -157,7 +159,7 @@ BARE = {"rules": (), "entries": ()}
 )
 def test_parts_that_do_not_fit_together(operator, changes, message):
     with pytest.raises(ValueError, match=f"^{operator.name}: {message}"):
-        replace(operator, **changes)
+        consistency.check(replace(operator, **changes))
 
 
 # A process whose operators are declared in one more folder than usual.
