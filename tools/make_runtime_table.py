@@ -58,6 +58,11 @@ FURTHER = """
      * NULL and 0, without an exception, where there is none. */
     void *(*object_of)(void *handle);
     void *(*handle_of)(void *object);
+    /* Count queued work that uses a held block, which goes on with its bytes although they are freed meanwhile;
+     * whether it still has them when its turn comes, unless addresses were taken away; and that it is done. */
+    void (*use_memory)(void *block);
+    int (*memory_serves)(void *block);
+    void (*end_use_of_memory)(void *block);
 """
 
 

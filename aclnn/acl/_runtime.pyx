@@ -34,9 +34,10 @@ cdef extern from "entries.h" nogil:
         int in_python
         uint64_t handle
     ctypedef struct rt_block:
-        int is_host
-        uint64_t address, nbytes
+        int is_host, n_parts
+        uint64_t address, nbytes, reach
         int64_t made_at
+        rt_block **parts
     ctypedef struct rt_stream:
         rt_object base
         int number, flags, redirected, closed, in_python
@@ -75,12 +76,19 @@ cdef extern from "entries.h" nogil:
     int64_t rt_clock()
     int64_t rt_until(int64_t)
 
-    rt_block *rt_allocate(uint64_t, int)
-    rt_block *rt_find(uint64_t)
-    int rt_end_block(uint64_t, int, int)
+    rt_block *rt_allocate(uint64_t, int, int)
+    rt_block *rt_find(uint64_t, uint64_t)
+    rt_block *rt_end_block(uint64_t, int, int)
     void rt_block_hold(rt_block *)
     void rt_block_drop(rt_block *)
     int rt_block_lives(rt_block *)
+    void rt_block_use(rt_block *)
+    void rt_block_end_use(rt_block *)
+    int rt_block_is_used(rt_block *)
+    int rt_block_serves(rt_block *)
+    int rt_may_wait(int64_t)
+    int rt_wait_unused(rt_block *, int64_t)
+    int rt_go_outside(int)
     int rt_is_policy(int64_t)
     int rt_is_ours(uint64_t)
 
@@ -205,7 +213,7 @@ cdef class Allocation:
     """A stretch of device memory, or of the host's that devices reach, alive until it is freed.
 
     Each look-up makes an object; those of the same stretch are equal. They keep its bytes, not its
-    life.
+    life. Memory that is mapped piece by piece is one stretch for whoever reaches across the borders.
     """
 
     cdef rt_block *block
@@ -225,11 +233,17 @@ cdef class Allocation:
 
     @property
     def end(self):
-        return self.block.address + self.block.nbytes
+        """Where what may be touched ends: behind the slack of memory that a program in C got."""
+        return self.block.address + self.block.reach
 
     @property
     def alive(self):
         return bool(rt_block_lives(self.block))
+
+    @property
+    def serves(self):
+        """Whether queued work still finds its bytes, though they may be freed for everybody else."""
+        return bool(rt_block_serves(self.block))
 
     @property
     def is_host(self):
@@ -241,13 +255,24 @@ cdef class Allocation:
         return self.block.made_at
 
     def __eq__(self, other):
-        return isinstance(other, Allocation) and (<Allocation>other).block == self.block
+        return isinstance(other, Allocation) and are_same((<Allocation>other).block, self.block)
 
     def __hash__(self):
-        return hash(<size_t>self.block >> 4)
+        return hash(<size_t>(self.block if self.block.n_parts == 0 else self.block.parts[0]) >> 4)
 
     def __reduce__(self):
         raise TypeError("an allocation cannot be copied or pickled: its address is this process's")
+
+
+cdef bint are_same(rt_block *one, rt_block *other) noexcept:
+    """Whether two blocks are one, or made of the same ones."""
+    cdef int k
+    if one.n_parts == 0 or one.n_parts != other.n_parts:
+        return one == other
+    for k in range(one.n_parts):
+        if one.parts[k] != other.parts[k]:
+            return False
+    return True
 
 
 cdef Allocation shown(rt_block *block):
@@ -257,8 +282,8 @@ cdef Allocation shown(rt_block *block):
 
 
 def allocate(uint64_t nbytes, bint is_host=False):
-    """A new allocation; raises MemoryError where there is no room for it."""
-    cdef rt_block *block = rt_allocate(nbytes, is_host)
+    """A new allocation, without slack; raises MemoryError where there is no room for it."""
+    cdef rt_block *block = rt_allocate(nbytes, is_host, False)
     if block == NULL:
         raise MemoryError
     rt_block_hold(block)
@@ -266,13 +291,32 @@ def allocate(uint64_t nbytes, bint is_host=False):
 
 
 def end_allocation(uint64_t address, bint is_host=False):
-    """End the allocation that begins at an address; False where there is none of that kind."""
-    return bool(rt_end_block(address, is_host, RT_CUT))
+    """End the allocation that begins at an address; False where there is none of that kind.
+
+    Queued work goes on with it: this waits for that, unless it must not. Signals are heard.
+    """
+    cdef rt_block *ended = rt_end_block(address, is_host, RT_CUT)
+    cdef int64_t since, until
+    if ended == NULL:
+        return False
+    since = rt_clock()
+    try:
+        while rt_block_is_used(ended) and rt_may_wait(rt_clock() - since):
+            until = end_of_slice(-1)
+            with nogil:
+                rt_wait_unused(ended, until)
+            PyErr_CheckSignals()
+    finally:
+        rt_block_drop(ended)
+    return True
 
 
-def find(uint64_t address):
-    """The live allocation that has the byte at an address, or ends there; None without one."""
-    cdef rt_block *block = rt_find(address)
+def find(uint64_t address, uint64_t nbytes=0):
+    """The live allocation that has so many bytes at an address; one that has fewer, or ends there.
+
+    None without one.
+    """
+    cdef rt_block *block = rt_find(address, nbytes)
     return None if block == NULL else shown(block)
 
 
@@ -322,8 +366,12 @@ def new_physical(str function not None, uint64_t size):
 
 
 def end_physical(str function not None, uint64_t handle):
-    """Give up the handle of memory that can be mapped; a status."""
-    return rt_end_physical(PyUnicode_AsUTF8(function), handle)
+    """Give up the handle of memory that can be mapped, when queued work is done with it; a status."""
+    cdef const char *name = PyUnicode_AsUTF8(function)
+    cdef int status
+    with nogil:
+        status = rt_end_physical(name, handle)
+    return status
 
 
 def reserve(str function not None, uint64_t size, uint64_t alignment):
@@ -345,14 +393,20 @@ def map_memory(str function not None, uint64_t address, uint64_t size, uint64_t 
 
 
 def unmap_memory(str function not None, uint64_t address):
-    """Take memory from behind addresses; a status."""
-    return rt_unmap(PyUnicode_AsUTF8(function), address)
+    """Take memory from behind addresses, when queued work is done with it; a status."""
+    cdef const char *name = PyUnicode_AsUTF8(function)
+    cdef int status
+    with nogil:
+        status = rt_unmap(name, address)
+    return status
 
 
 # --- Work that needs the interpreter --------------------------------------------------------------
 
 ctypedef struct python_job:
     PyObject *job
+    int n_blocks  # that it uses
+    rt_block *blocks[1]
 
 
 cdef int run_python(void *given) noexcept nogil:
@@ -363,23 +417,40 @@ cdef int run_python(void *given) noexcept nogil:
         return rt_fail(RT_UNINITIALIZE, b"the interpreter has ended")
     if rt_works_for != NULL:
         rt_works_for.in_python = 1
+    rt_go_outside(True)
     keep_thread_state()
     with gil:
         status = run_job(<object>one.job)
         Py_DECREF(<object>one.job)
         one.job = NULL
+    rt_go_outside(False)
     if rt_works_for != NULL:
         rt_works_for.in_python = 0
     return status
 
 
 cdef void drop_python(void *given) noexcept nogil:
-    """Let go of work that did not run."""
+    """Let go of work that ran, or never will, and of the memory that it used."""
     cdef python_job *one = <python_job *>given
+    cdef int k
+    for k in range(one.n_blocks):
+        rt_block_end_use(one.blocks[k])
+        rt_block_drop(one.blocks[k])
     if one.job != NULL and not rt_python_ended:
         with gil:
             Py_DECREF(<object>one.job)
     free(one)
+
+
+cdef list used_by(job):
+    """Allocations that work uses, of those that it names as its owners."""
+    cdef list found = []
+    owners = getattr(job, "owners", None)
+    if owners is not None:
+        for _, owner in owners():
+            if isinstance(owner, Allocation):
+                found.append(owner)
+    return found
 
 
 cdef int run_job(job) noexcept:
@@ -514,9 +585,18 @@ cdef class Stream:
     def queue(self, job, str function not None):
         """Queue work for a function; a status, with a message where it is not ACL_SUCCESS."""
         cdef const char *name = PyUnicode_AsUTF8(function)
-        cdef python_job *one = <python_job *>malloc(sizeof(python_job))
+        cdef list used = used_by(job)
+        cdef python_job *one = <python_job *>malloc(
+            sizeof(python_job) + len(used) * sizeof(rt_block *))
+        cdef Allocation owner
         if one == NULL:
             raise MemoryError
+        one.n_blocks = 0
+        for owner in used:
+            rt_block_hold(owner.block)
+            rt_block_use(owner.block)
+            one.blocks[one.n_blocks] = owner.block
+            one.n_blocks += 1
         Py_INCREF(job)
         one.job = <PyObject *>job
         return rt_queue(self.stream, name, run_python, one, drop_python)

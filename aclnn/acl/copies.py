@@ -16,7 +16,7 @@ from aclnn.acl._runtime import Allocation
 from aclnn.acl.arguments import as_count, as_int, as_member, shown
 from aclnn.acl.constants import ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS, aclrtMemcpyKind
 from aclnn.acl.errors import AclnnError, fail
-from aclnn.acl.memory import checked, is_alive
+from aclnn.acl.memory import checked, serves
 
 OK = int(ACL_SUCCESS)
 
@@ -318,7 +318,7 @@ class Fill:
         self.dst = _Side(address, self.nbytes, "address", device=True, writable=True)
 
     def __call__(self) -> int | tuple[int, str]:
-        if not is_alive(self.dst.keep):  # since it was checked
+        if not serves(self.dst.keep):  # since it was checked
             freed = f"{self.function}: address is in memory that was freed"
             return ACL_ERROR_RT_PARAM_INVALID, freed
         self.replay()
@@ -456,7 +456,7 @@ class Copy:
 
     def __call__(self) -> int | tuple[int, str]:
         for name, side in (("dst", self.dst), ("src", self.src)):
-            if not is_alive(side.keep):  # since it was checked
+            if not serves(side.keep):  # since it was checked
                 freed = f"{self.function}: {name} is in memory that was freed"
                 return ACL_ERROR_RT_PARAM_INVALID, freed
         self.replay()

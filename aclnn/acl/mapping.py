@@ -123,7 +123,7 @@ def aclrtMallocPhysical(size: int, prop: Any = None, flags: int = 0) -> tuple[in
 
 
 def aclrtFreePhysical(handle: int) -> int:
-    """Give up memory; its bytes stay where it is mapped.
+    """Give up memory, when queued work is done with it; its bytes stay where it is mapped.
 
     Parameters
     ----------
@@ -152,10 +152,12 @@ def aclrtReserveMemAddress(
 ) -> tuple[int, int]:
     """Reserve addresses, with no memory behind them.
 
+    Memory that is mapped to neighbouring addresses of one range is one piece of memory.
+
     Parameters
     ----------
     size : int
-        Bytes, a multiple of what `aclrtMemGetAllocationGranularity` tells.
+        Bytes, at least 1; rounded up to what `aclrtMemGetAllocationGranularity` tells.
     alignment : int, optional
         A power of two; at least that granularity is kept.
     expectPtr : int, optional
@@ -168,7 +170,7 @@ def aclrtReserveMemAddress(
     virPtr : int
         The first address; 0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another size or alignment;
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for a size below 1 and another alignment;
         ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when addresses are short.
 
     Examples
@@ -248,7 +250,7 @@ def aclrtMapMem(virPtr: int, size: int, offset: int, handle: int, flags: int = 0
 
 
 def aclrtUnmapMem(virPtr: int) -> int:
-    """Take memory from behind addresses; it keeps its contents.
+    """Take memory from behind addresses, when queued work is done with it; it keeps its contents.
 
     Parameters
     ----------

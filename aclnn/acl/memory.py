@@ -3,7 +3,7 @@
 The device is this machine's CPU, so its memory is the process's own. Addresses are plain ints and
 may be calculated with; each use is looked up among the live allocations, so that a freed, foreign
 or overrun address is a status and never a crash. Freeing ends an allocation at once for every new
-use; its bytes stay until queued work that holds it is done.
+use, and waits for queued work that uses it, which goes on with its bytes.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Registry:
         """End the allocation that begins at `address`; False when there is none of that kind."""
         return 0 <= address <= _LAST and _runtime.end_allocation(address, is_host)
 
-    def find(self, address: int) -> Allocation | None:
-        """The live allocation that has the byte at `address` (or ends there)."""
-        return _runtime.find(address) if 0 <= address <= _LAST else None
+    def find(self, address: int, nbytes: int = 0) -> Allocation | None:
+        """The live allocation that has `nbytes` at `address`, or less than that (or ends there)."""
+        return _runtime.find(address, min(nbytes, _LARGEST)) if 0 <= address <= _LAST else None
 
 
 LIVE = Registry()
@@ -65,15 +65,15 @@ class AddressError(ValueError):
 
 def checked(address: int, nbytes: int, what: str) -> Allocation:
     """The live allocation behind so many bytes at an address; raises `AddressError` without one."""
-    found = LIVE.find(address)
+    found = LIVE.find(address, nbytes)
     if found is None:
         raise AddressError(
             f"{what} is address {address:#x}, which is in no live allocation of aclrtMalloc"
         )
     if address + nbytes > found.end:
         raise AddressError(
-            f"{what} is address {address:#x}, {found.end - address} bytes before the end of its "
-            f"allocation, but {shown(nbytes)} bytes are used"
+            f"{what} is address {address:#x}, {max(found.address + found.nbytes - address, 0)} bytes "
+            f"before the end of its allocation, but {shown(nbytes)} bytes are used"
         )
     return found
 
@@ -101,6 +101,11 @@ def owner_of(address: int) -> Allocation | None:
 def is_alive(owner: Any) -> bool:
     """Whether a tensor's memory was not freed; only device memory ever is."""
     return not isinstance(owner, Allocation) or owner.alive
+
+
+def serves(owner: Any) -> bool:
+    """Whether queued work finds a tensor's memory when its turn comes, freed meanwhile or not."""
+    return not isinstance(owner, Allocation) or owner.serves
 
 
 def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
@@ -240,7 +245,7 @@ def _allocate(function: str, size: Any, is_host: bool = False) -> tuple[int, int
 
 
 def aclrtFree(address: int) -> int:
-    """Free device memory.
+    """Free device memory: at once for new calls, and wait for queued work that uses it.
 
     Parameters
     ----------
@@ -253,6 +258,12 @@ def aclrtFree(address: int) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for any other address, freed ones
         included.
 
+    Notes
+    -----
+    Work that streams were given before goes on with the memory, which is released when the last of it
+    is done. A function on a stream frees without waiting; so does a thread, after a second, while
+    functions of the program's own, or external events, hold streams up, as those may need it.
+
     Examples
     --------
     >>> import aclnn
@@ -264,7 +275,7 @@ def aclrtFree(address: int) -> int:
 
 
 def aclrtFreeHost(address: int) -> int:
-    """Free host memory.
+    """Free host memory, as `aclrtFree` frees that of the device.
 
     Parameters
     ----------

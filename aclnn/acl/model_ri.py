@@ -179,6 +179,11 @@ class _Run:
         finally:
             self.model._end_run()
 
+    def owners(self) -> list[tuple[str, Any]]:
+        """Owners of the memory that the run uses."""
+        owners: list[tuple[str, Any]] = self.replay.owners()
+        return owners
+
 
 def bad_model(function: str, model: Any, *, complete: bool = True) -> int:
     """ACL_SUCCESS for a model that can be used, else a status and a message."""

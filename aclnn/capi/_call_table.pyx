@@ -791,7 +791,7 @@ cdef int queue(int pair, executor_t *executor, char **addresses, char *workspace
         if hold_operand(job, slot):
             drop_job(job)
             return NOT_KNOWN
-    if memo.workspace_size and runtime.hold_memory(
+    if memo.workspace_size and hold_for(
             name, "workspace", workspace, memo.workspace_size, &job.workspace_block):
         drop_job(job)
         return NOT_KNOWN
@@ -802,8 +802,23 @@ cdef int hold_operand(job_t *job, int slot) noexcept nogil:
     """Hold the memory of an operand until the run is done."""
     if job.addresses[slot] == NULL:
         return OK
-    return runtime.hold_memory(known_pairs[job.pair].name, "operand", job.addresses[slot],
-                               plan_high(<CompiledCall>job.memo.plan, slot), &job.blocks[slot])
+    return hold_for(known_pairs[job.pair].name, "operand", job.addresses[slot],
+                    plan_high(<CompiledCall>job.memo.plan, slot), &job.blocks[slot])
+
+
+cdef int hold_for(const char *function, const char *name, char *address, size_t nbytes,
+                  void **block) noexcept nogil:
+    """Hold memory that queued work uses: whoever frees it waits for that."""
+    cdef int status = runtime.hold_memory(function, name, address, nbytes, block)
+    if block[0] != NULL:
+        runtime.use_memory(block[0])
+    return status
+
+
+cdef void let_go(void *block) noexcept nogil:
+    if block != NULL:
+        runtime.end_use_of_memory(block)
+        runtime.drop_memory(block)
 
 
 cdef size_t plan_high(CompiledCall plan, int slot) noexcept nogil:
@@ -816,10 +831,8 @@ cdef void drop_job(void *argument) noexcept nogil:
     cdef job_t *job = <job_t *>argument
     cdef int slot
     for slot in range(job.count):
-        if job.blocks[slot] != NULL:
-            runtime.drop_memory(job.blocks[slot])
-    if job.workspace_block != NULL:
-        runtime.drop_memory(job.workspace_block)
+        let_go(job.blocks[slot])
+    let_go(job.workspace_block)
     drop(job.memo)
     free(job)
 
@@ -830,10 +843,10 @@ cdef int run_job(void *argument) noexcept nogil:
     cdef program_failure failure
     cdef int slot, outcome
     for slot in range(job.count):
-        if job.blocks[slot] != NULL and not runtime.memory_lives(job.blocks[slot]):
-            return run_freed(job, slot)
-    if job.workspace_block != NULL and not runtime.memory_lives(job.workspace_block):
-        return run_freed(job, NOT_KNOWN)
+        if not runtime.memory_serves(job.blocks[slot]):
+            return run_lost(job, slot)
+    if not runtime.memory_serves(job.workspace_block):
+        return run_lost(job, NOT_KNOWN)
     apply_limits(job.limits)
     outcome = run_unlocked(<CompiledCall>job.memo.plan, job.addresses, job.workspace, job.numbers,
                            &failure)
@@ -844,8 +857,8 @@ cdef int run_job(void *argument) noexcept nogil:
     return run_failed(job.memo, job.pair, outcome, &failure)
 
 
-cdef int run_freed(const job_t *job, int slot) noexcept nogil:
-    """Say which operand, or the workspace, was freed before the run's turn came."""
+cdef int run_lost(const job_t *job, int slot) noexcept nogil:
+    """Say whose addresses, or the workspace's, were taken away before the run's turn came."""
     with gil:
         name = (<bytes>known_pairs[job.pair].name).decode()
         what = "workspace" if slot < 0 else (<aclOpExecutor>job.memo.model).names[slot]

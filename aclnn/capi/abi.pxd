@@ -98,6 +98,9 @@ cdef extern from "call_table.h" nogil:
         void (*drop_memory)(void *block) noexcept nogil
         int (*fail)(int status, const char *message) noexcept nogil
         void *(*object_of)(void *handle) noexcept
+        void (*use_memory)(void *block) noexcept nogil
+        int (*memory_serves)(void *block) noexcept nogil
+        void (*end_use_of_memory)(void *block) noexcept nogil
     ctypedef struct call_table_t "aclnn_call_table":
         int version
         int (*start)(const services_t *services) noexcept nogil

@@ -78,6 +78,15 @@ class _Block:
         return self.start + self.nbytes
 
 
+def _slack(nbytes: int) -> int:
+    """Bytes behind an allocation that programs in C may touch.
+
+    >>> _slack(64), _slack(100)
+    (32, 60)
+    """
+    return -nbytes % 32 + 32
+
+
 class Recorder:
     """Writes the lines of one process.
 
@@ -281,6 +290,8 @@ class Recorder:
             return str(ctypes.c_int32(value).value)
         if kind == "void *":
             return self._pointer(one, parameter.name, value, by_name)
+        if one.name in _ALLOCATING and parameter.name == "size" and value:
+            return f"{value} + {_slack(value)}"  # which Python's function does not add
         return repr(value)
 
     def _array(self, parameter: prototypes.Parameter, value: int, length: int) -> str:
@@ -393,7 +404,8 @@ class Recorder:
             value = ctypes.c_void_p.from_address(address).value or 0
             self._counts["memory"] = self._counts.get("memory", 0) + 1
             name = f"memory{self._counts['memory']}"
-            self._add(_Block(value, by_name["size"], name, False))
+            nbytes = by_name["size"] + _slack(by_name["size"])
+            self._add(_Block(value, nbytes, name, False))
             return name
         return "size" if parameter.name == "workspaceSize" else "_"
 

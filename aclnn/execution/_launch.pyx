@@ -132,7 +132,8 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
 cdef class Job:
     """A queued run: what it needs stays alive and unchanged until it is done.
 
-    Device memory that was freed before its turn came is still there, but no longer the caller's.
+    Device memory that was freed before its turn came is still there, unless its addresses were
+    taken away.
     """
 
     cdef aclOpExecutor executor
@@ -145,7 +146,7 @@ cdef class Job:
     def __call__(self):
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
         try:
-            self.refuse_freed()
+            self.refuse_lost()
             _scheduler.limit_omp_threads(self.omp_threads)
             limit_thread(self.thread_limit)
             run_was_submitted(self.submitted)
@@ -227,10 +228,10 @@ cdef class Job:
             parts.append(f"workspace={<size_t>self.hold.address:#x}")
         return f"{self.executor.origin}({', '.join(parts)})"
 
-    cdef int refuse_freed(self) except -1:
+    cdef int refuse_lost(self) except -1:
         owners = list(self.held)
         owners.append(None if self.hold is None else self.hold.owner)
         for name, owner in zip((*self.executor.names, "workspace"), owners):
-            if not memory.is_alive(owner):
+            if not memory.serves(owner):
                 raise AclnnError(INVALID, f"{name} is in memory that was freed")
         return 0

@@ -91,10 +91,14 @@ class Replay:
         """The tasks as a table, with what becomes of what they write."""
         return model_text(self.tasks, _read_and_written, self._is_seen)
 
-    def freed(self) -> str | None:
-        """Freed memory that a run needs."""
+    def owners(self) -> list[tuple[str, Any]]:
+        """Owners of the memory that runs need, by the names of operands."""
+        return [(name, owner) for _, name, owner in self._needed]
+
+    def freed(self, *, is_queued: bool = False) -> str | None:
+        """Freed memory that a run needs; one that was queued before goes on with it."""
         for task, name, owner in self._needed:
-            if not owner.alive:
+            if not (owner.serves if is_queued else owner.alive):
                 return (
                     f"{name} of task {task.number} on stream {task.stream}, {task.frozen()}, is in "
                     f"memory that was freed: {owner.nbytes} bytes at {owner.address:#x}"
@@ -108,7 +112,7 @@ class Replay:
     def run(self, function: str) -> int | tuple[int, str]:
         """Run everything in order, on the calling thread."""
         with self._turn:
-            if (freed := self.freed()) is not None:
+            if (freed := self.freed(is_queued=True)) is not None:
                 return ACLNN_ERR_PARAM_INVALID, f"{function}: {freed}"
             try:
                 for place in range(len(self._steps)):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_copies_look_at_the_addresses(block):
         assert rt.aclrtMemcpy(block, 8, at, 8, kind) == OK
     failed(rt.aclrtMemcpy(block, 8, at, 8, 8), PARAM, "kind is 8")
     failed(rt.aclrtMemcpy(block, 8, at, 9, H2D), PARAM, "count is 9, but destMax is 8")
-    failed(rt.aclrtMemcpy(block, 300, at, 257, H2D), PARAM, "dst", "256 bytes before the end")
+    failed(rt.aclrtMemcpy(block, 300, at, 289, H2D), PARAM, "dst", "256 bytes before the end")
     failed(rt.aclrtMemcpy(None, 8, at, 8, H2D), PARAM, "dst is null")
     failed(rt.aclrtMemcpy(block, 8, None, 8, H2D), PARAM, "src is null")
     assert rt.aclrtMemcpy(None, 0, None, 0, H2D) == OK
@@ -138,7 +139,7 @@ def test_rows_are_copied(block, stream):
     assert rt.aclrtSynchronizeStream(stream) == OK
     assert back.raw == b"abc\0efg\0ijk\0"
     failed(rt.aclrtMemcpy2d(block, 2, at, 4, 3, 3, H2D), PARAM, "width is 3, but dpitch is 2")
-    failed(rt.aclrtMemcpy2d(block, 128, at, 4, 3, 3, H2D), PARAM, "dst")
+    failed(rt.aclrtMemcpy2d(block, 160, at, 4, 3, 3, H2D), PARAM, "dst")
     failed(rt.aclrtMemcpy2d(block, 2**63, at, 2**63, 3, 3, H2D), PARAM, "exceed")
 
 
@@ -153,16 +154,125 @@ def test_variables_may_go_once_a_copy_is_queued(block, stream):
     assert bytes((ctypes.c_char * 6).from_address(block)) == b"before"
 
 
-def test_memory_that_is_freed_before_its_turn(stream):
-    source, target = rt.made("aclrtMalloc", 64, 0), rt.made("aclrtMalloc", 64, 0)
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 100, 4096, 10**6])
+@pytest.mark.parametrize("make", ["aclrtMalloc", "aclrtMallocHost"])
+def test_slack_may_be_touched(make, size):
+    """Up to the next multiple of 32, and 32 more."""
+    reach = (size + 31) // 32 * 32 + 32
+    address = rt.made(make, size, *([0] if make == "aclrtMalloc" else []))
+    host = ctypes.create_string_buffer(reach + 1)
+    assert rt.aclrtMemset(address, reach, 7, reach) == OK
+    assert rt.aclrtMemcpy(ctypes.addressof(host), reach, address, reach, D2H) == OK
+    assert host.raw == b"\7" * reach + b"\0"
+    assert rt.aclrtMemset(address + reach, 0, 7, 0) == OK
+    failed(rt.aclrtMemset(address, reach + 1, 7, reach + 1), PARAM, f"{size} bytes before the end")
+    failed(rt.aclrtMemset(address + reach - 1, 2, 7, 2), PARAM, " 0 bytes before the end")
+    failed(rt.aclrtMemset(address + reach, 1, 7, 1), PARAM, "no live allocation")
+    assert (rt.aclrtFree if make == "aclrtMalloc" else rt.aclrtFreeHost)(address) == OK
+
+
+def takes(function, *arguments):
+    """Seconds of a call that succeeds."""
+    start = time.monotonic()
+    assert function(*arguments) == OK
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("make", ["aclrtMalloc", "aclrtMallocHost"])
+def test_freeing_waits_for_work_that_was_queued(stream, make):
+    address = rt.made(make, 64, *([0] if make == "aclrtMalloc" else []))
+    free = rt.aclrtFree if make == "aclrtMalloc" else rt.aclrtFreeHost
+    host = ctypes.create_string_buffer(64)
+    usleep = ctypes.cast(libc.usleep, ctypes.c_void_p).value
+    assert rt.aclrtLaunchHostFunc(stream, usleep, 200_000) == OK
+    assert rt.aclrtMemsetAsync(address, 64, 5, 64, stream) == OK
+    assert rt.aclrtMemcpyAsync(ctypes.addressof(host), 64, address, 64, D2H, stream) == OK
+    assert takes(free, address) > 0.1
+    assert host.raw == b"\5" * 64, "nobody waited for the stream"
+    failed(rt.aclrtMemset(address, 1, 0, 1), PARAM, "no live allocation")
+    assert rt.aclrtSynchronizeStream(stream) == OK
+    assert takes(rt.aclrtFree, rt.made("aclrtMalloc", 64, 0)) < 0.1
+
+
+def test_freeing_does_not_wait_for_other_work(stream):
     gate = threading.Event()
+    used, free = (rt.made("aclrtMalloc", 64, 0) for _ in range(2))
     submit(from_c.object_of(stream), lambda: gate.wait(PATIENCE) and 0)
-    assert rt.aclrtMemcpyAsync(target, 64, source, 64, D2D, stream) == OK
-    assert rt.aclrtMemsetAsync(source, 64, 1, 64, stream) == OK
-    assert rt.aclrtFree(source) == OK
+    assert rt.aclrtMemsetAsync(used, 64, 5, 64, stream) == OK
+    assert takes(rt.aclrtFree, free) < 0.5
     gate.set()
-    failed(rt.aclrtSynchronizeStream(stream), RUNTIME, "src is in memory that was freed")
+    assert rt.aclrtFree(used) == OK
+
+
+def test_freeing_waits_for_a_stream_that_waits_for_another_one(stream):
+    other, event = rt.made("aclrtCreateStream"), rt.made("aclrtCreateEvent")
+    address, target = (rt.made("aclrtMalloc", 64, 0) for _ in range(2))
+    usleep = ctypes.cast(libc.usleep, ctypes.c_void_p).value
+    assert rt.aclrtMemset(address, 64, 8, 64) == OK
+    assert rt.aclrtLaunchHostFunc(other, usleep, 200_000) == OK
+    assert rt.aclrtRecordEvent(event, other) == OK
+    assert rt.aclrtStreamWaitEvent(stream, event) == OK
+    assert rt.aclrtMemcpyAsync(target, 64, address, 64, D2D, stream) == OK
+    assert takes(rt.aclrtFree, address) > 0.1
+    assert ctypes.string_at(target, 64) == b"\x08" * 64
     assert rt.aclrtFree(target) == OK
+    assert rt.aclrtDestroyStream(other) == rt.aclrtDestroyEvent(event) == OK
+
+
+@pytest.mark.parametrize("blocks_by", ["function", "event"])
+def test_freeing_gives_up_what_may_wait_for_it(stream, blocks_by):
+    """The work goes on with its memory, which nobody else has until then."""
+    source, target = (rt.made("aclrtMalloc", 64, 0) for _ in range(2))
+    gate, event = threading.Event(), rt.made("aclrtCreateEventExWithFlag", 0x20)
+    assert rt.aclrtMemset(source, 64, 3, 64) == OK
+    if blocks_by == "event":
+        assert rt.aclrtStreamWaitEvent(stream, event) == OK
+    else:
+        submit(from_c.object_of(stream), lambda: gate.wait(PATIENCE) and 0)
+    assert rt.aclrtMemcpyAsync(target, 64, source, 64, D2D, stream) == OK
+    assert 0.5 < takes(rt.aclrtFree, source) < PATIENCE / 2
+    others = [rt.made("aclrtMalloc", 64, 0) for _ in range(20)]
+    assert source not in others
+    gate.set()
+    assert rt.aclrtRecordEvent(event, None) == OK
+    assert rt.aclrtSynchronizeStream(stream) == OK
+    assert ctypes.string_at(target, 64) == b"\3" * 64
+    others.append(rt.made("aclrtMalloc", 64, 0))
+    assert others[-1] == source
+    for address in (*others, target):
+        assert rt.aclrtFree(address) == OK
+    assert rt.aclrtDestroyEvent(event) == OK
+
+
+def test_a_function_on_a_stream_frees_what_later_work_uses(stream):
+    source, target = (rt.made("aclrtMalloc", 64, 0) for _ in range(2))
+    gate, statuses = threading.Event(), []
+    assert rt.aclrtMemset(source, 64, 6, 64) == OK
+
+    @CALLBACK
+    def free(_):
+        gate.wait(PATIENCE)
+        statuses.append(takes(rt.aclrtFree, source))
+
+    assert rt.aclrtLaunchHostFunc(stream, address_of(free), None) == OK
+    assert rt.aclrtMemcpyAsync(target, 64, source, 64, D2D, stream) == OK
+    gate.set()
+    assert rt.aclrtSynchronizeStream(stream) == OK
+    assert statuses[0] < 0.5
+    assert ctypes.string_at(target, 64) == b"\6" * 64
+    assert rt.aclrtFree(target) == OK
+
+
+def test_work_that_is_dropped_holds_nobody_up():
+    stream, gate = rt.made("aclrtCreateStream"), threading.Event()
+    address = rt.made("aclrtMalloc", 64, 0)
+    submit(from_c.object_of(stream), lambda: gate.wait(PATIENCE) and 0)
+    assert rt.aclrtMemsetAsync(address, 64, 5, 64, stream) == OK
+    end = threading.Thread(target=rt.aclrtDestroyStreamForce, args=(stream,))
+    end.start()
+    assert takes(rt.aclrtFree, address) < 5
+    gate.set()
+    end.join()
 
 
 def test_bytes_are_set(block, stream):
@@ -182,7 +292,8 @@ def test_address_space_and_memory_apart():
     one = ctypes.addressof(prop)
     assert rt.aclrtMemGetAllocationGranularity(one, 0, ctypes.addressof(granule)) == OK
     size = granule.value
-    space = rt.made("aclrtReserveMemAddress", 4 * size, 0, None, 0)
+    space = rt.made("aclrtReserveMemAddress", 3 * size + 1, 0, None, 0)  # rounded up
+    failed(rt.aclrtReserveMemAddress(one, 0, 0, None, 0), PARAM, "size is 0")
     failed(rt.aclrtMemset(space, 4, 0, 4), PARAM, "no live allocation")
     memory = rt.made("aclrtMallocPhysical", size, one, 0)
     assert rt.aclrtMapMem(space, size, 0, memory, 0) == OK
@@ -203,6 +314,127 @@ def test_address_space_and_memory_apart():
     failed(rt.aclrtFreePhysical(memory), PARAM)
     assert rt.aclrtReleaseMemAddress(space) == OK
     failed(rt.aclrtReleaseMemAddress(space), PARAM)
+
+
+GRANULE = 2 << 20
+
+
+@pytest.fixture
+def mapped():
+    """Maps pieces of memory one behind the other in a reserved range: the address."""
+    prop = (ctypes.c_uint32 * 8)(0, 0, 4, 0, 1)
+    size, at, made = 4 * GRANULE, [], []
+
+    def make(*pieces):
+        at.append(rt.made("aclrtReserveMemAddress", size, 0, None, 0))
+        for place in pieces:
+            made.append(rt.made("aclrtMallocPhysical", GRANULE, ctypes.addressof(prop), 0))
+            assert rt.aclrtMapMem(at[-1] + place * GRANULE, GRANULE, 0, made[-1], 0) == OK
+        return at[-1]
+
+    yield make
+    for space in at:
+        for place in range(4):
+            rt.aclrtUnmapMem(space + place * GRANULE)
+        assert rt.aclrtReleaseMemAddress(space) == OK
+    for handle in made:
+        assert rt.aclrtFreePhysical(handle) == OK
+    rt.message()
+
+
+def test_neighbours_in_a_reserved_range_are_one_piece_of_memory(mapped, stream):
+    space, size = mapped(2, 0, 1), 3 * GRANULE  # whatever came first
+    host = ctypes.create_string_buffer(64)
+    border = space + GRANULE - 32
+    assert rt.aclrtMemset(space, size, 1, size) == OK
+    assert rt.aclrtMemsetAsync(border, 64, 2, 64, stream) == OK
+    assert rt.aclrtMemcpyAsync(space + 2 * GRANULE - 8, 16, border, 16, D2D, stream) == OK
+    assert rt.aclrtMemcpyAsync(ctypes.addressof(host), 64, border - 8, 64, D2H, stream) == OK
+    assert rt.aclrtSynchronizeStream(stream) == OK
+    assert host.raw == b"\1" * 8 + b"\2" * 56
+    assert ctypes.string_at(space + 2 * GRANULE - 9, 18) == b"\1" + b"\2" * 16 + b"\1"
+    failed(rt.aclrtMemset(space, size + 1, 1, size + 1), PARAM, f"{size} bytes before the end")
+    failed(rt.aclrtMemset(space, 2**63, 1, 2**63), PARAM, f"{size} bytes before the end")
+    assert rt.aclrtUnmapMem(space + GRANULE) == OK
+    failed(rt.aclrtMemset(border, 64, 1, 64), PARAM, "32 bytes before the end")
+
+
+def test_what_has_a_gap_is_two_pieces(mapped):
+    space = mapped(0, 2)
+    size = 2 * GRANULE
+    failed(rt.aclrtMemset(space, size, 1, size), PARAM, f"{GRANULE} bytes before the end")
+
+
+def test_a_view_over_neighbours_lives_as_long_as_all(mapped):
+    space = mapped(0, 1)
+    shape = (2 * GRANULE // 4,)
+    view = aclnn.aclCreateTensor(shape, 0, None, 0, 2, shape, space)
+    assert view is not None, rt.message()
+    size, executor, status = aclnn.aclnnInplaceZeroGetWorkspaceSize(view)
+    assert (size, status) == (0, OK)
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    assert rt.aclrtMemset(space, 2 * GRANULE, 1, 2 * GRANULE) == OK
+    assert aclnn.aclnnInplaceZero(None, 0, executor, None) == OK
+    assert ctypes.string_at(space + GRANULE - 1, 2) == b"\0\0"
+    assert rt.aclrtUnmapMem(space + GRANULE) == OK
+    failed(aclnn.aclnnInplaceZero(None, 0, executor, None), 161002, "freed")
+    aclnn.aclDestroyAclOpExecutor(executor)
+
+
+@pytest.mark.parametrize("call", ["aclrtUnmapMem", "aclrtFreePhysical"])
+def test_taking_mapped_memory_away_waits_for_work(stream, call):
+    prop = (ctypes.c_uint32 * 8)(0, 0, 4, 0, 1)
+    memory = rt.made("aclrtMallocPhysical", GRANULE, ctypes.addressof(prop), 0)
+    space = rt.made("aclrtReserveMemAddress", GRANULE, 0, None, 0)
+    assert rt.aclrtMapMem(space, GRANULE, 0, memory, 0) == OK
+    host = ctypes.create_string_buffer(64)
+    usleep = ctypes.cast(libc.usleep, ctypes.c_void_p).value
+    assert rt.aclrtMemset(space, 64, 9, 64) == OK
+    assert rt.aclrtLaunchHostFunc(stream, usleep, 200_000) == OK
+    assert rt.aclrtMemcpyAsync(ctypes.addressof(host), 64, space, 64, D2H, stream) == OK
+    assert takes(getattr(rt, call), space if call == "aclrtUnmapMem" else memory) > 0.1
+    assert host.raw == b"\x09" * 64
+    if call == "aclrtUnmapMem":
+        assert rt.aclrtFreePhysical(memory) == OK
+    else:
+        assert rt.aclrtUnmapMem(space) == OK
+    assert rt.aclrtReleaseMemAddress(space) == OK
+
+
+def test_work_whose_addresses_were_taken_away_says_so(stream):
+    """By a function on its own stream, which cannot wait for it."""
+    prop = (ctypes.c_uint32 * 8)(0, 0, 4, 0, 1)
+    memory = rt.made("aclrtMallocPhysical", GRANULE, ctypes.addressof(prop), 0)
+    space = rt.made("aclrtReserveMemAddress", GRANULE, 0, None, 0)
+    assert rt.aclrtMapMem(space, GRANULE, 0, memory, 0) == OK
+    gate = threading.Event()
+
+    @CALLBACK
+    def unmap(_):
+        gate.wait(PATIENCE)
+        rt.aclrtUnmapMem(space)
+
+    assert rt.aclrtLaunchHostFunc(stream, address_of(unmap), None) == OK
+    assert rt.aclrtMemsetAsync(space, 64, 1, 64, stream) == OK
+    gate.set()
+    failed(rt.aclrtSynchronizeStream(stream), RUNTIME, "address is in memory that was freed")
+    assert rt.aclrtFreePhysical(memory) == rt.aclrtReleaseMemAddress(space) == OK
+
+
+def test_a_pool_grows_over_all_of_the_memory():
+    """Sizes of memory and of address space fit each other."""
+    prop = (ctypes.c_uint32 * 8)(0, 0, 4, 0, 1)
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    assert rt.aclrtGetMemInfo(1, ctypes.addressof(free), ctypes.addressof(total)) == OK
+    assert free.value % GRANULE == total.value % GRANULE == 0
+    assert 0 < free.value <= total.value
+    space = rt.made("aclrtReserveMemAddress", total.value, 0, None, 1)
+    last = space + total.value - GRANULE
+    memory = rt.made("aclrtMallocPhysical", GRANULE, ctypes.addressof(prop), 0)
+    assert rt.aclrtMapMem(last, GRANULE, 0, memory, 0) == OK
+    assert rt.aclrtMemset(last, GRANULE, 1, GRANULE) == OK
+    assert rt.aclrtUnmapMem(last) == rt.aclrtFreePhysical(memory) == OK
+    assert rt.aclrtReleaseMemAddress(space) == OK
 
 
 # --- Streams and events --------------------------------------------------------------------------------

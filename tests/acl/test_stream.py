@@ -552,8 +552,8 @@ def test_forked_children_find_all_locks_free():
 
 
 @pytest.mark.parametrize("freed", ["gradOutput", "gradInput", "workspace", "dst"])
-def test_queued_work_whose_memory_is_freed_does_nothing_and_says_so(stream, freed):
-    """What it would have written may be somebody else's by then."""
+def test_queued_work_goes_on_with_memory_that_is_freed(stream, freed):
+    """Nobody else has what it reads and writes until it is done."""
     nbytes, n = 1 << 16, 1000
     memory = {
         name: aclnn.aclrtMalloc(nbytes, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)[0]
@@ -581,15 +581,14 @@ def test_queued_work_whose_memory_is_freed_does_nothing_and_says_so(stream, free
     assert status == OK
     assert aclnn.aclrtFree(memory[freed]) == OK
     gate.open.set()
-    assert aclnn.aclrtSynchronizeStream(stream) == RUNTIME
-    first = "self" if freed == "gradInput" else freed  # which lies there too
-    assert f"{first} is in memory that was freed" in message()
-    if freed != "gradInput":
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    if freed not in ("gradInput", "dst"):
         after = bytearray(nbytes)
         aclnn.aclrtMemcpy(
             after, nbytes, memory["gradInput"], nbytes, aclnn.ACL_MEMCPY_DEVICE_TO_HOST
         )
-        assert set(after) == {63}
+        assert after[: 4 * n] != bytes([63] * 4 * n), "it did not run"
+        assert set(after[4 * n :]) == {63}
     for name, address in memory.items():
         if name != freed:
             aclnn.aclrtFree(address)

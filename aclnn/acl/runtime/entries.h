@@ -126,10 +126,15 @@ static int64_t rt_second_cache(void) {
 #endif
     return 1 << 20; /* where the system does not tell */
 }
-static uint64_t rt_all_memory(void) { return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE); }
+/* Bytes of memory, whole pages of those that memory is mapped by: programs reserve addresses for all of it. */
+static uint64_t rt_memory_of(int pages) {
+    uint64_t nbytes = (uint64_t)sysconf(pages) * (uint64_t)sysconf(_SC_PAGE_SIZE);
+    return nbytes - nbytes % RT_HUGE_PAGE;
+}
+static uint64_t rt_all_memory(void) { return rt_memory_of(_SC_PHYS_PAGES); }
 static uint64_t rt_free_memory(void) {
 #ifdef _SC_AVPHYS_PAGES
-    return (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
+    return rt_memory_of(_SC_AVPHYS_PAGES);
 #else
     return rt_all_memory();
 #endif
@@ -453,7 +458,7 @@ static int rt_is_policy(int64_t policy) {
 
 static int rt_give_memory(const char *function, void **pointer, size_t size, int is_host) {
     if (size == 0) return rt_fail(RT_PARAM_INVALID, "%s: size is 0, must be at least 1", function);
-    rt_block *block = rt_allocate(size, is_host);
+    rt_block *block = rt_allocate(size, is_host, 1);
     if (block == NULL)
         return rt_fail(RT_MEMORY_ALLOCATION, "%s: %zu bytes cannot be allocated", function, size);
     *pointer = (void *)(uintptr_t)block->address;
@@ -483,12 +488,17 @@ static aclError rt_aclrtMallocHost(void **hostPtr, size_t size) {
     *hostPtr = NULL;
     return rt_give_memory("aclrtMallocHost", hostPtr, size, 1);
 }
+/* Queued work goes on with what is freed: this waits for it, and where it must not, the last of it releases the bytes. */
 static int rt_free_memory_at(const char *function, const void *pointer, int is_host) {
     RT_OPEN(function);
-    if (rt_end_block(RT_AS(pointer), is_host, RT_CUT)) return RT_SUCCESS;
-    return rt_fail(
-        RT_PARAM_INVALID, "%s: address is 0x%llx, where no live allocation begins", function,
-        (unsigned long long)RT_AS(pointer));
+    rt_block *ended = rt_end_block(RT_AS(pointer), is_host, RT_CUT);
+    if (ended == NULL)
+        return rt_fail(
+            RT_PARAM_INVALID, "%s: address is 0x%llx, where no live allocation begins", function,
+            (unsigned long long)RT_AS(pointer));
+    rt_wait_for_users(ended);
+    rt_block_drop(ended);
+    return RT_SUCCESS;
 }
 static aclError rt_aclrtFree(void *devPtr) { return rt_free_memory_at("aclrtFree", devPtr, 0); }
 static aclError rt_aclrtFreeHost(void *hostPtr) { return rt_free_memory_at("aclrtFreeHost", hostPtr, 1); }
@@ -512,6 +522,7 @@ typedef struct {
     size_t dpitch, spitch, width, height;
     rt_block *to, *from; /* what either side lies in; NULL for the program's own memory */
     char *kept;          /* a copy of a source that may change before it is read */
+    int queued;
     const char *function;
 } rt_copy;
 
@@ -521,6 +532,15 @@ static void rt_copy_rows(const rt_copy *copy) {
         for (size_t row = 0; row < copy->height; row++)
             memmove(copy->dst + row * copy->dpitch, copy->src + row * copy->spitch, copy->width);
 }
+/* A block, or NULL for the program's own memory. */
+static void rt_use_of(rt_block *block) {
+    if (block != NULL) rt_block_use(block);
+}
+static void rt_end_use_of(rt_block *block) {
+    if (block != NULL) rt_block_end_use(block);
+}
+static int rt_is_lost(rt_block *block) { return block != NULL && !rt_block_serves(block); }
+
 static void rt_drop_sides(rt_copy *copy) {
     if (copy->to != NULL) rt_block_drop(copy->to);
     if (copy->from != NULL) rt_block_drop(copy->from);
@@ -558,14 +578,17 @@ static int rt_copy_now(rt_copy *copy, int kind) {
 
 static int rt_run_copy(void *given) {
     rt_copy *copy = given;
-    const char *freed = copy->to != NULL && !rt_block_lives(copy->to) ? "dst"
-                        : copy->from != NULL && !rt_block_lives(copy->from) ? "src" : NULL;
-    if (freed != NULL) return rt_fail(RT_PARAM_INVALID, "%s: %s is in memory that was freed", copy->function, freed);
+    const char *lost = rt_is_lost(copy->to) ? "dst" : rt_is_lost(copy->from) ? "src" : NULL;
+    if (lost != NULL) return rt_fail(RT_PARAM_INVALID, "%s: %s is in memory that was freed", copy->function, lost);
     rt_copy_rows(copy);
     return RT_SUCCESS;
 }
 static void rt_drop_copy(void *given) {
     rt_copy *copy = given;
+    if (copy->queued) {
+        rt_end_use_of(copy->to);
+        rt_end_use_of(copy->from);
+    }
     rt_drop_sides(copy);
     free(copy->kept);
     free(copy);
@@ -599,7 +622,12 @@ static int rt_copy_later(const rt_copy *given, int kind, aclrtStream handle) {
         if (status) free(copy);
     }
     if (!status) {
-        if (stream != NULL) rt_read_now(copy);
+        if (stream != NULL) {
+            rt_read_now(copy);
+            rt_use_of(copy->to);
+            rt_use_of(copy->from);
+            copy->queued = 1;
+        }
         status = rt_give(stream, copy->function, rt_run_copy, copy, rt_drop_copy);
     }
     rt_let_go(stream);
@@ -645,7 +673,7 @@ static aclError rt_aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 typedef struct {
     char *address;
     size_t count;
-    int value;
+    int value, queued;
     rt_block *block;
 } rt_fill;
 
@@ -672,13 +700,14 @@ static aclError rt_aclrtMemset(void *devPtr, size_t maxCount, int32_t value, siz
 }
 static int rt_run_fill(void *given) {
     rt_fill *fill = given;
-    if (fill->block != NULL && !rt_block_lives(fill->block))
+    if (rt_is_lost(fill->block))
         return rt_fail(RT_PARAM_INVALID, "aclrtMemsetAsync: address is in memory that was freed");
     if (fill->count) memset(fill->address, fill->value, fill->count);
     return RT_SUCCESS;
 }
 static void rt_drop_fill(void *given) {
     rt_fill *fill = given;
+    if (fill->queued) rt_end_use_of(fill->block);
     if (fill->block != NULL) rt_block_drop(fill->block);
     free(fill);
 }
@@ -699,7 +728,9 @@ static aclError rt_aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value
             if (block != NULL) rt_block_drop(block);
             status = rt_fail(RT_MEMORY_ALLOCATION, "%s: no memory to queue it", name);
         } else {
-            *fill = (rt_fill){ .address = devPtr, .count = count, .value = value, .block = block };
+            *fill = (rt_fill){ .address = devPtr, .count = count, .value = value, .block = block,
+                               .queued = stream != NULL };
+            if (fill->queued) rt_use_of(block);
             status = rt_give(stream, name, rt_run_fill, fill, rt_drop_fill);
         }
     }
@@ -708,11 +739,6 @@ static aclError rt_aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value
 }
 
 /* --- Address space and memory apart ---------------------------------------------------------------------------- */
-
-typedef struct {
-    rt_object base;
-    uint64_t offset, nbytes; /* in the file */
-} rt_physical;
 
 static int rt_bad_granule(const char *function, const char *name, uint64_t value) {
     if (value && value % RT_HUGE_PAGE == 0) return RT_SUCCESS;
@@ -743,9 +769,31 @@ static uint64_t rt_new_physical(const char *function, uint64_t size) {
     rt_fail(RT_MEMORY_ALLOCATION, "%s: %llu bytes cannot be allocated", function, (unsigned long long)size);
     return 0;
 }
+/* A block of some physical memory that queued work uses, held; NULL where there is none. */
+static rt_block *rt_used_block_of(rt_block *node, const rt_physical *physical) {
+    if (node == NULL) return NULL;
+    if (node->physical == physical && rt_block_is_used(node)) {
+        rt_block_hold(node);
+        return node;
+    }
+    rt_block *found = rt_used_block_of(node->left, physical);
+    return found != NULL ? found : rt_used_block_of(node->right, physical);
+}
+static void rt_wait_for_users_of(const rt_physical *physical) {
+    int done = 1;
+    while (done) {
+        pthread_mutex_lock(&rt_memory.lock);
+        rt_block *used = rt_used_block_of(rt_memory.root, physical);
+        pthread_mutex_unlock(&rt_memory.lock);
+        if (used == NULL) return;
+        done = rt_wait_for_users(used);
+        rt_block_drop(used);
+    }
+}
 static int rt_end_physical(const char *function, uint64_t handle) {
     rt_physical *held = (rt_physical *)rt_close(handle, RT_PHYSICAL);
     if (held != NULL) {
+        rt_wait_for_users_of(held);
         rt_put(&held->base);
         return RT_SUCCESS;
     }
@@ -754,8 +802,8 @@ static int rt_end_physical(const char *function, uint64_t handle) {
         (unsigned long long)handle);
 }
 static int rt_reserve(const char *function, uint64_t size, uint64_t alignment, uint64_t flags, uint64_t *address) {
-    int status = rt_bad_granule(function, "size", size);
-    if (status) return status;
+    if (size == 0) return rt_fail(RT_PARAM_INVALID, "%s: size is 0, must be at least 1", function);
+    size = size > RT_LARGEST ? size : rt_round_up(size, RT_HUGE_PAGE);
     if (alignment > 1 && (alignment & (alignment - 1)))
         return rt_fail(
             RT_PARAM_INVALID, "%s: alignment is %llu, must be 0 or a power of two", function,
@@ -834,33 +882,35 @@ static int rt_map(const char *function, uint64_t address, uint64_t size, uint64_
                       (off_t)(memory->offset + offset)) != MAP_FAILED;
     if (mapped) {
         block->address = address;
-        block->nbytes = size;
+        block->nbytes = block->reach = size;
         block->kind = RT_MAPPED;
         block->made_at = rt_clock();
+        block->physical = memory;
         rt_enter(block);
     }
     pthread_mutex_unlock(&rt_memory.lock);
-    rt_put(&memory->base);
     if (mapped) return RT_SUCCESS;
+    rt_put(&memory->base);
     free(block);
     if (fits) return rt_fail(RT_MEMORY_ALLOCATION, "%s: %llu bytes cannot be mapped", function, (unsigned long long)size);
     return rt_fail(
         RT_PARAM_INVALID, "%s: virPtr is 0x%llx, where no reserved range has %llu bytes without memory", function,
         (unsigned long long)address, (unsigned long long)size);
 }
-/* Queued work that comes late finds other pages there, and harms nobody. */
+/* Waits for queued work that uses the memory. Where it must not wait, that work is refused when its turn comes, and
+ * other pages are there until then: it harms nobody. */
 static int rt_unmap(const char *function, uint64_t address) {
-    rt_block *block = rt_find(address);
-    uint64_t nbytes = block != NULL && block->address == address ? block->nbytes : 0;
-    int ended = nbytes && rt_end_block(address, 0, RT_MAPPED);
-    int held = ended && __atomic_load_n(&block->refs, __ATOMIC_ACQUIRE) > 1;
-    if (block != NULL) rt_block_drop(block);
-    if (!ended)
+    rt_block *ended = rt_end_block(address, 0, RT_MAPPED);
+    if (ended == NULL)
         return rt_fail(
             RT_PARAM_INVALID, "%s: virPtr is 0x%llx, where no memory was mapped", function,
             (unsigned long long)address);
-    mmap((void *)(uintptr_t)address, nbytes, held ? PROT_READ | PROT_WRITE : PROT_NONE,
+    int is_used = !rt_wait_for_users(ended);
+    if (is_used) __atomic_store_n(&ended->lost, 1, __ATOMIC_RELEASE);
+    mmap((void *)(uintptr_t)address, ended->nbytes, is_used ? PROT_READ | PROT_WRITE : PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    rt_put(&((rt_physical *)ended->physical)->base);
+    rt_block_drop(ended);
     return RT_SUCCESS;
 }
 
@@ -1029,7 +1079,9 @@ typedef struct {
 } rt_call;
 static int rt_run_call(void *given) {
     rt_call *call = given;
+    int is_outside = rt_go_outside(1);
     call->function(call->argument);
+    rt_go_outside(is_outside);
     return RT_SUCCESS;
 }
 static int rt_launch_call(const char *function, rt_stream *stream, void (*called)(void *), void *argument) {
@@ -1403,6 +1455,9 @@ static int rt_memory_lives(void *block) { return block == NULL || rt_block_lives
 static void rt_drop_memory(void *block) {
     if (block != NULL) rt_block_drop(block);
 }
+static void rt_use_memory(void *block) { rt_use_of(block); }
+static int rt_memory_serves(void *block) { return !rt_is_lost(block); }
+static void rt_end_use_of_memory(void *block) { rt_end_use_of(block); }
 static int rt_fail_with(int status, const char *message) { return rt_note_failure(status, message, strlen(message)); }
 static void rt_message_is(const char *message) { rt_set_message(message, strlen(message)); }
 
@@ -1428,6 +1483,9 @@ static const aclnn_runtime_table rt_table = {
     .app_log = rt_app_log,
     .object_of = rt_python_object,
     .handle_of = rt_python_handle,
+    .use_memory = rt_use_memory,
+    .memory_serves = rt_memory_serves,
+    .end_use_of_memory = rt_end_use_of_memory,
 };
 
 /* --- Forks and the end --------------------------------------------------------------------------------------------- */
@@ -1458,7 +1516,7 @@ static void rt_forget_thread(rt_stream *stream) {
     pthread_mutex_init(&stream->lock, NULL);
     rt_make_condition(&stream->more);
     rt_make_condition(&stream->progress);
-    stream->asleep = stream->waiters = 0;
+    stream->asleep = stream->waiters = stream->outside = 0;
     stream->head = stream->tail = NULL;
     stream->done = stream->given;
     stream->failure = NULL;
@@ -1466,9 +1524,17 @@ static void rt_forget_thread(rt_stream *stream) {
     stream->worker = RT_NO_THREAD;
     __atomic_sub_fetch(&stream->base.refs, 1, __ATOMIC_RELAXED); /* the thread held it */
 }
+static void rt_forget_uses(rt_block *block) {
+    if (block == NULL) return;
+    block->uses = block->waiters = 0;
+    rt_forget_uses(block->left);
+    rt_forget_uses(block->right);
+}
 /* In a child that Python forked: threads, queued work and what would happen on them are the parent's. */
 static void rt_begin_anew(void) {
     int count;
+    rt_make_condition(&rt_memory.unused);
+    rt_forget_uses(rt_memory.root);
     __atomic_and_fetch(&rt_state, ~RT_FORKED, __ATOMIC_RELAXED);
     rt_works_for = NULL;
     rt_stream **all = rt_all_streams(&count);
@@ -1513,6 +1579,7 @@ static void rt_exit(void) {
 }
 
 static void rt_load(void) {
+    rt_make_condition(&rt_memory.unused);
     pthread_atfork(rt_before_fork, rt_after_fork, rt_in_child);
     atexit(rt_exit);
 }

@@ -2,11 +2,12 @@
  *
  * The device is this machine's CPU. Segments belong to the runtime alone, so that an address in one of them
  * that lies in no live block is known to be freed; any other address is the program's own. A freed block
- * ends at once for every new use; its bytes stay while queued work holds it.
+ * ends at once for every new use; queued work goes on with its bytes, which are released when that is done.
  */
 #ifndef ACLNN_RUNTIME_MEMORY_H
 #define ACLNN_RUNTIME_MEMORY_H
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,8 +44,9 @@ typedef struct rt_place {
     int has_pages;
 } rt_place;
 
-/* How a block came to its memory. */
-enum { RT_CUT, RT_MAPPED };
+/* How a block came to its memory. Those that are mapped one behind the other in a reserved range are one piece of
+ * memory: a span stands for them where something reaches across their borders. */
+enum { RT_CUT, RT_MAPPED, RT_SPAN };
 
 typedef struct rt_block {
     struct rt_block *left, *right; /* in a treap by address */
@@ -54,9 +56,16 @@ typedef struct rt_block {
     int is_host;
     int kind;
     int class_;
+    int uses;    /* of queued work */
+    int waiters; /* threads that wait until there are none */
+    int lost;    /* its pages went while queued work used it */
     uint64_t address, nbytes;
+    uint64_t reach; /* bytes that may be touched */
     int64_t made_at;
     rt_place *place; /* that becomes free with it */
+    void *physical;  /* of mapped memory: the rt_physical behind it, held */
+    int n_parts;
+    struct rt_block *parts[]; /* of a span, held */
 } rt_block;
 
 typedef struct {
@@ -65,6 +74,7 @@ typedef struct {
 
 static struct {
     pthread_mutex_t lock;
+    pthread_cond_t unused; /* a block that somebody waits for is used no more */
     rt_block *root;
     int64_t live; /* blocks */
     rt_place *free_places[RT_CLASSES];
@@ -215,13 +225,15 @@ static void rt_give_place_back(rt_place *place, int class_) {
 
 /* --- Blocks ------------------------------------------------------------------------------------------ */
 
-/* A new block, which the registry holds: NULL where memory is short. Up to the next multiple of 32 bytes above
- * the size, plus 32, may be touched. */
-static rt_block *rt_allocate(uint64_t nbytes, int is_host) {
+/* What programs in C may touch of so many bytes: up to the next multiple of 32, and 32 more. */
+static uint64_t rt_with_slack(uint64_t nbytes) { return rt_round_up(nbytes, 32) + 32; }
+
+/* A new block, which the registry holds: NULL where memory is short. */
+static rt_block *rt_allocate(uint64_t nbytes, int is_host, int has_slack) {
     if (nbytes > RT_LARGEST) return NULL;
     rt_block *block = calloc(1, sizeof *block);
     if (block == NULL) return NULL;
-    int class_ = rt_class_of(rt_round_up(nbytes, 32) + 32);
+    int class_ = rt_class_of(rt_with_slack(nbytes));
     pthread_mutex_lock(&rt_memory.lock);
     rt_place *place = rt_take_place(class_);
     if (place == NULL) {
@@ -233,6 +245,7 @@ static rt_block *rt_allocate(uint64_t nbytes, int is_host) {
     block->class_ = class_;
     block->address = place->address;
     block->nbytes = nbytes;
+    block->reach = has_slack ? rt_with_slack(nbytes) : nbytes;
     block->is_host = is_host;
     block->made_at = rt_clock(); /* captures tell by it what was made inside them */
     rt_enter(block);
@@ -244,6 +257,7 @@ static void rt_block_hold(rt_block *block) { __atomic_add_fetch(&block->refs, 1,
 
 static void rt_block_drop(rt_block *block) {
     if (__atomic_sub_fetch(&block->refs, 1, __ATOMIC_ACQ_REL)) return;
+    for (int k = 0; k < block->n_parts; k++) rt_block_drop(block->parts[k]);
     if (block->kind == RT_CUT) {
         pthread_mutex_lock(&rt_memory.lock);
         rt_give_place_back(block->place, block->class_);
@@ -252,29 +266,107 @@ static void rt_block_drop(rt_block *block) {
     free(block);
 }
 
-static int rt_block_lives(rt_block *block) { return __atomic_load_n(&block->alive, __ATOMIC_ACQUIRE); }
+/* Whether new calls may use a block. */
+static int rt_block_lives(const rt_block *block) {
+    for (int k = 0; k < block->n_parts; k++)
+        if (!rt_block_lives(block->parts[k])) return 0;
+    return __atomic_load_n(&block->alive, __ATOMIC_ACQUIRE);
+}
 
-/* End the block that begins at an address; 0 when there is none of that kind. */
-static int rt_end_block(uint64_t address, int is_host, int kind) {
+/* Count queued work that uses a block, which it holds too. */
+static void rt_block_use(rt_block *block) {
+    for (int k = 0; k < block->n_parts; k++) rt_block_use(block->parts[k]);
+    __atomic_add_fetch(&block->uses, 1, __ATOMIC_SEQ_CST);
+}
+static void rt_block_end_use(rt_block *block) {
+    for (int k = 0; k < block->n_parts; k++) rt_block_end_use(block->parts[k]);
+    if (__atomic_sub_fetch(&block->uses, 1, __ATOMIC_SEQ_CST)) return;
+    if (!__atomic_load_n(&block->waiters, __ATOMIC_SEQ_CST)) return;
+    pthread_mutex_lock(&rt_memory.lock);
+    pthread_cond_broadcast(&rt_memory.unused);
+    pthread_mutex_unlock(&rt_memory.lock);
+}
+static int rt_block_is_used(const rt_block *block) { return __atomic_load_n(&block->uses, __ATOMIC_SEQ_CST) > 0; }
+
+/* Whether queued work, which has counted itself, still finds its bytes when its turn comes. */
+static int rt_block_serves(const rt_block *block) {
+    for (int k = 0; k < block->n_parts; k++)
+        if (!rt_block_serves(block->parts[k])) return 0;
+    if (__atomic_load_n(&block->lost, __ATOMIC_ACQUIRE)) return 0;
+    return block->kind == RT_SPAN || rt_block_is_used(block) || rt_block_lives(block);
+}
+
+/* End the block that begins at an address for new uses: the caller holds it then. NULL when there is none of that
+ * kind. */
+static rt_block *rt_end_block(uint64_t address, int is_host, int kind) {
     pthread_mutex_lock(&rt_memory.lock);
     rt_block *found = rt_before(address);
-    int is_one = found != NULL && found->address == address && found->is_host == is_host && found->kind == kind;
-    if (is_one) {
+    if (found != NULL && (found->address != address || found->is_host != is_host || found->kind != kind)) found = NULL;
+    if (found != NULL) {
         rt_remove(found);
         rt_memory.live--;
         __atomic_store_n(&found->alive, 0, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&rt_memory.lock);
-    if (is_one) rt_block_drop(found);
-    return is_one;
+    return found;
 }
 
-/* The live block that has the byte at an address, or ends there; it is held for the caller. */
-static rt_block *rt_find(uint64_t address) {
+/* Address space that was reserved by aclrtReserveMemAddress; guarded by the memory's lock. */
+typedef struct rt_range {
+    struct rt_range *next;
+    uint64_t address, nbytes;
+} rt_range;
+static rt_range *rt_reserved;
+
+/* The reserved range of an address; the lock is held. */
+static rt_range *rt_range_of(uint64_t address) {
+    rt_range *one = rt_reserved;
+    while (one != NULL && address - one->address >= one->nbytes) one = one->next;
+    return one;
+}
+
+/* The block that is mapped behind another one in the same range, or NULL; the lock is held. */
+static rt_block *rt_next_mapped(const rt_block *block) {
+    uint64_t end = block->address + block->nbytes;
+    rt_block *next = rt_before(end);
+    if (next == NULL || next->address != end || next->kind != RT_MAPPED) return NULL;
+    return rt_range_of(end) == rt_range_of(block->address) ? next : NULL;
+}
+
+/* What is mapped from a block on, as far as some end if it goes so far: held, the block alone where nothing
+ * follows it, or memory is short; the lock is held. */
+static rt_block *rt_span(rt_block *first, uint64_t end) {
+    int count = 1;
+    rt_block *last = first;
+    for (rt_block *next; last->address + last->nbytes < end && (next = rt_next_mapped(last)) != NULL; last = next)
+        count++;
+    rt_block *span = count > 1 ? calloc(1, sizeof *span + (size_t)count * sizeof *span->parts) : NULL;
+    if (span == NULL) {
+        rt_block_hold(first);
+        return first;
+    }
+    span->refs = span->alive = 1;
+    span->kind = RT_SPAN;
+    span->address = first->address;
+    span->nbytes = span->reach = last->address + last->nbytes - first->address;
+    span->n_parts = count;
+    for (int k = 0; k < count; k++, first = rt_next_mapped(first)) {
+        rt_block_hold(first);
+        span->parts[k] = first;
+        if (first->made_at > span->made_at) span->made_at = first->made_at;
+    }
+    return span;
+}
+
+/* The live block that has so many bytes at an address, or the first of them where it has not all, or ends there; it
+ * is held for the caller. */
+static rt_block *rt_find(uint64_t address, uint64_t nbytes) {
     pthread_mutex_lock(&rt_memory.lock);
     rt_block *found = rt_before(address);
-    if (found != NULL && address - found->address > found->nbytes) found = NULL;
-    if (found != NULL) rt_block_hold(found);
+    if (found != NULL && address - found->address > found->reach) found = NULL;
+    if (found != NULL && found->kind == RT_MAPPED && nbytes > found->address + found->reach - address)
+        found = rt_span(found, nbytes > RT_LARGEST ? UINT64_MAX : address + nbytes);
+    else if (found != NULL) rt_block_hold(found);
     pthread_mutex_unlock(&rt_memory.lock);
     return found;
 }
@@ -295,18 +387,11 @@ static struct {
     uint64_t end;
 } rt_file = { .lock = PTHREAD_MUTEX_INITIALIZER, .file = -1 };
 
-typedef struct rt_range {
-    struct rt_range *next;
-    uint64_t address, nbytes;
-} rt_range;
-static rt_range *rt_reserved; /* by aclrtReserveMemAddress; guarded by the memory's lock */
-
 static int rt_is_reserved(uint64_t address) {
     pthread_mutex_lock(&rt_memory.lock);
-    rt_range *one = rt_reserved;
-    while (one != NULL && address - one->address >= one->nbytes) one = one->next;
+    int found = rt_range_of(address) != NULL;
     pthread_mutex_unlock(&rt_memory.lock);
-    return one != NULL;
+    return found;
 }
 
 static int64_t rt_extend_file(uint64_t nbytes) {
@@ -323,14 +408,23 @@ static int64_t rt_extend_file(uint64_t nbytes) {
     return offset;
 }
 
+/* Give pages of the file back to the system. */
+static void rt_give_pages_back(uint64_t offset, uint64_t nbytes) {
+#ifdef FALLOC_FL_PUNCH_HOLE
+    fallocate(rt_file.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)nbytes);
+#else
+    (void)offset, (void)nbytes;
+#endif
+}
+
 /* Check that bytes can be used: the block that they lie in is held in `*block`, NULL for the program's own memory.
  */
 static int rt_check(const char *function, const char *name, const void *pointer, uint64_t nbytes, rt_block **block) {
     uint64_t address = (uint64_t)(uintptr_t)pointer;
     *block = NULL;
     if (pointer == NULL && nbytes) return rt_fail(RT_PARAM_INVALID, "%s: %s is null", function, name);
-    rt_block *found = rt_find(address);
-    if (found == NULL || (address == found->address + found->nbytes && nbytes)) {
+    rt_block *found = rt_find(address, nbytes);
+    if (found == NULL || (address == found->address + found->reach && nbytes)) {
         int is_ours = rt_is_ours(address) || rt_is_reserved(address);
         if (found != NULL) rt_block_drop(found);
         if (!is_ours) return RT_SUCCESS;
@@ -338,8 +432,9 @@ static int rt_check(const char *function, const char *name, const void *pointer,
             RT_PARAM_INVALID, "%s: %s is address %#llx, which is in no live allocation of aclrtMalloc", function,
             name, (unsigned long long)address);
     }
-    uint64_t left = found->address + found->nbytes - address;
-    if (nbytes > left) {
+    uint64_t used = address - found->address;
+    if (nbytes > found->reach - used) {
+        uint64_t left = used < found->nbytes ? found->nbytes - used : 0;
         rt_block_drop(found);
         return rt_fail(
             RT_PARAM_INVALID, "%s: %s is address %#llx, %llu bytes before the end of its allocation, but %llu bytes "

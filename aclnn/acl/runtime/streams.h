@@ -216,6 +216,7 @@ typedef struct rt_stream {
     pthread_cond_t more, progress;
     int asleep, waiters;
     int in_python; /* what it does may need the interpreter */
+    int outside;   /* ... and may wait for any thread of the program: a function of its own, or an external event */
     int may_spin;
     rt_job *head, *tail;
     uint64_t given, done;
@@ -239,6 +240,12 @@ static struct {
 
 static __thread rt_stream *rt_works_for; /* whose thread this is */
 static void (*rt_thread_leaves)(void);   /* what is called as the thread of a stream ends */
+
+/* Note whether the job of this thread's stream may wait for the program; what was noted before. */
+static int rt_go_outside(int outside) {
+    if (rt_works_for == NULL) return 0;
+    return __atomic_exchange_n(&rt_works_for->outside, outside, __ATOMIC_RELAXED);
+}
 
 static void rt_link(rt_stream *stream) {
     pthread_mutex_lock(&rt_streams.lock);
@@ -522,6 +529,48 @@ static rt_stream **rt_all_streams(int *count) {
     return found;
 }
 
+/* --- Memory that queued work uses ----------------------------------------------------------------- */
+
+enum {
+    RT_LOOK = 5000000,          /* nanoseconds after which a wait for queued work looks around */
+    RT_PATIENCE = 1000000000    /* after which it ends if that work may wait for the thread that waits */
+};
+
+static int rt_somebody_is_outside(void) {
+    int found = 0;
+    pthread_mutex_lock(&rt_streams.lock);
+    for (rt_stream *one = rt_streams.first; one != NULL && !found; one = one->next)
+        found = __atomic_load_n(&one->outside, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&rt_streams.lock);
+    return found;
+}
+
+/* Whether to wait on for queued work, after so many nanoseconds. The runtime's own work ends by itself; what
+ * functions of the program or external events hold up may need this thread, and a stream's own thread never waits. */
+static int rt_may_wait(int64_t waited) {
+    if (rt_works_for != NULL || __atomic_load_n(&rt_state, __ATOMIC_RELAXED) & RT_EXITING) return 0;
+    return waited < RT_PATIENCE || !rt_somebody_is_outside();
+}
+
+/* Wait until no queued work uses a block, or a time of the clock; whether none does. */
+static int rt_wait_unused(rt_block *block, int64_t until) {
+    if (!rt_block_is_used(block)) return 1;
+    __atomic_add_fetch(&block->waiters, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&rt_memory.lock);
+    while (rt_block_is_used(block) && rt_clock() < until)
+        rt_wait_until(&rt_memory.unused, &rt_memory.lock, until);
+    pthread_mutex_unlock(&rt_memory.lock);
+    __atomic_sub_fetch(&block->waiters, 1, __ATOMIC_SEQ_CST);
+    return !rt_block_is_used(block);
+}
+
+/* Wait for the queued work that uses a block; whether it is done. */
+static int rt_wait_for_users(rt_block *block) {
+    int64_t since = rt_clock();
+    while (rt_block_is_used(block) && rt_may_wait(rt_clock() - since)) rt_wait_unused(block, rt_until(RT_LOOK));
+    return !rt_block_is_used(block);
+}
+
 /* --- Events ----------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -617,7 +666,9 @@ typedef struct {
 
 static int rt_run_wait(void *given) {
     rt_wait *wait = given;
+    int is_outside = rt_go_outside(wait->event->signal != NULL);
     int raised = rt_wait_flag(wait->flag, rt_until(wait->nanoseconds));
+    rt_go_outside(is_outside);
     __atomic_add_fetch(&wait->event->passed, 1, __ATOMIC_RELEASE);
     if (raised) return RT_SUCCESS;
     return rt_fail(
@@ -685,11 +736,20 @@ static int64_t rt_time_of(const char *function, const char *name, rt_event *even
 
 /* --- Lives ----------------------------------------------------------------------------------------------- */
 
+typedef struct {
+    rt_object base;
+    uint64_t offset, nbytes; /* in the file */
+} rt_physical;
+
 static void rt_put(rt_object *object) {
     if (__atomic_sub_fetch(&object->refs, 1, __ATOMIC_ACQ_REL)) return;
     if (object->kind == RT_STREAM) rt_free_stream((rt_stream *)object);
     else if (object->kind == RT_EVENT) rt_free_event((rt_event *)object);
-    else free(object);
+    else {
+        if (object->kind == RT_PHYSICAL)
+            rt_give_pages_back(((rt_physical *)object)->offset, ((rt_physical *)object)->nbytes);
+        free(object);
+    }
 }
 
 #endif

@@ -1,5 +1,6 @@
 // Memory, streams, events and callbacks, as programs use them around operators.
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -36,17 +37,28 @@ static void memory() {
   OK_(aclrtMemcpy(host, 100, address, 100, ACL_MEMCPY_HOST_TO_DEVICE)); // a wrong kind is no error
   CHECK(host[0] == 7 && host[99] == 7);
   CHECK(aclrtMemcpy(host, 10, address, 11, ACL_MEMCPY_DEVICE_TO_HOST) == 107000);
-  CHECK(aclrtMemcpy(host, 100, (char *)address + 60, 41, ACL_MEMCPY_DEVICE_TO_HOST) == 107000);
-  int64_t shape = 25, longer = 26;
+  CHECK(aclrtMemcpy(host, 100, (char *)address + 100, 61, ACL_MEMCPY_DEVICE_TO_HOST) == 107000);
+  OK_(aclrtMemcpy(host, 100, (char *)address + 100, 60, ACL_MEMCPY_DEVICE_TO_HOST)); // what may be touched
+  int64_t shape = 25, most = 40, longer = 41;
   CHECK(!aclCreateTensor(&longer, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &longer, 1, address));
+  OK_(aclDestroyTensor(plain(&most, 1, ACL_FLOAT, address)));
   aclTensor *view = plain(&shape, 1, ACL_FLOAT, address);
-  CHECK(aclSetRawTensorAddr(view, (char *)address + 4) == 161002);
+  CHECK(aclSetRawTensorAddr(view, (char *)address + 64) == 161002);
+  OK_(aclSetRawTensorAddr(view, (char *)address + 60));
+  OK_(aclSetRawTensorAddr(view, address));
+  uint64_t size;
+  aclOpExecutor *executor;
+  OK_(aclnnInplaceExpGetWorkspaceSize(view, &size, &executor));
+  OK_(aclSetAclOpExecutorRepeatable(executor));
+  CHECK(aclSetInputTensorAddr(executor, 0, view, (char *)address + 64) == 161002);
+  OK_(aclSetInputTensorAddr(executor, 0, view, (char *)address + 60));
+  OK_(aclnnInplaceExp(nullptr, size, executor, nullptr));
+  OK_(aclSetRawTensorAddr(view, address));
+  OK_(aclDestroyAclOpExecutor(executor));
   OK_(aclrtFree(address));
   CHECK(aclrtFree(address) == 107000 && aclrtFree(nullptr) == 107000);
   CHECK(!aclCreateTensor(&shape, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &shape, 1, address));
   CHECK(aclGetRecentErrMsg());
-  uint64_t size;
-  aclOpExecutor *executor;
   OK_(aclnnInplaceExpGetWorkspaceSize(view, &size, &executor));
   CHECK(aclnnInplaceExp(nullptr, size, executor, nullptr) == 161002); // of memory that was freed
   CHECK(strstr(aclGetRecentErrMsg(), "freed"));
@@ -99,15 +111,20 @@ static void streams_and_events() {
   OK_(aclrtStreamQuery(first, &query));
   CHECK(old_status == ACL_EVENT_STATUS_COMPLETE && status == ACL_EVENT_RECORDED_STATUS_COMPLETE);
   CHECK(query == ACL_STREAM_STATUS_COMPLETE);
-  // Memory that is freed before its turn is not used; the next synchronisation says so.
+  // Memory that is freed is the work's that was queued before, until it is done.
   std::atomic<bool> go{false};
   OK_(aclrtLaunchHostFunc(first, [](void *flag) { while (!*(std::atomic<bool> *)flag) std::this_thread::yield(); }, &go));
   OK_(aclnnInplaceAddGetWorkspaceSize(tensor, tensor, alpha, &size, &executor));
   OK_(aclnnInplaceAdd(workspace, size, executor, first));
+  OK_(aclrtMemcpyAsync(found.data(), found.size() * 4, x, found.size() * 4, ACL_MEMCPY_DEVICE_TO_HOST, first));
+  std::thread opener([&go] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    go = true;
+  });
   OK_(aclrtFree(x));
-  go = true;
-  CHECK(aclrtSynchronizeStream(first) == 361001);
-  CHECK(strstr(aclGetRecentErrMsg(), "selfRef is in memory that was freed"));
+  CHECK(found[0] == 2048 && found[found.size() - 1] == 2048); // freeing has waited
+  OK_(aclrtSynchronizeStream(first));
+  opener.join();
   OK_(aclrtFree(workspace));
   for (auto event : {begin, end, done}) OK_(aclrtDestroyEvent(event));
   OK_(aclrtDestroyStream(first));
