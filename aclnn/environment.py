@@ -242,6 +242,14 @@ REPORT: Variable[Path | None] = Variable(
     _in_a_folder,
     "no page is written",
 )
+MOST_DEVICES = 64
+NPU_DEVICES = Variable(
+    "ACLNN_NPU_DEVICES",
+    "How many devices `aclrtGetDeviceCount` counts: all have this machine's memory, and streams of their own.",
+    f"1 to {MOST_DEVICES}",
+    1,
+    partial(whole, low=1, high=MOST_DEVICES),
+)
 PYTHON: Variable[str | None] = Variable(
     "ACLNN_PYTHON",
     "The interpreter that programs in C start.",
@@ -252,7 +260,7 @@ PYTHON: Variable[str | None] = Variable(
 )
 
 VARIABLES: tuple[Variable[Any], ...] = (
-    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, PYTHON, VERBOSE, VERBOSE_TO,
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, NPU_DEVICES, PYTHON, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 

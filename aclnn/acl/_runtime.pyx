@@ -59,7 +59,7 @@ cdef extern from "entries.h" nogil:
         RT_MODEL
         RT_GROUP
         RT_CUT
-    int rt_python_ended, rt_captures
+    int rt_python_ended, rt_captures, rt_device, rt_counted_devices
     rt_stream *rt_works_for
     int (*rt_python)(const char *, const char *, const uint64_t *, uint64_t *) noexcept nogil
     void (*rt_thread_leaves)() noexcept nogil
@@ -104,7 +104,7 @@ cdef extern from "entries.h" nogil:
     int rt_is_idle(rt_stream *)
     char *rt_take_failure(rt_stream *)
     int rt_close_stream(rt_stream *, int)
-    rt_stream **rt_all_streams(int *)
+    rt_stream **rt_all_streams(int, int *)
 
     rt_event *rt_new_event(uint32_t)
     int rt_close_event(rt_event *)
@@ -121,13 +121,16 @@ cdef extern from "entries.h" nogil:
     int rt_life_count "rt_life.count"
     int rt_begin()
     int rt_finish(const char *, int, int *)
-    void rt_use_device()
-    int rt_leave_device(int)
+    int rt_device_count()
+    int rt_bad_device(const char *, int64_t)
+    void rt_use_device(int)
+    int rt_leave_device(int, int)
+    int rt_peer(const char *, int64_t, uint64_t)
     int rt_device_info(const char *, int, int64_t *)
     int rt_capability(const char *, int, int64_t *)
     uint64_t rt_all_memory()
     uint64_t rt_free_memory()
-    uint64_t rt_new_context(const char *)
+    uint64_t rt_new_context(const char *, int)
     int rt_end_context(const char *, uint64_t)
     int rt_choose_context(const char *, uint64_t)
     int rt_current_context(const char *, uint64_t *)
@@ -213,7 +216,7 @@ cdef class Allocation:
     """A stretch of device memory, or of the host's that devices reach, alive until it is freed.
 
     Each look-up makes an object; those of the same stretch are equal. They keep its bytes, not its
-    life. Memory that is mapped piece by piece is one stretch for whoever reaches across the borders.
+    life. Memory that is mapped piece by piece is one stretch for whoever crosses its borders.
     """
 
     cdef rt_block *block
@@ -233,7 +236,7 @@ cdef class Allocation:
 
     @property
     def end(self):
-        """Where what may be touched ends: behind the slack of memory that a program in C got."""
+        """The end of what may be touched, with the slack that programs in C get."""
         return self.block.address + self.block.reach
 
     @property
@@ -242,7 +245,7 @@ cdef class Allocation:
 
     @property
     def serves(self):
-        """Whether queued work still finds its bytes, though they may be freed for everybody else."""
+        """Whether queued work still finds its bytes, freed for everybody else or not."""
         return bool(rt_block_serves(self.block))
 
     @property
@@ -366,7 +369,7 @@ def new_physical(str function not None, uint64_t size):
 
 
 def end_physical(str function not None, uint64_t handle):
-    """Give up the handle of memory that can be mapped, when queued work is done with it; a status."""
+    """Give up the handle of memory that can be mapped, when work is done with it; a status."""
     cdef const char *name = PyUnicode_AsUTF8(function)
     cdef int status
     with nogil:
@@ -677,10 +680,13 @@ cdef class Waiting:
         return text_of(rt_take_failure(self.stream))
 
 
-def synchronize_all(seconds=None):
-    """Wait for every stream: whether all were done in time, and the message of one failure."""
+def synchronize_all(seconds=None, int device=-1):
+    """Wait for every stream, or those of a device.
+
+    Whether all were done in time, and the message of one failure.
+    """
     cdef int count = 0, index
-    cdef rt_stream **found = rt_all_streams(&count)
+    cdef rt_stream **found = rt_all_streams(device, &count)
     cdef Waiting one
     cdef list waiting = []
     cdef int64_t until = end_of(seconds)
@@ -697,9 +703,9 @@ def synchronize_all(seconds=None):
     return True, failure
 
 
-def end_streams():
-    """Close every stream that is not captured: later uses are refused."""
-    rt_end_streams(0)
+def end_streams(int device):
+    """Close every stream of a device that is not captured: later uses are refused."""
+    rt_end_streams(device)
 
 
 # --- Events ---------------------------------------------------------------------------------------
@@ -967,14 +973,44 @@ def exchange_life(life=(0, 0)):
     return before
 
 
-def use_device():
+def device_count():
+    """The number of devices; -1 where the setting makes no sense."""
+    return rt_device_count()
+
+
+def device():
+    """Which one this thread has chosen."""
+    return rt_device
+
+
+def exchange_devices(int count=0):
+    """Set how many devices there are, 0: as the environment says; what was before.
+
+    For tests; this thread chooses the first.
+    """
+    global rt_counted_devices, rt_device
+    before, rt_counted_devices, rt_device = rt_counted_devices, count, 0
+    return before
+
+
+def bad_device(str function not None, int64_t device):
+    """A status: whether there is a device of that number."""
+    return rt_bad_device(PyUnicode_AsUTF8(function), device)
+
+
+def use_device(int device):
     """As aclrtSetDevice."""
-    rt_use_device()
+    rt_use_device(device)
 
 
-def leave_device(bint everything):
-    """Take one use of the device back, or all; whether that was the last."""
-    return bool(rt_leave_device(everything))
+def leave_device(int device, bint everything):
+    """Take one use of a device back, or all; whether that was the last."""
+    return bool(rt_leave_device(device, everything))
+
+
+def peer(str function not None, int64_t number):
+    """A status: whether the device of a number is another one than this thread's."""
+    return rt_peer(PyUnicode_AsUTF8(function), number, 0)
 
 
 def device_info(str function not None, int attribute):
@@ -991,9 +1027,9 @@ def capability(str function not None, int info):
     return value, status
 
 
-def new_context(str function not None):
-    """A context, which becomes this thread's; 0 and a message on failure."""
-    return rt_new_context(PyUnicode_AsUTF8(function))
+def new_context(str function not None, int device):
+    """A context of a device, which becomes this thread's; 0 and a message on failure."""
+    return rt_new_context(PyUnicode_AsUTF8(function), device)
 
 
 def end_context(str function not None, uint64_t handle):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from aclnn.acl import _runtime
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_INVALID_DEVICEID,
@@ -65,10 +66,11 @@ def bad_member(function: str, name: str, value: Any, kind: type[IntEnum]) -> int
 
 
 def bad_device(function: str, device: Any) -> int:
-    """ACL_SUCCESS for the number of the device."""
-    if as_int(device) == 0:
-        return OK
+    """ACL_SUCCESS for the number of a device."""
+    number = as_int(device)
+    if number is not None and abs(number) < 2**31:
+        return int(_runtime.bad_device(function, number))
     return fail(
         ACL_ERROR_RT_INVALID_DEVICEID,
-        f"{function}: deviceId is {shown(device)}, this machine has one device, 0",
+        f"{function}: deviceId is {shown(device)}, must be the number of a device, from 0 on",
     )

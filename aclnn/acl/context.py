@@ -36,18 +36,18 @@ def aclrtCreateContext(deviceId: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts; the thread chooses it, too.
 
     Returns
     -------
     context : int
         0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
 
     Notes
     -----
-    With one device, nothing depends on contexts.
+    A context says which device is meant, and nothing else.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def aclrtCreateContext(deviceId: int) -> tuple[int, int]:
     function = "aclrtCreateContext"
     if status := bad_device(function, deviceId):
         return 0, status
-    handle = _runtime.new_context(function)
+    handle = _runtime.new_context(function, int(deviceId))
     return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)
 
 

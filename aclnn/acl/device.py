@@ -1,4 +1,8 @@
-"""The device, this machine's CPU: choosing it, waiting for it, facts about it, its peers."""
+"""Devices, which all are this machine's CPU: choosing them, waiting for them, facts, peers.
+
+There is one, unless ``ACLNN_NPU_DEVICES`` says that there are more: these have the same memory, and
+streams of their own.
+"""
 
 # ruff: noqa: N803  (CANN's spelling)
 
@@ -13,7 +17,6 @@ from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.checks import bad_device, milliseconds
 from aclnn.acl.constants import (
     ACL_ERROR_INVALID_PARAM,
-    ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
     ACL_ERROR_RT_PARAM_INVALID,
     ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
     ACL_SUCCESS,
@@ -41,17 +44,17 @@ __all__ = [
 
 
 def aclrtSetDevice(deviceId: int) -> int:
-    """Choose the device; counts, as `aclrtResetDevice` takes one choice back.
+    """Choose a device for this thread; counts, as `aclrtResetDevice` takes one choice back.
 
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
 
     Examples
     --------
@@ -61,24 +64,24 @@ def aclrtSetDevice(deviceId: int) -> int:
     """
     if status := bad_device("aclrtSetDevice", deviceId):
         return status
-    _runtime.use_device()
+    _runtime.use_device(int(deviceId))
     return OK
 
 
 def aclrtResetDevice(deviceId: int) -> int:
-    """Take one `aclrtSetDevice` back: wait until the work of every stream is done.
+    """Take one `aclrtSetDevice` back: wait until the work of every stream of the device is done.
 
     The last one ends the streams; later uses of them answer ACL_ERROR_RT_INVALID_HANDLE (107017).
 
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
         ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
         `aclrtSynchronizeDevice` has them.
 
@@ -92,17 +95,17 @@ def aclrtResetDevice(deviceId: int) -> int:
 
 
 def aclrtResetDeviceForce(deviceId: int) -> int:
-    """Take every `aclrtSetDevice` back, wait for the work of every stream and end the streams.
+    """Take every `aclrtSetDevice` of a device back, wait for the work of its streams and end them.
 
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
         ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
         `aclrtSynchronizeDevice` has them.
 
@@ -116,23 +119,24 @@ def aclrtResetDeviceForce(deviceId: int) -> int:
 
 
 def reset(function: str, device: Any, *, everything: bool) -> int:
-    """Take one use of the device back, or all; the last one ends the streams."""
+    """Take one use of a device back, or all; the last one ends its streams."""
     if status := bad_device(function, device) or captures.refuse_device(function):
         return status
-    last = _runtime.leave_device(everything)
-    status = streams.synchronized()
+    number = int(device)
+    last = _runtime.leave_device(number, everything)
+    status = streams.synchronized(number)
     if last or everything:
-        _runtime.end_streams()
+        _runtime.end_streams(number)
     return status
 
 
 def aclrtGetDevice() -> tuple[int, int]:
-    """Tell which device is in use.
+    """Tell which device this thread has chosen.
 
     Returns
     -------
     deviceId : int
-        0, this machine's CPU, whether or not `aclrtSetDevice` was called.
+        0 where `aclrtSetDevice` was not called.
     status : int
         ACL_SUCCESS (0).
 
@@ -142,7 +146,7 @@ def aclrtGetDevice() -> tuple[int, int]:
     >>> aclnn.aclrtGetDevice()
     (0, 0)
     """
-    return 0, OK
+    return _runtime.device(), OK
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
@@ -151,9 +155,9 @@ def aclrtGetDeviceCount() -> tuple[int, int]:
     Returns
     -------
     count : int
-        1: this machine's CPU.
+        1, this machine's CPU, or as many as ``ACLNN_NPU_DEVICES`` says; 0 on failure.
     status : int
-        ACL_SUCCESS (0).
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) if that makes no sense.
 
     Examples
     --------
@@ -161,11 +165,12 @@ def aclrtGetDeviceCount() -> tuple[int, int]:
     >>> aclnn.aclrtGetDeviceCount()
     (1, 0)
     """
-    return 1, OK
+    count = _runtime.device_count()
+    return (count, OK) if count > 0 else (0, bad_device("aclrtGetDeviceCount", 0))
 
 
 def aclrtSynchronizeDevice() -> int:
-    """Wait until the work of every stream is done.
+    """Wait until the work of every stream of this thread's device is done.
 
     Returns
     -------
@@ -180,11 +185,13 @@ def aclrtSynchronizeDevice() -> int:
     >>> aclnn.aclrtSynchronizeDevice()
     0
     """
-    return captures.refuse_device("aclrtSynchronizeDevice") or streams.synchronized()
+    return captures.refuse_device("aclrtSynchronizeDevice") or streams.synchronized(
+        _runtime.device()
+    )
 
 
 def aclrtSynchronizeDeviceWithTimeout(timeout: int) -> int:
-    """Wait until the work of every stream is done, but not for ever.
+    """Wait until the work of every stream of this thread's device is done, but not for ever.
 
     Parameters
     ----------
@@ -208,7 +215,7 @@ def aclrtSynchronizeDeviceWithTimeout(timeout: int) -> int:
     limit, status = milliseconds(function, timeout)
     if status := status or captures.refuse_device(function):
         return status
-    done, failure = _runtime.synchronize_all(limit)
+    done, failure = _runtime.synchronize_all(limit, _runtime.device())
     if not done:
         return fail(
             ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
@@ -223,7 +230,7 @@ def aclrtGetDeviceInfo(deviceId: int, attr: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
     attr : aclrtDevAttr
         Cores are those of this machine that the process may use, for each kind of core.
 
@@ -232,7 +239,7 @@ def aclrtGetDeviceInfo(deviceId: int, attr: int) -> tuple[int, int]:
     value : int
         A count, or bytes; 0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for another device;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
         ACL_ERROR_RT_PARAM_INVALID (107000) if `attr` is no aclrtDevAttr.
 
     Examples
@@ -258,7 +265,7 @@ def aclGetDeviceCapability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
     deviceInfo : aclDeviceInfo
         Cores are those of this machine that the process may use.
 
@@ -267,7 +274,7 @@ def aclGetDeviceCapability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
     value : int
         A count, or bytes; 0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for another device;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
         ACL_ERROR_INVALID_PARAM (100000) if `deviceInfo` is no aclDeviceInfo, or undefined.
 
     Examples
@@ -293,14 +300,14 @@ def aclrtDeviceCanAccessPeer(deviceId: int, peerDeviceId: int) -> tuple[int, int
     Parameters
     ----------
     deviceId, peerDeviceId : int
-        0, this machine's CPU, the only device.
+        One of those that `aclrtGetDeviceCount` counts.
 
     Returns
     -------
     canAccessPeer : int
-        0: it has no peer.
+        1 for two devices, which have the same memory; 0 for one.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
 
     Examples
     --------
@@ -309,11 +316,12 @@ def aclrtDeviceCanAccessPeer(deviceId: int, peerDeviceId: int) -> tuple[int, int
     ((0, 0), (0, 107001))
     """
     function = "aclrtDeviceCanAccessPeer"
-    return 0, bad_device(function, deviceId) or bad_device(function, peerDeviceId)
+    status = bad_device(function, deviceId) or bad_device(function, peerDeviceId)
+    return int(not status and int(deviceId) != int(peerDeviceId)), status
 
 
 def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
-    """Let the device reach the memory of another one; there is none.
+    """Let this thread's device reach the memory of another one, which it does anyway.
 
     Parameters
     ----------
@@ -324,8 +332,9 @@ def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
     Returns
     -------
     int
-        Never ACL_SUCCESS (0): ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), or
-        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not; ACL_ERROR_RT_PARAM_INVALID (107000) for other flags.
+        ACL_SUCCESS (0); ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for the thread's own device;
+        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_ERROR_RT_PARAM_INVALID (107000) for other flags.
 
     Examples
     --------
@@ -336,7 +345,7 @@ def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
     function = "aclrtDeviceEnablePeerAccess"
     if as_int(flags) != 0:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: flags is {shown(flags)}, must be 0")
-    return bad_device(function, peerDeviceId) or _no_peer(function)
+    return bad_device(function, peerDeviceId) or int(_runtime.peer(function, int(peerDeviceId)))
 
 
 def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
@@ -349,7 +358,7 @@ def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
     Returns
     -------
     int
-        Never ACL_SUCCESS (0): ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), or
+        ACL_SUCCESS (0); ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for the thread's own device;
         ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
 
     Examples
@@ -359,8 +368,4 @@ def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
     207000
     """
     function = "aclrtDeviceDisablePeerAccess"
-    return bad_device(function, peerDeviceId) or _no_peer(function)
-
-
-def _no_peer(function: str) -> int:
-    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, f"{function}: the only device has no peer")
+    return bad_device(function, peerDeviceId) or int(_runtime.peer(function, int(peerDeviceId)))

@@ -429,9 +429,9 @@ def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
     return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), OK
 
 
-def synchronized() -> int:
-    """Wait for every stream; the status of the first failure."""
-    return outcome(_runtime.synchronize_all()[1])
+def synchronized(device: int = -1) -> int:
+    """Wait for every stream, or those of a device; the status of the first failure."""
+    return outcome(_runtime.synchronize_all(None, device)[1])
 
 
 def outcome(failure: str | None) -> int:

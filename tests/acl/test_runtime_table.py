@@ -860,11 +860,11 @@ def test_a_message_stays_until_the_thread_asks_again():
 # --- The process -----------------------------------------------------------------------------------------------
 
 
-def run_python(code):
+def run_python(code, **changes):
     """A program of its own; what it prints."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True,
-        timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **changes}, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split("\n")[:-1]
@@ -881,6 +881,66 @@ def test_references_are_counted():
         print(rt.aclFinalize(), rt.aclInit(None), rt.aclFinalizeReference(at), left.value)
     """)
     assert printed == ["100001 0 100002 100002", "100000 0 2 0", "100037 0 0 0"]
+
+
+def test_a_setting_says_how_many_devices_there_are():
+    """They have the same memory, and streams of their own."""
+    program = """
+        import ctypes, threading
+        import aclnn
+        from aclnn.acl import from_c
+        from aclnn.acl.stream import submit
+        from runtime_calls import Runtime
+        rt = Runtime()
+        number = ctypes.c_int32(9)
+        at = ctypes.addressof(number)
+        def told(name, *arguments):
+            status = getattr(rt, name)(at, *arguments)
+            return status, number.value
+        print(told("aclrtGetDeviceCount"), aclnn.aclrtGetDeviceCount(), told("aclrtGetDevice"))
+        first = rt.made("aclrtCreateStream")
+        print(rt.aclrtSetDevice(1), told("aclrtGetDevice"), aclnn.aclrtGetDevice(), rt.aclrtSetDevice(2), rt.message())
+        own = rt.made("aclrtGetCurrentContext")
+        second = rt.made("aclrtCreateStream")
+        memory = rt.made("aclrtMalloc", 64, 0)
+        print(told("aclrtDeviceCanAccessPeer", 0, 1), told("aclrtDeviceCanAccessPeer", 1, 1), aclnn.aclrtDeviceCanAccessPeer(1, 0))
+        print(rt.aclrtDeviceEnablePeerAccess(0, 0), rt.aclrtDeviceEnablePeerAccess(1, 0), aclnn.aclrtDeviceDisablePeerAccess(0))
+        gate = threading.Event()
+        submit(from_c.object_of(first), lambda: gate.wait(30) and 0)
+        print(rt.aclrtMemsetAsync(memory, 64, 7, 64, second), rt.aclrtSynchronizeDevice(), aclnn.aclrtSynchronizeDevice())
+        print(ctypes.string_at(memory, 2))
+        print(rt.aclrtResetDevice(1), rt.aclrtSynchronizeStream(second), rt.aclrtSetCurrentContext(own), told("aclrtGetDevice"))
+        print(rt.aclrtSetDevice(0), rt.aclrtSynchronizeDeviceWithTimeout(10), gate.set(), rt.aclrtSynchronizeStream(first))
+        context = rt.made("aclrtCreateContext", 1)
+        print(told("aclrtGetDevice"), rt.aclrtSetDevice(0), rt.aclrtSetCurrentContext(context), told("aclrtGetDevice"))
+        other = []
+        thread = threading.Thread(target=lambda: other.append(told("aclrtGetDevice")))
+        thread.start(), thread.join()
+        print(other, rt.aclrtFree(memory))
+    """
+    assert run_python(program, ACLNN_NPU_DEVICES="2") == [
+        "(0, 2) (2, 0) (0, 0)",
+        "0 (0, 1) (1, 0) 107001 aclrtSetDevice: deviceId is 2, must be from 0 to 1, as ACLNN_NPU_DEVICES is 2",
+        "(0, 1) (0, 0) (1, 0)",
+        "0 207000 0",
+        "0 0 0",
+        r"b'\x07\x07'",
+        "0 107017 0 (0, 1)",
+        "0 507046 None 0",
+        "(0, 1) 0 0 (0, 1)",
+        "[(0, 0)] 0",
+    ]
+
+
+@pytest.mark.parametrize("setting", ["0", "two", "65", "-1", "1.5"])
+def test_a_setting_of_devices_that_makes_no_sense(setting):
+    program = """
+        import aclnn
+        print(aclnn.aclrtSetDevice(0), aclnn.aclGetRecentErrMsg(), aclnn.aclrtGetDeviceCount())
+    """
+    assert run_python(program, ACLNN_NPU_DEVICES=setting) == [
+        f"107001 aclrtSetDevice: ACLNN_NPU_DEVICES is '{setting}', must be a whole number from 1 to 64 (0, 107001)"
+    ]
 
 
 def test_the_last_reset_of_the_device_ends_the_streams():

@@ -58,11 +58,12 @@ static void rt_let_go(void *object) {
 static struct {
     pthread_mutex_t lock;
     int state, count; /* RT_NEW, RT_BEGUN or RT_OVER; calls of aclInit that were not taken back */
-    int devices;      /* calls of aclrtSetDevice that were not taken back */
+    int devices[RT_MOST_DEVICES]; /* calls of aclrtSetDevice that were not taken back */
 } rt_life = { .lock = PTHREAD_MUTEX_INITIALIZER };
 enum { RT_NEW, RT_BEGUN, RT_OVER };
-static __thread uint64_t rt_context; /* the current one of this thread: a handle, or RT_DEFAULT_CONTEXT */
-enum { RT_NO_CONTEXT = 0, RT_DEFAULT_CONTEXT = 1 };
+/* The current one of this thread: a handle, or that of a device, which is a small number. */
+static __thread uint64_t rt_context;
+enum { RT_NO_CONTEXT = 0, RT_DEFAULT_CONTEXT = 1, RT_LAST_DEFAULT_CONTEXT = RT_MOST_DEVICES };
 
 static int rt_begin(void) {
     pthread_mutex_lock(&rt_life.lock);
@@ -88,27 +89,22 @@ static int rt_finish(const char *function, int all, int *left) {
     return RT_SUCCESS;
 }
 
-static void rt_use_device(void) {
+static void rt_use_device(int device) {
     pthread_mutex_lock(&rt_life.lock);
-    rt_life.devices++;
+    rt_life.devices[device]++;
     pthread_mutex_unlock(&rt_life.lock);
-    rt_context = RT_DEFAULT_CONTEXT;
+    rt_device = device;
+    rt_context = RT_DEFAULT_CONTEXT + (uint64_t)device;
 }
 
-/* Take one use of the device back, or all; whether that was the last. */
-static int rt_leave_device(int all) {
+/* Take one use of a device back, or all; whether that was the last. */
+static int rt_leave_device(int device, int all) {
     pthread_mutex_lock(&rt_life.lock);
-    int last = rt_life.devices > 0 && (all || rt_life.devices == 1);
-    if (last) rt_life.devices = 0;
-    else if (rt_life.devices > 0) rt_life.devices--;
+    int *uses = &rt_life.devices[device], last = *uses > 0 && (all || *uses == 1);
+    if (last) *uses = 0;
+    else if (*uses > 0) --*uses;
     pthread_mutex_unlock(&rt_life.lock);
     return last;
-}
-
-static int rt_bad_device(const char *function, int64_t device) {
-    if (device == 0) return RT_SUCCESS;
-    return rt_fail(
-        RT_INVALID_DEVICEID, "%s: deviceId is %lld, this machine has one device, 0", function, (long long)device);
 }
 
 static int64_t rt_cores(void) {
@@ -161,11 +157,11 @@ static int rt_capability(const char *function, int info, int64_t *value) {
         RT_INVALID_PARAM, "%s: deviceInfo is %d, which the device does not tell", function, info);
 }
 
-/* Wait for every stream, until a time; the status of the first failure, or of the time that is over. */
-static int rt_wait_all(const char *function, int64_t until, int32_t milliseconds) {
+/* Wait for every stream of a device, until a time; the status of the first failure, or of the time that is over. */
+static int rt_wait_all(const char *function, int device, int64_t until, int32_t milliseconds) {
     int count, status = RT_SUCCESS, in_time = 1;
     char *failure = NULL;
-    rt_stream **all = rt_all_streams(&count);
+    rt_stream **all = rt_all_streams(device, &count);
     for (int k = 0; k < count; k++) {
         if (in_time) in_time = rt_wait_done(all[k], until);
         char *one = in_time ? rt_take_failure(all[k]) : NULL;
@@ -179,12 +175,12 @@ static int rt_wait_all(const char *function, int64_t until, int32_t milliseconds
     return rt_fail(RT_STREAM_SYNC_TIMEOUT, "%s: the device is not done after %d ms", function, milliseconds);
 }
 
-/* End all streams, as the last reset of the device does. */
-static void rt_end_streams(int at_once) {
+/* End all streams of a device, as its last reset does. */
+static void rt_end_streams(int device) {
     int count;
-    rt_stream **all = rt_all_streams(&count);
+    rt_stream **all = rt_all_streams(device, &count);
     for (int k = 0; k < count; k++) {
-        if (!rt_redirected(all[k])) rt_close_stream(all[k], at_once);
+        if (!rt_redirected(all[k])) rt_close_stream(all[k], 0);
         rt_put(&all[k]->base);
     }
     free(all);
@@ -211,7 +207,7 @@ static int rt_end(const char *function, int all, uint64_t *count) {
     int left = 0, status = rt_refuse_device(function);
     if (!status) status = rt_finish(function, all, &left);
     if (count != NULL) *count = (uint64_t)left;
-    return status || left ? status : rt_wait_all(function, -1, 0);
+    return status || left ? status : rt_wait_all(function, RT_EVERY_DEVICE, -1, 0);
 }
 static aclError rt_aclFinalize(void) {
     RT_OPEN("aclFinalize");
@@ -310,17 +306,17 @@ static void rt_aclAppLog(aclLogLevel logLevel, const char *func, const char *fil
 static aclError rt_aclrtSetDevice(int32_t deviceId) {
     RT_OPEN("aclrtSetDevice");
     int status = rt_bad_device("aclrtSetDevice", deviceId);
-    if (!status) rt_use_device();
+    if (!status) rt_use_device(deviceId);
     return status;
 }
 static int rt_reset_device(const char *function, int64_t device, int force) {
     int status = rt_bad_device(function, device);
     if (!status) status = rt_refuse_device(function);
     if (status) return status;
-    int last = rt_leave_device(force);
-    if (last || force) rt_context = RT_NO_CONTEXT;
-    status = rt_wait_all(function, -1, 0);
-    if (last || force) rt_end_streams(0);
+    int last = rt_leave_device((int)device, force);
+    if ((last || force) && rt_device == device) rt_context = RT_NO_CONTEXT;
+    status = rt_wait_all(function, (int)device, -1, 0);
+    if (last || force) rt_end_streams((int)device);
     return status;
 }
 static aclError rt_aclrtResetDevice(int32_t deviceId) {
@@ -333,13 +329,14 @@ static aclError rt_aclrtResetDeviceForce(int32_t deviceId) {
 }
 static aclError rt_aclrtGetDevice(int32_t *deviceId) {
     RT_NEED("aclrtGetDevice", deviceId);
-    *deviceId = 0;
+    *deviceId = rt_device;
     return RT_SUCCESS;
 }
 static aclError rt_aclrtGetDeviceCount(uint32_t *count) {
     RT_NEED("aclrtGetDeviceCount", count);
-    *count = 1;
-    return RT_SUCCESS;
+    int found = rt_device_count();
+    *count = found < 1 ? 0 : (uint32_t)found;
+    return found < 1 ? rt_bad_device("aclrtGetDeviceCount", 0) : RT_SUCCESS;
 }
 static aclError rt_aclrtGetRunMode(aclrtRunMode *runMode) {
     RT_NEED("aclrtGetRunMode", runMode);
@@ -355,13 +352,17 @@ static aclError rt_aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t devi
     RT_NEED("aclrtDeviceCanAccessPeer", canAccessPeer);
     int status = rt_bad_device("aclrtDeviceCanAccessPeer", deviceId);
     if (!status) status = rt_bad_device("aclrtDeviceCanAccessPeer", peerDeviceId);
-    *canAccessPeer = 0;
+    *canAccessPeer = !status && deviceId != peerDeviceId;
     return status;
 }
 static int rt_peer(const char *function, int64_t peer, uint64_t flags) {
     if (flags) return rt_fail(RT_PARAM_INVALID, "%s: flags is %llu, must be 0", function, (unsigned long long)flags);
     int status = rt_bad_device(function, peer);
-    return status ? status : rt_fail(RT_FEATURE_NOT_SUPPORT, "%s: the only device has no peer", function);
+    if (status || peer != rt_device) return status; /* devices have the same memory */
+    if (rt_device_count() == 1) return rt_fail(RT_FEATURE_NOT_SUPPORT, "%s: the only device has no peer", function);
+    return rt_fail(
+        RT_FEATURE_NOT_SUPPORT, "%s: peerDeviceId is %lld, the device that the thread has chosen", function,
+        (long long)peer);
 }
 static aclError rt_aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
     return rt_peer("aclrtDeviceEnablePeerAccess", peerDeviceId, flags);
@@ -373,25 +374,33 @@ static aclError rt_aclrtSynchronizeDevice(void) {
     static const char *const name = "aclrtSynchronizeDevice";
     RT_OPEN(name);
     int status = rt_refuse_device(name);
-    return status ? status : rt_wait_all(name, -1, 0);
+    return status ? status : rt_wait_all(name, rt_device, -1, 0);
 }
 static aclError rt_aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
     static const char *const name = "aclrtSynchronizeDeviceWithTimeout";
     RT_OPEN(name);
     int status = rt_limit(name, timeout);
     if (!status) status = rt_refuse_device(name);
-    return status ? status : rt_wait_all(name, rt_until(rt_milliseconds(timeout)), timeout);
+    return status ? status : rt_wait_all(name, rt_device, rt_until(rt_milliseconds(timeout)), timeout);
 }
 
-/* --- Contexts: with one device they only have to be there ------------------------------------------------ */
+/* --- Contexts: they say which device is meant ------------------------------------------------------------- */
 
-static uint64_t rt_new_context(const char *function) {
-    rt_object *context = calloc(1, sizeof *context);
-    uint64_t handle = context == NULL ? 0 : rt_open(context, RT_CONTEXT);
+typedef struct {
+    rt_object base;
+    int device;
+} rt_context_of_device;
+
+static uint64_t rt_new_context(const char *function, int device) {
+    rt_context_of_device *context = calloc(1, sizeof *context);
+    uint64_t handle = context == NULL ? 0 : rt_open(&context->base, RT_CONTEXT);
     if (!handle) {
         free(context);
         rt_fail(RT_MEMORY_ALLOCATION, "%s: no memory for a context", function);
-    } else rt_context = handle;
+        return 0;
+    }
+    context->device = rt_device = device;
+    rt_context = handle;
     return handle;
 }
 static int rt_end_context(const char *function, uint64_t handle) {
@@ -402,16 +411,18 @@ static int rt_end_context(const char *function, uint64_t handle) {
     return RT_SUCCESS;
 }
 static int rt_choose_context(const char *function, uint64_t handle) {
-    rt_object *held = handle == RT_DEFAULT_CONTEXT ? NULL : rt_get(handle, RT_CONTEXT);
-    if (held == NULL && handle != RT_DEFAULT_CONTEXT)
+    int is_of_device = handle >= RT_DEFAULT_CONTEXT && handle < RT_DEFAULT_CONTEXT + (uint64_t)rt_device_count();
+    rt_context_of_device *held = is_of_device ? NULL : (rt_context_of_device *)rt_get(handle, RT_CONTEXT);
+    if (held == NULL && !is_of_device)
         return rt_bad_handle(function, "context", RT_HANDLE(handle), "aclrtContext");
+    rt_device = held == NULL ? (int)(handle - RT_DEFAULT_CONTEXT) : held->device;
     rt_let_go(held);
     rt_context = handle;
     return RT_SUCCESS;
 }
 static int rt_current_context(const char *function, uint64_t *handle) {
     *handle = rt_context;
-    if (rt_context > RT_DEFAULT_CONTEXT) { /* another thread may have destroyed it */
+    if (rt_context > RT_LAST_DEFAULT_CONTEXT) { /* another thread may have destroyed it */
         rt_object *held = rt_get(rt_context, RT_CONTEXT);
         if (held == NULL) *handle = RT_NO_CONTEXT;
         rt_let_go(held);
@@ -426,7 +437,7 @@ static aclError rt_aclrtCreateContext(aclrtContext *context, int32_t deviceId) {
     RT_NEED("aclrtCreateContext", context);
     int status = rt_bad_device("aclrtCreateContext", deviceId);
     if (status) return status;
-    *context = RT_HANDLE(rt_new_context("aclrtCreateContext"));
+    *context = RT_HANDLE(rt_new_context("aclrtCreateContext", deviceId));
     return *context == NULL ? RT_MEMORY_ALLOCATION : RT_SUCCESS;
 }
 static aclError rt_aclrtDestroyContext(aclrtContext context) {
@@ -747,11 +758,11 @@ static int rt_bad_granule(const char *function, const char *name, uint64_t value
         (unsigned long long)value, (unsigned long long)RT_HUGE_PAGE);
 }
 static int rt_bad_prop(const char *function, const aclrtPhysicalMemProp *prop) {
-    if (prop->location.id == 0 && (prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE
+    if (prop->location.id < (uint32_t)rt_device_count() && (prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE
                                    || prop->location.type == ACL_MEM_LOCATION_TYPE_HOST))
         return RT_SUCCESS;
     return rt_fail(
-        RT_PARAM_INVALID, "%s: location is type %d, id %u, must be device 0 or the host", function,
+        RT_PARAM_INVALID, "%s: location is type %d, id %u, must be a device or the host", function,
         (int)prop->location.type, prop->location.id);
 }
 static uint64_t rt_new_physical(const char *function, uint64_t size) {
@@ -1537,7 +1548,7 @@ static void rt_begin_anew(void) {
     rt_forget_uses(rt_memory.root);
     __atomic_and_fetch(&rt_state, ~RT_FORKED, __ATOMIC_RELAXED);
     rt_works_for = NULL;
-    rt_stream **all = rt_all_streams(&count);
+    rt_stream **all = rt_all_streams(RT_EVERY_DEVICE, &count);
     for (int k = 0; k < count; k++) {
         rt_forget_thread(all[k]);
         rt_put(&all[k]->base);

@@ -165,6 +165,41 @@ static int64_t rt_clock(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* --- Devices ----------------------------------------------------------------------------------- */
+
+/* All are this machine's CPU and have its memory; each has streams and contexts of its own. */
+enum { RT_MOST_DEVICES = 64 };
+static int rt_counted_devices; /* 0: not read yet; below: the setting makes no sense */
+static __thread int rt_device; /* which one the thread has chosen */
+
+/* How many there are, as ACLNN_NPU_DEVICES says; -1 where it makes no sense. */
+static int rt_device_count(void) {
+    int count = __atomic_load_n(&rt_counted_devices, __ATOMIC_RELAXED);
+    if (RT_LIKELY(count)) return count;
+    const char *text = getenv("ACLNN_NPU_DEVICES");
+    char *end = NULL;
+    long wanted = text == NULL || *text == 0 ? 1 : strtol(text, &end, 10);
+    count = (end != NULL && *end) || wanted < 1 || wanted > RT_MOST_DEVICES ? -1 : (int)wanted;
+    __atomic_store_n(&rt_counted_devices, count, __ATOMIC_RELAXED);
+    return count;
+}
+
+/* RT_SUCCESS for the number of a device. */
+static int rt_bad_device(const char *function, int64_t device) {
+    int count = rt_device_count();
+    if (device >= 0 && device < count) return RT_SUCCESS;
+    if (count < 1)
+        return rt_fail(
+            RT_INVALID_DEVICEID, "%s: ACLNN_NPU_DEVICES is '%s', must be a whole number from 1 to %d", function,
+            getenv("ACLNN_NPU_DEVICES"), RT_MOST_DEVICES);
+    if (count == 1)
+        return rt_fail(
+            RT_INVALID_DEVICEID, "%s: deviceId is %lld, this machine has one device, 0", function, (long long)device);
+    return rt_fail(
+        RT_INVALID_DEVICEID, "%s: deviceId is %lld, must be from 0 to %d, as ACLNN_NPU_DEVICES is %d", function,
+        (long long)device, count - 1, count);
+}
+
 static int rt_numbers; /* of streams, events and models */
 static int rt_next_number(void) { return __atomic_add_fetch(&rt_numbers, 1, __ATOMIC_RELAXED); }
 

@@ -210,6 +210,7 @@ enum { RT_NO_THREAD, RT_WORKS, RT_ENDED };
 typedef struct rt_stream {
     rt_object base;
     int number, flags;
+    int device;     /* of the thread that made it */
     int redirected; /* captured, or updating: the Python layer takes its work */
     int closed;     /* takes no more work */
     pthread_mutex_t lock;
@@ -268,6 +269,7 @@ static rt_stream *rt_new_stream(uint32_t flags) {
     if (stream == NULL) return NULL;
     stream->number = rt_next_number();
     stream->flags = (int)flags;
+    stream->device = rt_device;
     pthread_mutex_init(&stream->lock, NULL);
     rt_make_condition(&stream->more);
     rt_make_condition(&stream->progress);
@@ -345,6 +347,7 @@ static rt_job *rt_next_job(rt_stream *stream) {
 static void *rt_work(void *given) {
     rt_stream *stream = given;
     rt_works_for = stream;
+    rt_device = stream->device;
     stream->may_spin = rt_may_spin();
     pthread_mutex_lock(&stream->lock);
     for (rt_job *job; (job = rt_next_job(stream)) != NULL;) {
@@ -515,15 +518,17 @@ static int rt_close_stream(rt_stream *stream, int at_once) {
     return 1;
 }
 
-/* All streams that may have work, each held; NULL where there is none. Their count in `*count`. */
-static rt_stream **rt_all_streams(int *count) {
+enum { RT_EVERY_DEVICE = -1 };
+
+/* All streams of a device that may have work, each held; NULL where there is none. Their count in `*count`. */
+static rt_stream **rt_all_streams(int device, int *count) {
     int n = 0;
     pthread_mutex_lock(&rt_streams.lock);
     for (rt_stream *one = rt_streams.first; one != NULL; one = one->next) n++;
     rt_stream **found = n ? malloc((size_t)n * sizeof *found) : NULL;
     n = 0;
     for (rt_stream *one = rt_streams.first; one != NULL && found != NULL; one = one->next)
-        if (rt_hold_living(&one->base)) found[n++] = one;
+        if ((device == RT_EVERY_DEVICE || one->device == device) && rt_hold_living(&one->base)) found[n++] = one;
     pthread_mutex_unlock(&rt_streams.lock);
     *count = n;
     return found;
