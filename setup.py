@@ -94,7 +94,7 @@ ROW_FLAGS = ["--param=inline-unit-growth=60"]
 
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": False,
+    "boundscheck": True,  # of lists and tuples: an IndexError, where a process would end; arrays of C have none
     "cdivision": True,  # C's division: no exception for zero, which formulas meet and mean
     "initializedcheck": False,
 }
