@@ -258,6 +258,24 @@ class Node:
         """Origin of the node, such as source lines; the outermost comes first."""
         return self.attr("origin", ())
 
+    @property
+    def overwritable(self) -> tuple[int, ...]:
+        """Ids of the inputs that the result of an opaque node may be written over.
+
+        What is read at another place, too, is read after the result has begun.
+
+        Examples
+        --------
+        >>> attrs = (("domain", "opaque"), ("in_place", (0,)))
+        >>> Node("put", "Compute", (0, 1, 2), (3,), attrs).overwritable
+        (0,)
+        >>> Node("put", "Compute", (0, 1, 0), (3,), attrs).overwritable
+        ()
+        """
+        places = self.attr("in_place", ())
+        others = {id for place, id in enumerate(self.inputs) if place not in places}
+        return tuple([self.inputs[place] for place in places if self.inputs[place] not in others])
+
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.
 

@@ -94,8 +94,7 @@ def _may_write_over(node: Node, reads: list[int]) -> bool:
     """Whether a node reads each element before it writes the one in its place."""
     if node.domain != "opaque":
         return True
-    places = node.attr("in_place", ())
-    return all(node.inputs.index(id) in places for id in reads)
+    return all(id in node.overwritable for id in reads)
 
 
 def _copy(draft: Rewriter, source: Value) -> Value:

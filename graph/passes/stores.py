@@ -172,7 +172,7 @@ class _Stores:
             return writer.domain == "opaque" and alone and (alike or _are_rows(source, root, out))
         if not same_layout(source, root):
             return False
-        roots = {self.graph.root(writer.inputs[place]).id for place in writer.attr("in_place", ())}
+        roots = {self.graph.root(id).id for id in writer.overwritable}
         return out.alias_of in roots and same_layout(root, out)
 
     def reading(self, node: Node, root: Value, out: Value) -> Node:

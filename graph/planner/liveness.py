@@ -175,7 +175,7 @@ def _begins_over_input(
         first = ids[below[first]]
     makers = tuple(graph.writers()[first])
     last = readers.get(out.alias_of, ())[-1:]
-    is_over = last == makers and out.alias_of in _written_over(makers[0])
+    is_over = last == makers and out.alias_of in makers[0].overwritable
     if not is_over or not _only_whole(graph, last, out.alias_of):
         return ""
     return heir if same_layout(graph.value(out.alias_of), graph.value(first)) else ""
@@ -221,7 +221,7 @@ def _dead_operands(
     dead: list[Value] = []
     for node in step:
         own = []
-        over = _written_over(node) if node.domain == "opaque" else node.inputs
+        over = node.overwritable if node.domain == "opaque" else node.inputs
         for value in [graph.value(id) for id in dict.fromkeys(over)]:
             if value.storage != "workspace" or value.is_view or not value.size:
                 continue
@@ -233,14 +233,6 @@ def _dead_operands(
                 own.append(value)
         dead[:0] = own
         yield node, dead
-
-
-def _written_over(node: Node) -> list[int]:
-    """The operands that the result of an opaque node may be written over."""
-    places = node.attr("in_place", ())
-    within = [node.inputs[place] for place in places]
-    others = {id for place, id in enumerate(node.inputs) if place not in places}
-    return [id for id in within if id not in others]
 
 
 def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:
