@@ -86,6 +86,8 @@ def _takes(graph: Graph, host: Node, node: Node) -> bool:
         and used <= MOST_EXTRAS
         and all(value.shape == made.shape and value.dtype.name in finishes for value in values)
         and not {graph.root(id).id for id in host.inputs} & {graph.root(out.id).id}
+        # Through a view a step would read elements that are not made yet.
+        and graph.root(made.id).id not in {graph.root(id).id for id in extras}
     )
 
 

@@ -160,6 +160,30 @@ def test_what_is_taken():
     np.testing.assert_array_equal(aclnn.compile(many)(x, w), many(x, w))
 
 
+VIEWS = (
+    lambda made: made.T,
+    lambda made: made[::-1],
+    lambda made: made[:, ::-1],
+    lambda made: made[:1],
+    lambda made: made[:, 2:3],
+)
+
+
+@each("view", VIEWS)
+@each("begin", [lambda made: made, lambda made: aclnn.relu(made)])
+def test_a_view_of_the_result_beside_it_makes_no_step(view, begin):
+    x, w = np.random.default_rng(4).standard_normal((2, 6, 6)).astype(np.float32)
+
+    def function(x, w):
+        made = begin(aclnn.matmul(x, w))
+        return aclnn.add(made, view(made), alpha=0.5)
+
+    executor = aclnn.compile(function).executor(x, w)
+    for _, graph, _ in executor.passes:
+        check(graph)
+    np.testing.assert_array_equal(executor.run(), function(x, w))
+
+
 def test_an_output_over_an_operand_is_no_step():
     rng = np.random.default_rng(3)
     x, w, residual = (rng.standard_normal((40, 40)).astype(np.float32) for _ in range(3))
