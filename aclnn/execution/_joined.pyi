@@ -16,6 +16,7 @@ def join_executor(
     given: Any = None,
     description: Any = None,
     takes: Any = None,
+    names: Any = None,
 ) -> aclOpExecutor: ...
 def pack_numbers(numbers: Any) -> bytes: ...
 def run_on(

@@ -15,7 +15,7 @@ from graph.runtime.abi cimport kernel_number
 
 def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None,
                   numbers=(), nest=None, ties=None, kind=None, given=None, description=None,
-                  takes=None):
+                  takes=None, names=None):
     """An executor of calls that were joined to one plan, bound to arrays.
 
     Parameters
@@ -43,12 +43,23 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     takes : callable, optional
         Sorts what a run is given, by position, by name and among which names: gives arrays by name,
         and packed numbers or None.
+    names : sequence of str, optional
+        Of all operands, tensors of lists one by one; by default those of joined calls.
+
+    Raises
+    ------
+    ValueError
+        Where there is not an array and a name for each operand of the plan.
     """
     cdef aclOpExecutor executor = new_executor()
     cdef int index
     cdef operand_t found
     executor.planned, executor.origin = plan, origin
-    executor.names = (*plan.operator.inputs, *plan.operator.outputs)
+    executor.names = ((*plan.operator.inputs, *plan.operator.outputs) if names is None
+                      else tuple(names))
+    if not plan.n_inputs + plan.n_outputs == len(arrays) == len(executor.names):
+        raise ValueError(f"{origin}: {len(arrays)} arrays with {len(executor.names)} names for "
+                         f"{plan.n_inputs} inputs and {plan.n_outputs} outputs")
     executor.order = ()
     executor.make_room(plan.n_inputs, plan.n_outputs)
     for index in range(len(arrays)):

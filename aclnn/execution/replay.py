@@ -242,7 +242,6 @@ class _Together(_Joined):
             plan,
             partial(compile_recording, recording),
             [*held.inputs, *outputs],
-            plan.n_inputs,
             recording.numbers,
         )
 
@@ -255,10 +254,10 @@ class _Single(_Joined):
 
     def __init__(self, task: Task, compiled: Callable[[], _Joined]):
         plan = task.job.call()[-1]
-        layouts = [layout for _, layout in task.job.operands()]
+        names, layouts = zip(*task.job.operands(), strict=True)
         numbers = task.job.numbers()[1]
         self._compiled = compiled
-        self._alone = _executor_of(plan, self._replanned, layouts, plan.n_inputs, numbers)
+        self._alone = _executor_of(plan, self._replanned, layouts, numbers, names)
 
     @cached_property
     def executor(self) -> Any:
@@ -275,11 +274,17 @@ class _Single(_Joined):
 
 
 def _executor_of(
-    plan: Any, replan: Any, layouts: Sequence[TensorSpec], n_inputs: int, numbers: Any
+    plan: Any,
+    replan: Any,
+    layouts: Sequence[TensorSpec],
+    numbers: Any,
+    names: Sequence[str] | None = None,
 ) -> Any:
     """An executor of a plan, bound to the memory that a capture has seen."""
-    arrays = [_array_at(layout, writable=place >= n_inputs) for place, layout in enumerate(layouts)]
-    return join_executor(plan, replan, "capture", arrays, numbers)
+    arrays = [
+        _array_at(layout, writable=place >= plan.n_inputs) for place, layout in enumerate(layouts)
+    ]
+    return join_executor(plan, replan, "capture", arrays, numbers, names=names)
 
 
 class _Span:
@@ -391,9 +396,10 @@ def _dtypes_at(
 
 def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, TensorSpec] | None]) -> None:
     operator, n_inputs, _, planned = job.call()
+    roles = planned.operator.outputs  # one for each tensor of a list
     outputs = {
         role: layout
-        for role, layout in zip(operator.outputs, layouts[n_inputs:], strict=True)
+        for role, layout in zip(roles, layouts[n_inputs:], strict=True)
         if layout is not None
     }
     held.call(operator, planned.call, layouts[:n_inputs], outputs, job.numbers()[1])

@@ -966,6 +966,45 @@ def test_limits_of_any_size_are_limits(stream, captured, number):
     succeeds(aclnn.aclmdlRIDestroy(model))
 
 
+def product_and_its_transpose(a, b, c, d, stream=None):
+    half = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    succeeds(call("aclnnMatmul", tensor(b), tensor(d), tensor(a), 0, stream=stream))
+    succeeds(call("aclnnAdd", tensor(a), tensor(a.T), half, tensor(c), stream=stream))
+    succeeds(call("aclnnInplaceCopy", tensor(a), tensor(d), stream=stream))
+
+
+def test_what_is_overwritten_at_the_end_may_be_read_in_two_layouts(captured):
+    memory = np.random.default_rng(0).standard_normal((4, 6, 6)).astype(np.float32)
+    direct = memory.copy()
+    product_and_its_transpose(*memory, stream=captured)
+    model = ended(captured)
+    for _ in range(2):
+        succeeds(aclnn.aclmdlRIExecute(model, -1))
+        product_and_its_transpose(*direct)
+        np.testing.assert_array_equal(memory, direct)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40, 300])
+def test_lists_of_any_length_are_captured(captured, count):
+    """A single call runs by its own plan, with the names of all tensors; two are compiled."""
+    parts = [np.full((3,), place, np.float32) for place in range(count)]
+    out, turned = np.empty((2, 3 * count), np.float32)
+    listed = aclnn.aclCreateTensorList([tensor(part) for part in parts])
+    succeeds(call("aclnnCat", listed, 0, tensor(out), stream=captured))
+    alone = ended(captured)
+    succeeds(aclnn.aclmdlRICaptureBegin(captured, GLOBAL))
+    succeeds(call("aclnnCat", listed, 0, tensor(out), stream=captured))
+    succeeds(call("aclnnNeg", tensor(out), tensor(turned), stream=captured))
+    both = ended(captured)
+    for model in (alone, both):
+        out.fill(7)
+        succeeds(aclnn.aclmdlRIExecute(model, -1))
+        np.testing.assert_array_equal(out, np.repeat(np.arange(count, dtype=np.float32), 3))
+    np.testing.assert_array_equal(turned, -out)
+    names = [name for name in alone.executor.operand_names if "tensors" in name]
+    assert names == [f"tensors[{place}]" for place in range(count)]
+
+
 # --- The workspace of a program -------------------------------------------------------------------
 
 

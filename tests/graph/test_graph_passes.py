@@ -179,7 +179,11 @@ def test_in_place_is_allowed_for_the_same_layout():
 def test_an_opaque_node_never_writes_over_what_it_reads_at_another_place(pipeline, again):
     b = GraphBuilder()
     x, out = b.input("x", (4,), F32), b.output("out", (4,), F32, alias_of=0)
-    other = {"x": lambda: x, "view": lambda: b.view(x, (4,), (1,)), "": lambda: b.input("y", (4,), F32)}
+    other = {
+        "x": lambda: x,
+        "view": lambda: b.view(x, (4,), (1,)),
+        "": lambda: b.input("y", (4,), F32),
+    }
     read = [x, other[again]()]
     options = {"domain": "opaque", "in_place": (0,), "reads_strided": True}
     b.view_copy(b.compute("put", read, (4,), F32, **options), out)

@@ -348,6 +348,36 @@ def test_forms_in_place_are_those_out_of_place(name):
                 assert one is targets[operator.overwritten[role]]
 
 
+def read_twice(name):
+    """Operands of a form in place that may be the array that it writes."""
+    operator, given = REGISTRY[name], samples.inputs(name)
+    return [
+        (taken, role)
+        for taken in operator.overwritten.values()
+        for role, one in given.items()
+        if role not in operator.overwritten.values()
+        and isinstance(one, np.ndarray)
+        and (one.shape, one.dtype) == (given[taken].shape, given[taken].dtype)
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if REGISTRY[name].in_place])
+@each("taken, role", read_twice)
+def test_compiled_forms_in_place_may_read_what_they_write_as_another_operand(name, taken, role):
+    operator, given = REGISTRY[name], samples.inputs(name)
+    form = getattr(aclnn, operator.in_place)
+    given[taken] = given[taken][::-1].copy()  # unlike what the other one holds
+    apart = copy.deepcopy(given) | {role: given[taken].copy()}
+    form(**apart, **samples.options(name))
+    others = {one: array for one, array in given.items() if one not in (taken, role)}
+
+    def program(x):
+        form(**others, **{taken: x, role: x}, **samples.options(name))
+
+    aclnn.compile(program)(given[taken])
+    np.testing.assert_array_equal(given[taken], apart[taken])
+
+
 # --- Empties --------------------------------------------------------------------------------------
 
 
@@ -448,6 +478,28 @@ def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
         if casts:
             found = [one.astype(dtype) for one in found]
         same(operator.name, found, made)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_capture_of_one_call_leaves_what_the_call_leaves(name, stream):
+    """Also once somebody has looked at its executor, which is then compiled as a capture."""
+    wanted = after_both_phases(name)
+    arrays = samples.memory(name)
+    kept = copy.deepcopy(arrays)
+    assert aclnn.aclmdlRICaptureBegin(stream, aclnn.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL) == OK
+    assert samples.both_phases(name, samples.arguments(name, arrays), stream) == (OK, OK)
+    model, status = aclnn.aclmdlRICaptureEnd(stream)
+    assert status == OK, aclnn.aclGetRecentErrMsg()
+    for _ in range(2):
+        for one, other in zip(arrays_of(arrays), arrays_of(kept), strict=True):
+            if one is not None:
+                one[...] = other
+        assert aclnn.aclmdlRIExecute(model, -1) == OK, aclnn.aclGetRecentErrMsg()
+        found = arrays_of({role: arrays[role] for role in roles_written(name)})
+        same(ENTRIES[name][0].name, found, wanted)
+        shown = model.executor
+        assert (*shown.inputs, *shown.outputs) == shown.operand_names
+    assert aclnn.aclmdlRIDestroy(model) == OK
 
 
 @pytest.mark.parametrize("name", ENTRIES)

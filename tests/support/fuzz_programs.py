@@ -320,12 +320,15 @@ def check_written_over(program: Program, expected: np.ndarray) -> str:
 
 ROOM = 256  # bytes that all operands of a captured program lie in
 CALLS = ("aclnnRelu", "aclnnSilu", "aclnnNeg", "aclnnInplaceRelu", "aclnnInplaceNeg", "aclnnAdd",
-         "aclnnSoftmax", "aclnnCast", "aclnnMm", "copy")  # fmt: skip
+         "aclnnSoftmax", "aclnnCast", "aclnnMm", "aclnnCat", "aclnnStack", "aclnnSplitTensor",
+         "aclnnIndexPutImpl", "copy")  # fmt: skip
 CODES = {np.float32: aclnn.ACL_FLOAT, np.float16: aclnn.ACL_FLOAT16}
 # What is refused of streams that are captured, or says no more than that they are.
 ASIDE = ("aclrtSynchronizeStream", "aclrtStreamQuery", "aclmdlRICaptureGetInfo", "aclrtSynchronizeDevice",
          "aclmdlRICaptureBegin", "aclrtMemset", "aclmdlRIExecute", "aclmdlRIDestroy", "aclrtSynchronizeEvent",
          "aclrtQueryEventStatus", "aclmdlRICaptureEnd", "aclmdlRICaptureTaskUpdateEnd")  # fmt: skip
+LISTS = ("aclnnCat", "aclnnStack", "aclnnSplitTensor", "aclnnIndexPutImpl")
+ROWS_PUT = aclnn.tensor(np.array([1, 0]))
 View = tuple[int, tuple[int, ...], tuple[int, ...]]  # offset in bytes, shape, strides in elements
 Call = Callable[..., Any]
 
@@ -361,8 +364,22 @@ class Captured:
         name, out = self.chance.choice(CALLS), self.view()
         if name == "aclnnMm":
             out = self.view((2, 2))
+        count = self.chance.randrange(1, 12)
+        if name in LISTS:
+            return name, dtype, *self.of_lists(name), count
         operands = [self.chance.choice((out, self.view(out[1]))) for _ in range(2)]
-        return name, dtype, out, *operands, 4 * self.chance.randrange(1, 12)
+        return name, dtype, out, *operands, 4 * count
+
+    def of_lists(self, name: str) -> tuple[View, View, View]:
+        """Views for a call with a list of tensors; results of one call lie apart."""
+        one = self.view()
+        rows, rest = one[1][0], one[1][1:]
+        if name == "aclnnSplitTensor":
+            return (0, (2,), (1,)), self.view((4,)), (128, (2,), (2,))
+        if name == "aclnnIndexPutImpl":  # the first rows get others
+            return self.view((rows + 2, *rest)), self.view((2, *rest)), one
+        made = (2, *one[1]) if name == "aclnnStack" else (2 * rows, *rest)
+        return self.view(made), one, self.chance.choice((one, self.view(one[1])))
 
     def tensor(self, room: int, view: View, dtype: Any) -> Any:
         offset, shape, strides = view
@@ -371,6 +388,9 @@ class Captured:
         return self.call(
             "aclCreateTensor", shape, code, strides, 0, aclnn.ACL_FORMAT_ND, storage, room + offset
         )
+
+    def list_of(self, *tensors: Any) -> Any:
+        return self.call("aclCreateTensorList", list(tensors))
 
     def run(self, step: tuple[Any, ...], room: int, stream: Any) -> int:
         """The status of phase two, or of the copy."""
@@ -390,6 +410,15 @@ class Captured:
             "aclnnSoftmax": lambda: (x, -1, made),
             "aclnnCast": lambda: (self.tensor(room, other, np.float16), CODES[dtype], made),
             "aclnnMm": lambda: (x, self.tensor(room, third, dtype), made, 0),
+            "aclnnCat": lambda: (self.list_of(x, self.tensor(room, third, dtype)), 0, made),
+            "aclnnStack": lambda: (self.list_of(x, self.tensor(room, third, dtype)), 0, made),
+            "aclnnSplitTensor": lambda: (
+                x,
+                2,
+                0,
+                self.list_of(made, self.tensor(room, third, dtype)),
+            ),
+            "aclnnIndexPutImpl": lambda: (made, self.list_of(ROWS_PUT), x, count % 2 == 1, True),
         }.get(name, lambda: (made,) if "Inplace" in name else (x, made))()
         size, executor, status = self.call(f"{name}GetWorkspaceSize", *given)
         if status != OK:
