@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -26,6 +27,20 @@ def fields_given(one: Any) -> str:
         if known.repr and (usual is MISSING or value != usual):
             shown.append(f"{known.name}={value!r}")
     return f"{type(one).__name__}({', '.join(shown)})"
+
+
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(words: str) -> str:
+    r"""Words for a terminal: control characters, which names in files may hold, as Python escapes them.
+
+    >>> printable("a\x1b[2Jb\r\n"), printable("größe\u202e")
+    ('a\\x1b[2Jb\\r\n', 'größe\\u202e')
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], words)
 
 
 def counted(number: int, what: str) -> str:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 from .attrs import Attrs, freeze_attrs
-from .brief import counted
+from .brief import counted, printable
 from .constraints import Count, Length, OneOf, Positive
 from .errors import GraphError
 from .names import listed
@@ -119,7 +119,7 @@ class Value:
         return self.alias_of is not None and self.storage != "output"
 
     def __repr__(self) -> str:
-        return f"<Value {self.id} {self.name}: {self}, {self.storage}>"
+        return printable(f"<Value {self.id} {self.name}: {self}, {self.storage}>")
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
@@ -295,7 +295,7 @@ class Node:
         kernel = self.attr("kernel")
         made = f"{self.kind} by {kernel}" if kernel else self.kind
         reads, writes = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
-        return f"<Node {self.name}: {made}, values {reads} to {writes}>"
+        return printable(f"<Node {self.name}: {made}, values {reads} to {writes}>")
 
     @property
     def is_forced_copy(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from ..attrs import Argument
-from ..brief import counted, fields_given
+from ..brief import counted, fields_given, printable
 from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
@@ -158,7 +158,8 @@ class Step:
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self.shape))
         work = "a call" if self.is_call else counted(self.n_tiles, "tile")
-        return f"<Step {self.name}: {work}, {counted(len(self.ops), 'node')}, shape ({shape})>"
+        nodes = counted(len(self.ops), "node")
+        return printable(f"<Step {self.name}: {work}, {nodes}, shape ({shape})>")
 
     @property
     def elements(self) -> int:

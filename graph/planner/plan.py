@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..brief import counted
+from ..brief import counted, printable
 from ..callables import called
 from ..constraints import Count, Length, OneOf, Positive
 from ..ir import Graph
@@ -105,7 +105,7 @@ class Buffer:
     output: str = ""
 
     def __repr__(self) -> str:
-        return (
+        return printable(
             f"<Buffer {self.name}: {counted(self.nbytes, 'byte')} at {self.offset}, steps "
             f"{self.first} to {self.last}>"
         )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..result_steps import steps_of
 from .dot import gathered
-from .repeats import Folded, is_large
+from .repeats import Folded, arguments, is_large, roots_read, side_inputs
 from .svg import CHAR, LINE
 from .text import (
     Places,
-    arguments,
     attr_words,
     dims,
     human_bytes,
@@ -107,14 +106,14 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
     none of its later writers.
     """
     graph = small.graph
-    side = _side_inputs(small)
+    side = side_inputs(small)
     made = {v.id: _argument(small, v, "arg") for v in arguments(graph) if v.id not in side}
     boxes = list(made.values())
     writers = graph.writers()
     hubs = {value.id: _argument(small, value, "out") for value in gathered(graph)}
     waiting = dict(hubs)
     for node in graph.nodes:
-        weights = [root for root in _roots(graph, node) if root in side]
+        weights = [root for root in roots_read(graph, node) if root in side]
         box = _node_box(small, node, where, weights)
         for id in node.inputs:
             root = graph.root(id)
@@ -130,42 +129,6 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
                 hubs[root.id].sources.append((box, both(root.name, graph.value(id).name)))
             made.setdefault(root.id, box)
     return [*boxes, *waiting.values()]
-
-
-def _roots(graph: Graph, node: Node) -> list[int]:
-    """The values that own what a node reads."""
-    return list(dict.fromkeys(graph.root(id).id for id in node.inputs))
-
-
-def _side_inputs(small: Folded) -> set[int]:
-    """Arguments that nodes read besides what flows through the graph: weights, tables, constants.
-
-    Those are constants, what each repetition has its own of, and inputs of which every reader reads
-    something that is computed too; a graph of one call has all its inputs as boxes.  In a large
-    graph also all but the first of what a node reads that reads inputs alone.
-    """
-    graph, writers = small.graph, small.graph.writers()
-    large = is_large(graph) or bool(small.repeats)
-    is_call = not large and not any(node.attr("call") for node in graph.nodes)
-    constants = {value.id for value in graph.values if value.storage == "constant"}
-    readers: dict[int, int] = {}
-    flowing: set[int] = set()  # read by a node that reads nothing else
-    for node in graph.nodes:
-        roots = _roots(graph, node)
-        given = [root for root in roots if root not in writers and root not in constants]
-        for root in roots:
-            readers[root] = readers.get(root, 0) + 1
-        if len(given) < len([root for root in roots if root not in constants]):
-            continue
-        own = [root for root in given if len(small.names(graph.value(root).name)) == 1]
-        flowing |= set((own or given)[:1] if large else given)
-    return {
-        value.id
-        for value in arguments(graph)
-        if value.id in readers
-        and (value.id in constants or not (is_call or value.id in flowing))
-        and value.id not in writers
-    }
 
 
 def both(*names: str) -> tuple[str, ...]:

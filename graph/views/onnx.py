@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..names import Names
 from .extras import need
-from .text import arguments, attr_value_words, storage_words
+from .repeats import arguments
+from .text import attr_value_words, storage_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value

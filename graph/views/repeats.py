@@ -360,3 +360,48 @@ class _Folding:
                 found[id] = value
                 id = value.alias_of  # type: ignore[assignment]
         return tuple(found[id] for id in sorted(found))
+
+
+# --- Arguments --------------------------------------------------------------------------------
+
+
+def arguments(graph: Graph) -> list[Value]:
+    """Arguments before the first step: inputs in their order, then constants."""
+    constants = [v for v in graph.values if v.storage == "constant" and not v.is_view]
+    return [*map(graph.value, graph.inputs), *constants]
+
+
+def roots_read(graph: Graph, node: Node) -> list[int]:
+    """The values that own what a node reads."""
+    return list(dict.fromkeys(graph.root(id).id for id in node.inputs))
+
+
+def side_inputs(small: Folded) -> set[int]:
+    """Arguments that nodes read besides what flows through the graph: weights, tables, constants.
+
+    Those are constants, what each repetition has its own of, and inputs of which every reader reads
+    something that is computed too; a graph of one call has all its inputs as boxes.  In a large
+    graph also all but the first of what a node reads that reads inputs alone.
+    """
+    graph, writers = small.graph, small.graph.writers()
+    large = is_large(graph) or bool(small.repeats)
+    is_call = not large and not any(node.attr("call") for node in graph.nodes)
+    constants = {value.id for value in graph.values if value.storage == "constant"}
+    readers: dict[int, int] = {}
+    flowing: set[int] = set()  # read by a node that reads nothing else
+    for node in graph.nodes:
+        roots = roots_read(graph, node)
+        given = [root for root in roots if root not in writers and root not in constants]
+        for root in roots:
+            readers[root] = readers.get(root, 0) + 1
+        if len(given) < len([root for root in roots if root not in constants]):
+            continue
+        own = [root for root in given if len(small.names(graph.value(root).name)) == 1]
+        flowing |= set((own or given)[:1] if large else given)
+    return {
+        value.id
+        for value in arguments(graph)
+        if value.id in readers
+        and (value.id in constants or not (is_call or value.id in flowing))
+        and value.id not in writers
+    }

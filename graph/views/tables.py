@@ -5,19 +5,23 @@ A view makes a `Sheet`: tables and lines of words in the order in which they are
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from ..brief import printable
 from .extras import need
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Headers and rows; the columns named in `right` are flush right, those in `accent` bold, those in
-    `wide` only in the wide form, and cells that end in `alarm` red."""
+    `wide` only in the wide form, and cells that end in `alarm` red.  Those in `right` and `kept` are
+    never cut, those in `wrapped` are broken into lines instead."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -26,6 +30,8 @@ class Table:
     title: str = ""
     alarm: str = ""
     wide: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    wrapped: frozenset[str] = frozenset()
 
 
 Part = Table | str
@@ -40,12 +46,14 @@ def make(
     title: str = "",
     alarm: str = "",
     wide: str = "",
+    kept: str = "",
+    wrapped: str = "",
 ) -> Table:
-    """A table of whatever has a `str`; `right`, `accent` and `wide` name headers, between commas."""
-    cells = tuple(tuple(map(str, row)) for row in rows)
+    """A table of whatever has a `str`, which columns are named in, between commas."""
+    cells = tuple(tuple(printable(str(cell)) for cell in row) for row in rows)
     names = frozenset(right.split(",")), frozenset(accent.split(","))
-    hidden = frozenset(wide.split(",")) if wide else frozenset()
-    return Table(tuple(headers), cells, *names, title, alarm, hidden)
+    others = (frozenset(filter(None, one.split(","))) for one in (wide, kept, wrapped))
+    return Table(tuple(headers), cells, *names, title, alarm, *others)
 
 
 def narrow(sheet: Sheet) -> Sheet:
@@ -86,6 +94,52 @@ def cut(words: str, width: int) -> str:
     return words[: width - 1 - end] + "…" + words[len(words) - end :]
 
 
+def cut_apart(names: Iterable[str], width: int) -> dict[str, str]:
+    """For names that are longer than `width` what is left of them: what they differ in.
+
+    Those that no line can distinguish are broken into several.
+
+    >>> made = cut_apart(["layers.0.attention.weight", "layers.10.attention.weight"], 14)
+    >>> list(made.values())
+    ['….0.attention…', '….10.attentio…']
+    """
+    known = dict.fromkeys(names)
+    made = {name: name for name in known if len(name) <= width}
+    groups: dict[str, list[str]] = {}
+    for name in known:
+        if name not in made:
+            groups.setdefault(cut(name, width), []).append(name)
+    for usual, alike in groups.items():
+        start = _shared(alike) if len(alike) > 1 else 0
+        for name in alike:
+            short = _window(name, start, width) if start else usual
+            if short in made.values():
+                short = "\n".join(textwrap.wrap(name, width, drop_whitespace=False))
+            made[name] = short
+    return made
+
+
+def _shared(names: Sequence[str]) -> int:
+    """Number of characters that all names begin with."""
+    first, last = min(names), max(names)
+    return next(
+        (k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
+    )
+
+
+def _window(name: str, start: int, width: int) -> str:
+    """The part of a name from a place on, from the beginning of the word there, behind its indentation."""
+    lead = len(name) - len(name.lstrip(" <>"))
+    room = width - lead - 1
+    word = re.search(r"[._/:]?[^._/:]{0,6}$", name[lead:start])
+    begin = start if word is None else lead + word.start()
+    begin = max(lead, min(begin, len(name) - room))
+    shown = name[begin : begin + room]
+    if begin + room < len(name):
+        shown = shown[:-1] + "…"
+    return f"{name[:lead]}…{shown}"
+
+
 def fitted_widths(made: Table, width: int, whole_words: bool = False) -> list[int]:
     """Characters of each column so that a line has at most `width`, if that is possible.
 
@@ -102,9 +156,13 @@ def fitted_widths(made: Table, width: int, whole_words: bool = False) -> list[in
              *(len(word) for word in header.split() if whole_words)])
         for header in made.headers
     ]  # fmt: skip
-    text = [k for k, header in enumerate(made.headers) if header.strip() not in made.right]
+    uncut = made.right | made.kept
+    text = [k for k, header in enumerate(made.headers) if header.strip() not in uncut]
     spare = sum(widths) + GAP * (len(widths) - 1) - width
-    for smallest in (least, [FEW] * len(widths), [LEAST] * len(widths)):
+    # What breaks into lines gives way first.
+    breaking = [k in made.wrapped for k in made.headers]
+    first = [FEW if breaks else room for breaks, room in zip(breaking, widths, strict=True)]
+    for smallest in (first, least, [FEW] * len(widths), [LEAST] * len(widths)):
         while spare > 0 and (wide := [k for k in text if widths[k] > smallest[k]]):
             widths[max(wide, key=lambda k: widths[k])] -= 1
             spare -= 1
@@ -123,7 +181,9 @@ def to_text(sheet: Sheet, wrap: bool = False, wide: bool = False) -> str:
     done
     """
     if wide:
-        return "\n".join(part if isinstance(part, str) else _aligned(part) for part in sheet)
+        return "\n".join(
+            printable(part) if isinstance(part, str) else _aligned(part) for part in sheet
+        )
     parts = narrow(sheet)
     return "\n".join(
         _wrapped(part) if isinstance(part, str) else _aligned(part, WIDTH, wrap) for part in parts
@@ -132,7 +192,7 @@ def to_text(sheet: Sheet, wrap: bool = False, wide: bool = False) -> str:
 
 def _wrapped(words: str) -> str:
     """Lines of words, the ones that are too long with the rest indented below them."""
-    return "\n".join(line for long in words.split("\n") for line in _broken(long))
+    return "\n".join(line for long in printable(words).split("\n") for line in _broken(long))
 
 
 def _broken(line: str) -> list[str]:
@@ -148,9 +208,10 @@ def _broken(line: str) -> list[str]:
 def _aligned(made: Table, width: int | None = None, wrap: bool = False) -> str:
     widths = fitted_widths(made, sys.maxsize if width is None else width, wrap)
     flush = [header.strip() in made.right for header in made.headers]
-    lines = [made.title] if made.title else []
+    columns = _cutters(made, widths, wrap)
+    lines = [printable(made.title)] if made.title else []
     for row in (made.headers, *made.rows):
-        cells = [_lines(cell, room, wrap) for cell, room in zip(row, widths, strict=True)]
+        cells = [lines(cell) for lines, cell in zip(columns, row, strict=True)]
         for place in range(max(map(len, cells))):
             words = (cell[place] if place < len(cell) else "" for cell in cells)
             padded = (
@@ -159,6 +220,23 @@ def _aligned(made: Table, width: int | None = None, wrap: bool = False) -> str:
             )
             lines.append((" " * GAP).join(padded).rstrip())
     return "\n".join(lines)
+
+
+def _cutters(made: Table, widths: Sequence[int], wrap: bool) -> list[Callable[[str], list[str]]]:
+    """For each column the function that gives the lines of a cell."""
+    found: list[Callable[[str], list[str]]] = []
+    for k, (header, width) in enumerate(zip(made.headers, widths, strict=True)):
+        name, cells = header.strip(), [row[k] for row in made.rows]
+        if name in made.accent and not wrap and any(len(cell) > width for cell in cells):
+            apart = cut_apart([line for cell in cells for line in cell.split("\n")], width)
+            found.append(partial(_lines_apart, apart))
+        else:
+            found.append(partial(_lines, width=width, wrap=wrap or name in made.wrapped))
+    return found
+
+
+def _lines_apart(apart: Mapping[str, str], cell: str) -> list[str]:
+    return [part for line in cell.split("\n") for part in apart.get(line, line).split("\n")]
 
 
 def _lines(cell: str, width: int, wrap: bool) -> list[str]:
@@ -198,7 +276,10 @@ def to_rich(sheet: Sheet, wrap: bool = False, wide: bool = False) -> Any:
     need("rich.table", "rich tables")
     parts = sheet if wide else narrow(sheet)
     return console.Group(
-        *(text(part) if isinstance(part, str) else _RichTable(part, wrap, wide) for part in parts)
+        *(
+            text(printable(part)) if isinstance(part, str) else _RichTable(part, wrap, wide)
+            for part in parts
+        )
     )
 
 
@@ -217,7 +298,10 @@ class _RichTable:
         # The box has a blank more between columns, and one on each side.
         room = sys.maxsize if self.wide else options.max_width - len(made.headers) - 1
         widths = fitted_widths(made, room, self.wrap)
-        shown = table(title=made.title or None, title_justify="left", box=_simple(), pad_edge=False)
+        columns = _cutters(made, widths, self.wrap)
+        shown = table(
+            title=printable(made.title) or None, title_justify="left", box=_simple(), pad_edge=False
+        )
         for header, width in zip(made.headers, widths, strict=True):
             right = header.strip() in made.right
             shown.add_column(
@@ -230,7 +314,7 @@ class _RichTable:
         for row in made.rows:
             # Names and strides are no markup.
             alarming = (made.alarm and cell.endswith(made.alarm) for cell in row)
-            cells = ("\n".join(_lines(c, w, self.wrap)) for c, w in zip(row, widths, strict=True))
+            cells = ("\n".join(lines(c)) for lines, c in zip(columns, row, strict=True))
             shown.add_row(
                 *(text(c, "red" if a else "") for c, a in zip(cells, alarming, strict=True))
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from ..attrs import Argument
 from ..brief import counted
 from ..result_steps import steps_of
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
-from .repeats import folded, is_large
+from .repeats import Folded, arguments, folded, is_large, side_inputs
 from .tables import Part, Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ class Places:
         return f"{self.outputs[name]}+{offset}" if name in self.outputs else str(offset)
 
 
-def places(plan: WorkspacePlan | None) -> Places:
+def places(plan: WorkspacePlan | None, brief: bool = False) -> Places:
     """Places of values in the workspace, by name: an offset, for tiles that of every thread."""
     if plan is None:
         return Places({}, {}, {})
     step = plan.scratch_per_thread
     tiles = {
-        part.name: f"{buffer.offset + part.offset}+{step}*thread"
+        part.name: f"{buffer.offset + part.offset}{'/thread' if brief else f'+{step}*thread'}"
         for buffer in plan.buffers
         for part in buffer.parts
     }
@@ -171,76 +171,163 @@ def places(plan: WorkspacePlan | None) -> Places:
 def graph_to_text(
     graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False, wide: bool = False
 ) -> str:
-    return to_text(graph_sheet(graph, plan, whole), wide=wide)
+    return to_text(graph_sheet(graph, plan, whole, wide), wide=wide)
 
 
 def graph_to_rich(
     graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False, wide: bool = False
 ) -> Any:
-    return to_rich(graph_sheet(graph, plan, whole), wide=wide)
+    return to_rich(graph_sheet(graph, plan, whole, wide), wide=wide)
 
 
-def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> Sheet:
+def graph_sheet(
+    graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False, wide: bool = False
+) -> Sheet:
     """Arguments, then the nodes step by step, each with its operands; then their attributes.
 
-    Of a large graph what repeats is there once, with how often, and of long loops the first nodes.
+    Of a large graph what repeats is there once, with how often, of long loops the first nodes, and
+    weights are counted in a line.
     """
-    small, numbers = folded(graph, whole), step_numbers(graph)
-    most = MOST_OF_A_LOOP if is_large(graph) and not whole else len(graph.nodes)
-    graph, where = small.graph, places(plan)
+    if is_large(graph) and not (whole or wide):
+        return _brief_sheet(graph, plan)
+    small = folded(graph, whole)
+    has_origins = any(node.origin for node in small.graph.nodes)
     headers = ["step", "node", "kind", "dtype", "shape", "strides"]
     headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
-    has_origins = any(node.origin for node in graph.nodes)
     headers += ["origin"] * has_origins
-    rows: list[list[object]] = []
+    where = places(plan)
 
-    def add(
-        step: str, label: str, kind: str, id: int, read: object, written: object, origin: str = ""
-    ) -> None:
-        value = graph.value(id)
-        row = [step, label, kind, value.dtype.name, dims(value.shape), dims(value.strides)]
-        row += [str(value.nbytes), str(read), str(written)]
-        if plan:
-            row.append(where.of(graph, value))
-        rows.append([*row, storage_words(graph, value), *([origin] if has_origins else [])])
+    def row(line: _Line) -> list[object]:
+        value = small.graph.value(line.id)
+        cells: list[object] = [
+            line.step,
+            line.label,
+            line.kind,
+            value.dtype.name,
+            dims(value.shape),
+        ]
+        cells += [dims(value.strides), value.nbytes, line.read, line.written]
+        cells += [where.of(small.graph, value)] if plan else []
+        return [*cells, storage_words(small.graph, value), *([line.origin] if has_origins else [])]
 
-    for value in arguments(graph):
+    rows = [
+        row(line) if isinstance(line, _Line) else line + [""] * (len(headers) - 2)
+        for line in [
+            *map(_argument_line(small), arguments(small.graph)),
+            *_node_lines(graph, small, whole),
+        ]
+    ]
+    # Eight columns: with a plan and lines of a program, bytes have to go.
+    hidden = "strides,read,written" + (",bytes" if has_origins and plan else "")
+    sheet: list[Part] = [
+        make(headers, rows, "bytes,read,written,offset", "node,origin", wide=hidden, kept=KEPT)
+    ]
+    sheet += map(small.words, range(len(small.repeats)))
+    attrs = [f"  {n.name}: {attr_words(n)}" for n in small.graph.nodes if attr_words(n)]
+    return (*sheet, *(["attributes", *attrs] if attrs else []))
+
+
+KEPT = "shape,strides"  # columns whose cells are never cut
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line about a value: as an argument, as a node's result or as its operand."""
+
+    step: str
+    label: str
+    kind: str
+    id: int
+    read: object = ""
+    written: object = ""
+    origin: str = ""
+    is_operand: bool = False
+
+
+def _argument_line(small: Folded) -> Callable[[Value], _Line]:
+    def line(value: Value) -> _Line:
         also = len(small.names(value.name)) - 1
         label = f"{value.name} (and {also} more)" if also else value.name
-        add("", label, value.storage, value.id, "", "")
+        return _Line("", label, value.storage, value.id)
+
+    return line
+
+
+def _node_lines(original: Graph, small: Folded, whole: bool) -> Iterator[_Line | list[object]]:
+    """Lines of the nodes, step by step; of a long loop of a large graph those of the first nodes."""
+    graph, numbers = small.graph, step_numbers(original)
+    most = MOST_OF_A_LOOP if is_large(original) and not whole else len(original.nodes)
     for step in graph.steps():
         loop, number = step[0].attr("loop"), numbers[step[0].name]
         label = f"{number}" if loop is None else f"{number} loop {loop}"
         label += small.times(step[0].name)
         for node in step[:most]:
             first, *others = node.outputs
-            read, written = graph.bytes_read(node), graph.bytes_written(node)
             target = graph.value(first).name
             name = node.name if target == node.name else f"{node.name} > {target}"
-            add(label, name, kind_words(node), first, read, written, origin_words(node))
+            read, written = graph.bytes_read(node), graph.bytes_written(node)
+            yield _Line(label, name, kind_words(node), first, read, written, origin_words(node))
             for id in others:
-                add("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
+                yield _Line("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
             for id in node.inputs:
-                add("", f"  < {graph.value(id).name}", "", id, graph.memory_bytes(id), "")
+                name, read = graph.value(id).name, graph.memory_bytes(id)
+                yield _Line("", f"  < {name}", "", id, read, is_operand=True)
         if len(step) > most:
-            rows.append([label, f"+{len(step) - most} more", *[""] * (len(headers) - 2)])
-    # Eight columns: with a plan and lines of a program, bytes have to go.
-    wide = "strides,read,written" + (",bytes" if has_origins and plan else "")
-    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node,origin", wide=wide)]
-    sheet += map(small.words, range(len(small.repeats)))
-    attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
-    return (*sheet, *(["attributes", *attrs] if attrs else []))
+            yield [label, f"+{len(step) - most} more"]
+
+
+def _brief_sheet(graph: Graph, plan: WorkspacePlan | None) -> Sheet:
+    """The sheet of a large graph in lines of a terminal: operands by the name of their memory, weights
+    counted, origins in lines of their own."""
+    small, where = folded(graph), places(plan, brief=True)
+    side = side_inputs(small)
+    headers = ["step", "node", "kind", "dtype", "shape", *(["offset"] if plan else []), "storage"]
+    rows: list[list[object]] = []
+    named: list[Value] = [v for v in arguments(small.graph) if v.id not in side]
+    for line in [*map(_argument_line(small), named), *_node_lines(graph, small, whole=False)]:
+        if not isinstance(line, _Line):
+            rows.append(line + [""] * (len(headers) - 2))
+            continue
+        value = small.graph.value(line.id)
+        label, storage = line.label, storage_words(small.graph, value)
+        if line.is_operand:
+            label = f"  < {small.graph.root(value.id).name}"
+            storage = _brief_storage(small.graph, value)
+        cells = [line.step, label, line.kind.removeprefix("Compute, ")]
+        cells += [value.dtype.name, dims(value.shape)]
+        cells += [where.of(small.graph, value)] if plan else []
+        rows.append([*cells, storage.removesuffix(", never whole")])
+    weights = [name for id in side for name in small.names(small.graph.value(id).name)]
+    nbytes = sum(graph.named(name).nbytes for name in weights)
+    words = [f"weights and constants: {len(weights)}, {human_bytes(nbytes)}"] if weights else []
+    table = make(headers, rows, "offset", "node", kept=KEPT, wrapped="kind,storage")
+    origins = [f"  {n.name}: {origin_words(n)}" for n in small.graph.nodes if n.origin]
+    return (
+        *words,
+        table,
+        *(
+            [f"/thread: for each thread {plan.scratch_per_thread} bytes on"]
+            if where.tiles and plan
+            else []
+        ),
+        *map(small.words, range(len(small.repeats))),
+        *(["origin", *origins] if origins else []),
+        "the wide form has weights and attributes, strides and bytes",
+    )
+
+
+def _brief_storage(graph: Graph, value: Value) -> str:
+    """The storage of an operand that is named by its memory: ``view at 64``."""
+    root = graph.root(value.id)
+    if root.id == value.id:
+        return storage_words(graph, value)
+    view = "view" if root.storage == "workspace" else f"{root.storage}, view"
+    return view + (f" at {value.offset}" if value.offset else "")
 
 
 def step_numbers(graph: Graph) -> dict[str, int]:
     """The number of the step that each node runs in, by name."""
     return {node.name: n for n, step in enumerate(graph.steps()) for node in step}
-
-
-def arguments(graph: Graph) -> list[Value]:
-    """Arguments before the first step: inputs in their order, then constants."""
-    constants = [v for v in graph.values if v.storage == "constant" and not v.is_view]
-    return [*map(graph.value, graph.inputs), *constants]
 
 
 # --- Plan -------------------------------------------------------------------------------------

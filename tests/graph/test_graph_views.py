@@ -1,5 +1,6 @@
 """Views name what there is, and are valid in their formats."""
 
+import io
 import itertools
 import json
 import pickle
@@ -31,6 +32,7 @@ from aclnn.graph.constraints import Amount, Length, OneOf
 from aclnn.graph.runtime import abi
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.schema import Document, schema_of
+from aclnn.graph.views.tables import cut_apart
 from graph_tools import (
     LARGE,
     as_built,
@@ -619,3 +621,63 @@ def test_rows_of_passes_have_all_results():
     assert stages["as built"] == (
         "Compute, row-wise along axis -1 float32(4,8), float32(1,8) -> float32(4,8), float32(4,1)"
     )
+
+
+F32 = DType("float32", 4)
+
+
+def layers_of_different_kinds(count):
+    """A graph in which hardly anything repeats, with weights whose long names differ in the middle."""
+    b = GraphBuilder()
+    x, out = b.input("tokens", (4, 131072, 1), F32), b.output("out", (4, 131072, 1), F32)
+    for k in range(count):
+        name = f"encoder.layer.{k}.attention.self.query.projection.weight"
+        weight = b.input(name, (4, 131072, 1), F32)
+        x = b.compute(f"kernel_{k}", [x, weight], (4, 131072, 1), F32)
+    b.view_copy(x, out)
+    return b.build()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_text_of_large_graphs_keeps_shapes_and_what_names_differ_in(whole):
+    passes = run_passes(layers_of_different_kinds(60))
+    plan = plan_workspace(passes.graph)
+    text = passes.graph.to_text(plan, whole=whole)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 100
+    rows = [line for line in lines if "(4,131072,1)" in line]
+    read = [line.split("<")[1] for line in lines if "<" in line and "float32" in line]
+    assert len(read) >= (60 if whole else 8)
+    assert all(any(f".{k}." in one for one in read) for k in range(10, 60 if whole else 4))
+    assert not re.search(r"\(4,\S*…", text)
+    assert len([row for row in rows if row.split()[1] == "input"]) == (61 if whole else 1)
+    assert ("weights and constants: 60, 120 MiB" in text) == (not whole)
+    wide = passes.graph.to_text(plan, wide=True)
+    assert "encoder.layer.59.attention.self.query.projection.weight" in wide
+
+
+def test_names_that_cannot_be_told_apart_in_a_line_are_broken_into_several():
+    names = [f"{'a' * 40}{k:02}{'b' * 20}{j:02}{'a' * 40}" for k in range(12) for j in range(12)]
+    made = cut_apart(names, 20)
+    assert len(set(made.values())) == len(names)
+    assert max(len(line) for one in made.values() for line in one.split("\n")) <= 20
+
+
+def test_names_cannot_command_a_terminal():
+    evil = "a\x1b]0;pwned\x07\x9b2J\r\u202e"
+    b = GraphBuilder()
+    x, out = b.input(evil, (4,), F32), b.output("out", (4,), F32)
+    b.view_copy(b.compute("f", [x], (4,), F32, name=evil + "f"), out)
+    passes = run_passes(b.build())
+    plan = plan_lifetimes([Lifetime(evil, 0, 2, 64), Lifetime("b", 1, 3, 64)])
+    graph = passes.graph
+    texts = [str(graph), graph.to_text(wide=True), passes.side_by_side(), plan.to_text(),
+             plan.to_text(wide=True), repr(plan.buffers[0]), *map(repr, (*graph.nodes, *graph.values)),
+             plan.diff(plan_lifetimes([Lifetime(evil, 0, 2, 128)])).to_text()]  # fmt: skip
+    for text in texts:
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert r"a\x1b]0;pwned\x07" in plan.to_text()
+    rich = pytest.importorskip("rich.console")
+    console = rich.Console(file=io.StringIO(), width=200)
+    console.print(plan.to_rich())
+    assert "\x1b]0" not in console.file.getvalue()
