@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import stat
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from aclnn import environment, isa
 from aclnn._version import __version__
 
 Times = tuple[float, ...]
+MOST_BYTES = 16 << 20  # of a file: a hundred thousand times take less
 
 
 class Measurements:
@@ -118,22 +120,36 @@ def read(path: Path) -> dict[str, Times]:
     try:
         facts = path.stat()
         return dict(_times_in(path, facts.st_mtime_ns, facts.st_size, facts.st_ino))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
 
 
 @lru_cache(4)
 def _times_in(path: Path, *version: int) -> dict[str, Times]:
     """Parsed contents of a version of a file: every part of every graph asks for them."""
-    times = json.loads(path.read_text(encoding="utf-8"))["microseconds"]
+    times = json.loads(_text(path))["microseconds"]
     return {str(k): tuple(map(float, v)) for k, v in times.items()}
 
 
 def _facts_in(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))["facts"])
-    except (OSError, ValueError, TypeError, KeyError):
+        return dict(json.loads(_text(path))["facts"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
+
+
+def _text(path: Path) -> str:
+    """The content of a plain file of a sane size; anything else in the folder is none of ours.
+
+    A pipe or device that took the file's place would keep a reader waiting, or never end.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError(f"{path} is no plain file")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{path} has more than {MOST_BYTES} bytes")
+    return content.decode("utf-8")
 
 
 @lru_cache(1)

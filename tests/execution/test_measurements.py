@@ -132,3 +132,52 @@ def test_the_command_line_shows_and_clears_them(folder):
     assert f"folder {folder}, kept 1, build {measurements.build()}" in done.stdout
     assert f"removed 1 files in {folder}" in done.stdout
     assert measurements.files() == []
+
+
+def replaced_by_a_pipe(path):
+    os.mkfifo(path)
+
+
+def replaced_by_a_device(path):
+    path.symlink_to("/dev/zero")
+
+
+def replaced_by_depth(path):
+    path.write_text("[" * 100_000)
+
+
+def replaced_by_size(path):
+    with path.open("wb") as file:
+        file.truncate(measurements.MOST_BYTES + 1)
+
+
+def replaced_by_a_folder(path):
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        replaced_by_a_pipe,
+        replaced_by_a_device,
+        replaced_by_depth,
+        replaced_by_size,
+        replaced_by_a_folder,
+    ],
+)
+def test_what_is_no_plain_file_of_a_sane_size_is_ignored(folder, replaced):
+    found = Measurements("example", {})
+    found.put("relu", (1.0, 2.0))
+    found.save()
+    (path,) = measurements.files()
+    path.unlink()
+    replaced(path)
+    assert measurements.read(path) == {}
+    again = Measurements("example", {})
+    assert again.get("relu") is None
+    again.put("relu", (3.0,))
+    again.save()
+    other = Measurements("other", {})  # which looks into all files, for those of other builds
+    other.put("gelu", (1.0,))
+    other.save()
+    assert Measurements("other", {}).get("gelu") == (1.0,)
