@@ -17,7 +17,7 @@ from aclnn.compiler.settings import strategy_number
 from aclnn.errors import refusals
 from aclnn.execution import arrays
 from aclnn.execution._executor import aclOpExecutor, unbind
-from aclnn.operators import ENTRIES, REGISTRY, Operator, unknown_operator
+from aclnn.operators import ENTRIES, REGISTRY, Operator, functional_owner, unknown_operator
 from aclnn.operators.declaration import REQUIRED, Entry
 
 
@@ -157,13 +157,32 @@ def _taken(
         return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options), found[1]
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None:
-        raise invalid(unknown_operator(name))
+        return _taken_by_variant(name, operands, options)
     operator = handle.handle.operator
     if operator.name != name:
         raise invalid(
             f"executors are made of {operator.name!r}, in place with out=, not of {name!r}"
         )
     return handle, _bound_arguments(operator, operands, options), {}, None
+
+
+def _taken_by_variant(
+    name: str, operands: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any], None]:
+    """The result of `_taken` for an operator that another's functional form calls, such as ``'adds'``."""
+    variant = REGISTRY.get(name) if isinstance(name, str) else None
+    if variant is None:
+        raise invalid(unknown_operator(name))
+    operator = functional_owner(variant)
+    given = _bound_arguments(operator, operands, options)
+    if not variant.form_of and operator.number_form is not None:
+        role = operator.number_form[0]
+        if not _is_number(given[role]):
+            raise wrong_kind(
+                f"{name}: {role} is {shown(given[role])}, must be a number; "
+                f"{operator.name} takes tensors"
+            )
+    return handle_for(operator), given, {}, None
 
 
 def _description(

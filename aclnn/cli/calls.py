@@ -23,7 +23,14 @@ from aclnn.api import tensor_text
 from aclnn.cli import models
 from aclnn.cli.values import natural, threads, truth_value
 from aclnn.compiler.settings import STRATEGIES
-from aclnn.operators import REGISTRY, Attribute, Operator, examples, unknown_operator
+from aclnn.operators import (
+    REGISTRY,
+    Attribute,
+    Operator,
+    examples,
+    functional_owner,
+    unknown_operator,
+)
 
 _EXAMPLE = "float16[64,1,1024]"
 OWN = ("output",)  # operands that are called as a flag of a command
@@ -35,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     To be called when the command has its own flags: these win, and what an operator calls alike is
     given by ``--operand``.
     """
-    parser.add_argument("operator", nargs="?", metavar="OPERATOR", help=", ".join(REGISTRY))
+    parser.add_argument(
+        "operator", nargs="?", metavar="OPERATOR",
+        help="such as gelu: `aclnn ops` lists them, OPERATOR --help describes the operands of one",
+    )  # fmt: skip
     parser.add_argument(
         "--calls", metavar="FILE", help="a JSON list of calls: {'operator': ..., 'self': ..., ...}"
     )
@@ -64,17 +74,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many threads runs use, and plans have scratch for (default: one)",
     )
-    group = parser.add_argument_group(
-        "operands and options of operators",
-        f"An operand is in words, such as {_EXAMPLE} or 'bfloat16[128,64:strides=1,128]', or a number "
-        "where the operator takes one; the tensors of a list have a flag each. Several numbers or "
-        "truth values have commas between them.",
+    parser.epilog = (
+        f"Each operand and option of the operator has a flag, which `{parser.prog} OPERATOR --help` "
+        f"describes, with an example. An operand is in words, such as --self {_EXAMPLE} or --self "
+        "'bfloat16[128,64:strides=1,128]', or a number where the operator takes one; the tensors of a "
+        "list have a flag each. Several numbers or truth values have commas between them."
     )
-    for role, words in _described().items():
+    for role in _described():
         try:
-            group.add_argument(
+            parser.add_argument(
                 _flag(role), metavar="VALUE", action="append", dest="operands",
-                type=partial(_with_role, role), help=words,
+                type=partial(_with_role, role), help=argparse.SUPPRESS,
             )  # fmt: skip
         except argparse.ArgumentError:  # it is one of the command's own
             continue
@@ -137,7 +147,7 @@ def example(command: str, operator: Operator) -> str:
     >>> example("aclnn inspect", REGISTRY["softmax"])
     'aclnn inspect softmax --input float32[4] --dim 0'
     """
-    form = form_of(operator)
+    form = functional_owner(operator)
     assert form.example is not None
     given = examples.arguments(form.example[0], form.positional)
     flags = [
@@ -333,7 +343,7 @@ def _executor(call: Mapping[str, Any]) -> Any:
         for seed, role in enumerate(operator.inputs)
     }
     return aclnn.executor(
-        form_of(operator).name, out=_out(operator, call), materialize=call["materialize"],
+        functional_owner(operator).name, out=_out(operator, call), materialize=call["materialize"],
         strategy=call["strategy"], **operands, **chosen,
     )  # fmt: skip
 
@@ -349,14 +359,6 @@ def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
         flag = f"--operand {role}=VALUE" if role in OWN else f"{_flag(role)} VALUE"
         raise BadCallError(f"{operator.name}: {role} is missing, such as {flag}")
     return call.get(role) is not None
-
-
-def form_of(operator: Operator) -> Operator:
-    """The operator that has the functional form: for a variant with a number that with a tensor."""
-    if operator.form_of:
-        return REGISTRY[operator.form_of]
-    owners = (o for o in REGISTRY.values() if o.number_form and o.number_form[1] == operator.name)
-    return operator if operator.functional else next(owners)
 
 
 # --- Options ------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from aclnn import operators
 from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
 from aclnn.api.functional import signature
-from aclnn.cli.calls import form_of
-from aclnn.operators import REGISTRY, Operator, unknown_operator
+from aclnn.operators import REGISTRY, Operator, functional_owner, unknown_operator
 from aclnn.operators.checks import TensorSpec
 
 INDENT, WIDTH = " " * 4, 100
@@ -42,7 +41,7 @@ def describe(operator: Operator) -> dict[str, Any]:
     return {
         "name": operator.name,
         "summary": operator.summary,
-        "functional": f"{form_of(operator).name}({signature(operator)})",
+        "functional": f"{functional_owner(operator).name}({signature(operator)})",
         "in_place": operator.in_place,
         "entries": [
             f"{item.name}GetWorkspaceSize({', '.join(p.name for p in item.parameters)})"

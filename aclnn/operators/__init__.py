@@ -38,6 +38,18 @@ __all__ = [
 ]
 
 
+def functional_owner(operator: Operator) -> Operator:
+    """The operator whose functional form makes an operator's calls: its own, or that of which it is a variant.
+
+    >>> functional_owner(REGISTRY["adds"]).name, functional_owner(REGISTRY["gelu"]).name
+    ('add', 'gelu')
+    """
+    if operator.form_of:
+        return REGISTRY[operator.form_of]
+    owners = (o for o in REGISTRY.values() if o.number_form and o.number_form[1] == operator.name)
+    return operator if operator.functional else next(owners)
+
+
 def unknown_operator(name: object) -> str:
     """Message for a name that no operator has.
 

@@ -2,10 +2,12 @@
 
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import aclnn
+from aclnn.operators import REGISTRY, examples, functional_owner
 
 X = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)
 G = np.linspace(1, 2, 6, dtype=np.float32).reshape(2, 3)
@@ -142,3 +144,28 @@ def test_quotients_without_a_rounding_mode_are_those_of_div():
     np.testing.assert_array_equal(aclnn.executor("div", X, X + 7).run(), aclnn.div(X, X + 7))
     with pytest.raises(ValueError, match=r"^div: rounding_mode is 'up', must be None or one of"):
         aclnn.executor("div", X, X, rounding_mode="up")
+
+
+def test_variants_have_executors_of_their_own():
+    variants = [one for one in REGISTRY.values() if not one.functional]
+    assert len(variants) > 30
+    for variant in variants:
+        owner = functional_owner(variant)
+        form = examples.arguments(owner.example[0], owner.positional)
+        given = {
+            role: eval(text, {"np": np, "ml_dtypes": ml_dtypes}) for role, text in form.items()
+        }
+        if not variant.form_of and owner.number_form:
+            given[owner.number_form[0]] = 2
+        made = aclnn.executor(variant.name, **given)
+        wanted = aclnn.executor(owner.name, **given)
+        assert made.operator.name == wanted.operator.name
+        for one, other in zip(*(ex.outputs.values() for ex in (made, wanted)), strict=True):
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+    np.testing.assert_array_equal(aclnn.executor("adds", X, 3).run(), X + 3)
+    copied = pickle.loads(pickle.dumps(aclnn.executor("adds", X, 3)))
+    np.testing.assert_array_equal(copied.run(G), G + 3)
+    with pytest.raises(aclnn.AclnnError, match="must be a number; add takes tensors"):
+        aclnn.executor("adds", X, X)
+    with pytest.raises(aclnn.AclnnError, match="did you mean 'adds'"):
+        aclnn.executor("addss", X, X)

@@ -20,8 +20,7 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl import dtypes
 from aclnn.api import c_shaped
-from aclnn.cli.calls import form_of
-from aclnn.operators import ENTRIES, REGISTRY, examples
+from aclnn.operators import ENTRIES, REGISTRY, examples, functional_owner
 
 SHAPE = (2, 3)
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -443,7 +442,7 @@ def options(name):
 
 def run(name, given, **changes):
     """The functional form of an operator, or that of its form with a tensor, on arrays by role."""
-    form = form_of(REGISTRY[name])
+    form = functional_owner(REGISTRY[name])
     return getattr(aclnn, form.name)(**({**given, **options(name)} | changes))
 
 
