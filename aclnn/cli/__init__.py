@@ -15,6 +15,7 @@ from aclnn import environment
 from aclnn._version import __version__
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import AclnnError
+from aclnn.graph.brief import printable
 
 # Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
 # `options.refuse(message)` ends the command as bad usage.
@@ -39,7 +40,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(
             2,
             f"usage: {self.prog} --help describes what there is\n"
-            f"{self.prog}: error: {message}{self._meant(message)}\n",
+            + printable(f"{self.prog}: error: {message}{self._meant(message)}\n"),
         )
 
     def _meant(self, message: str) -> str:
@@ -48,7 +49,7 @@ class Parser(argparse.ArgumentParser):
             return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
         if message.startswith("unrecognized arguments: "):
             words, _, taken = message.partition(";")
-            known = re.findall(r"--[\w-]+", self.format_usage())
+            known = [name for name in self._option_string_actions if name.startswith("--")]
             if own := re.findall(r"--[\w-]+", taken):  # operands are those of the operator
                 known = [*own, *(flag for flag in known if flag != EXAMPLE_OPERAND)]
             guesses = [did_you_mean(one, known) for one in re.findall(r"--[\w-]+", words)]
@@ -103,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         return options.run(options)
     except BrokenPipeError:
+        from aclnn.cli.show import give_up_output
+
+        give_up_output()
         return 1
     except KeyboardInterrupt:
         print(f"\naclnn {command}: interrupted", file=sys.stderr)
@@ -165,5 +169,5 @@ def _print_to_any_encoding() -> None:
 
 
 def _failed(command: str | None, reason: object) -> int:
-    print(f"aclnn {command}: {reason}", file=sys.stderr)
+    print(printable(f"aclnn {command}: {reason}"), file=sys.stderr)
     return 1

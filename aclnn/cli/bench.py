@@ -118,12 +118,15 @@ def run(options: argparse.Namespace) -> int:
     verdicts = targets.judged(report) if options.targets else []
     made = table.summary(report) if options.summary else table.tables(report, verdicts)
     view = show.View(lambda one: to_text((one,)), lambda one: to_rich((one,)))
-    show.show(options, [(view, one) for one in made] if made else [(_NOTHING, None)])
-    if options.targets:
-        _list_misses(verdicts)
+    _write(
+        options, report, verdicts, made
+    )  # before anything is printed: who reads that may stop early
     for note in report["notes"]:
         print(note, file=sys.stderr)
-    _write(options, report, verdicts, made)
+    with show.until_pipe_closes():
+        show.show(options, [(view, one) for one in made] if made else [(_NOTHING, None)])
+        if options.targets:
+            _list_misses(verdicts)
     return 1 if any("WRONG" in note for note in report["notes"]) else 0
 
 

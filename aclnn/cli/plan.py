@@ -1,7 +1,7 @@
 """Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
 
 The file is CSV with the columns id, lower, upper and size, as MiniMalloc's (--csv writes these and the
-offsets), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
+offsets; what is computed in place shares a row, and what lies in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
 device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -24,11 +25,14 @@ from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
     WorkspacePlan,
+    lifetimes_from_csv,
     lifetimes_to_csv,
     plan_lifetimes,
     read_lifetimes,
 )
+from aclnn.graph.loops.tiling import pad
 from aclnn.graph.planner import strategies
+from aclnn.graph.planner.lifetimes import merged
 from aclnn.graph.planner.strategies import Assignment
 from aclnn.graph.views import json as documents
 
@@ -58,7 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="write the lifetimes and their offsets")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
-        "--diff", metavar="FILE", help="what changed since the plan that --json printed there"
+        "--diff",
+        metavar="FILE",
+        help="what changed since the plan that --json printed, or --csv wrote, there",
     )
     compared.add_argument(
         "--diff-strategy", choices=calls.STRATEGIES, help="what another strategy would change"
@@ -76,12 +82,24 @@ def add_arguments_of(parser: argparse.ArgumentParser, operator: str) -> None:
 def run(options: argparse.Namespace) -> int:
     with calls.threads_of(options), show.progress("planning"):
         named = _plans(options, options.strategy)
+    _write_files(named, options)  # before anything is printed: who reads that may stop early
+    with show.until_pipe_closes():
+        _print(named, options)
+    if options.budget is not None:
+        _check(named, options.budget)
+    return 0
+
+
+def _print(named: Named, options: argparse.Namespace) -> None:
     if options.diff or options.diff_strategy:
         _print_diffs(named, options)
     elif options.json:
         _print_json([documents.plan_data(plan) for _, plan in named])
     else:
         show.show(options, [(_TABLE, plan) for _, plan in named])
+
+
+def _write_files(named: Named, options: argparse.Namespace) -> None:
     for place, (_, plan) in enumerate(named, 1):
         if options.svg:
             path = show.numbered(options.svg, place, len(named))
@@ -90,16 +108,26 @@ def run(options: argparse.Namespace) -> int:
         if options.csv:
             path = show.numbered(options.csv, place, len(named))
             files.write(path, _places_as_csv(plan))
-    if options.budget is not None:
-        _check(named, options.budget)
-    return 0
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
-    """Contents of the workspace in the columns of --lifetimes, with offsets."""
+    """Contents of the workspace in the columns of --lifetimes, with offsets.
+
+    What shares bytes by being computed in place is one row, under the first name: the format has no
+    column for that, and two rows would overlap.
+    """
     inside = [buffer for buffer in plan.buffers if not buffer.output]
-    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in inside]
-    return lifetimes_to_csv(lives, [one.offset for one in inside])
+    known = {buffer.name for buffer in inside}
+    lives = [
+        Lifetime(
+            one.name, one.first, one.last + 1, one.nbytes,
+            same_as=one.same_as if one.same_as in known else "",
+        )
+        for one in inside
+    ]  # fmt: skip
+    rows, places = merged(lives)
+    offsets = dict(zip(places, (one.offset for one in inside), strict=True))
+    return lifetimes_to_csv(rows, [offsets[place] for place in range(len(rows))])
 
 
 def _check(named: Named, budget: int) -> None:
@@ -135,18 +163,37 @@ def _print_json(listed: list[dict[str, Any]]) -> None:
 
 
 def _saved(name: str, count: int) -> list[WorkspacePlan]:
-    """The plans in a file that this command printed with --json."""
+    """The plans in a file that this command printed with --json, or wrote with --csv."""
     try:
-        found = json.loads(Path(name).read_text(encoding="utf-8"))
+        text = Path(name).read_text(encoding="utf-8")
+        if not text.lstrip().startswith(("{", "[")):
+            return [_plan_in_csv(text)] * count
+        found = json.loads(text)
         plans = [
             documents.read(WorkspacePlan, one)
             for one in (found if isinstance(found, list) else [found])
         ]
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, argparse.ArgumentTypeError) as error:
         raise invalid(f"{name}: {error}") from None
     if len(plans) != count:
         raise invalid(f"{name} has {len(plans)} plans, these calls have {count}")
     return plans
+
+
+def _plan_in_csv(text: str) -> WorkspacePlan:
+    """The plan that lifetimes with offsets are, as --csv and MiniMalloc write it."""
+    lives = lifetimes_from_csv(text)
+    rows = csv.DictReader(io.StringIO(text))
+    if "offset" not in (rows.fieldnames or ()):
+        raise ValueError("no plan: a plan is JSON (--json), or CSV with the column offset (--csv)")
+    offsets = tuple(natural(row["offset"] or "") for row in rows)
+
+    def in_file(_: Sequence[Lifetime]) -> Assignment:
+        padded = tuple(pad(life.nbytes) for life in lives)
+        ends = (offset + nbytes for offset, nbytes in zip(offsets, padded, strict=True))
+        return Assignment(offsets, padded, max(ends, default=0))
+
+    return plan_lifetimes(lives, in_file)
 
 
 def _plans(options: argparse.Namespace, strategy: str | None) -> Named:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aclnn.acl.errors import invalid
+from aclnn.graph.brief import printable
 from aclnn.graph.views.extras import need
 
 
@@ -71,18 +73,36 @@ def show(options: argparse.Namespace, parts: Sequence[tuple[View, Any]]) -> None
     if not wants_rich(options):
         with progress("preparing"):  # a profile runs, pictures are laid out
             words = "\n\n".join(view.as_text(thing, options.wide) for view, thing in parts)
-        print(words)
+        print(printable(words))
         return
     console = need("rich.console", "rich tables").Console()
     for view, thing in parts:
         if view.rich is None:
             with progress("preparing"):
                 words = view.as_text(thing, options.wide)
-            console.print(words, markup=False, highlight=False, soft_wrap=True)
+            console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
         else:
             with progress("preparing"):
                 table = view.as_rich(thing, options.wide)
             console.print(table)
+
+
+@contextmanager
+def until_pipe_closes() -> Iterator[None]:
+    """Stop printing where the reader has stopped reading, such as ``head``, and go on behind it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_output()
+
+
+def give_up_output() -> None:
+    """Send what is still to be printed nowhere: the interpreter writes the rest when it ends."""
+    with suppress(OSError, ValueError):  # where standard output is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 @contextmanager

@@ -19,8 +19,7 @@ import aclnn
 from aclnn import cli
 from aclnn.acl import socs
 from aclnn.cli import values
-from aclnn.cli.calls import form_of
-from aclnn.operators import REGISTRY
+from aclnn.operators import REGISTRY, functional_owner
 
 # Operators that take no bfloat16, or no tensors of the ranks that `aclnn ops` tries.
 WITHOUT_BFLOAT16 = (
@@ -96,7 +95,7 @@ def test_ops(capsys, name):
     soc = REGISTRY[name].product or "Ascend910B"
     assert ("BF16" in facts["dtypes"][soc]) == (name not in WITHOUT_BFLOAT16)
     assert facts["dtypes"]["Ascend310B"] == []
-    assert run(capsys, "ops", name)[1].startswith(form_of(REGISTRY[name]).name)
+    assert run(capsys, "ops", name)[1].startswith(functional_owner(REGISTRY[name]).name)
 
 
 GELU = [
@@ -886,3 +885,96 @@ def test_ctrl_c_ends_every_part_of_a_long_search(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "interrupted: the best plan so far" in done.stderr
     assert "strategy exact, feasible" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["plan", "inspect"])
+def test_first_help_fits_a_page(capsys, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 60
+    assert not [line for line in lines if "--grad-output" in line]
+    assert any("--threads" in line for line in lines)
+    assert f"aclnn {command} OPERATOR --help" in " ".join(lines)
+
+
+IN_PLACE = """
+import numpy as np
+import aclnn
+
+def both(x):
+    y = x @ x
+    y += 1
+    y *= 2
+    return (y @ x).sum(), y.T @ y
+
+def planned(**options):
+    return aclnn.compile(both, **options).executor(np.ones((96, 96), np.float32))
+"""
+
+
+@pytest.mark.parametrize("materialize", [[], ["--materialize"]], ids=["fused", "whole"])
+def test_lifetimes_of_a_model_are_planned_again_to_the_same_size(
+    capsys, tmp_path, monkeypatch, materialize
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(IN_PLACE)
+    model = ["plan", "--model", "model.py:planned", *materialize, "--threads", "3", "--json"]
+    for strategy in ("default", "bucket", "naive", "exact"):
+        made = json.loads(run(capsys, *model, "--strategy", strategy, "--csv", "p.csv")[1])
+        again = ["plan", "--lifetimes", "p.csv", "--strategy", strategy, "--json"]
+        planned = json.loads(run(capsys, *again)[1])
+        assert planned["size"] == made["size"] > 0
+        rows = [row.split(",") for row in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+        places = [tuple(map(int, row[1:])) for row in rows]
+        for (lower, upper, size, offset), (low, up, nbytes, place) in itertools.combinations(
+            places, 2
+        ):
+            at_once = lower < up and low < upper
+            assert not (at_once and offset < place + nbytes and place < offset + size)
+
+
+def test_plans_are_compared_with_those_in_csv(capsys, tmp_path):
+    lives, placed = tmp_path / "lives.csv", tmp_path / "placed.csv"
+    lives.write_text("id,lower,upper,size\na,0,2,100\nb,1,3,60\n")
+    assert run(capsys, "plan", "--lifetimes", str(lives), "--csv", str(placed))[0] == 0
+    same = ["plan", "--lifetimes", str(lives), "--diff", str(placed), "--json"]
+    assert json.loads(run(capsys, *same)[1])["buffers"] == []
+    other = json.loads(run(capsys, *same, "--strategy", "naive")[1])
+    assert other["size_change"] > 0
+    assert cli.main(["plan", "--lifetimes", str(lives), "--diff", str(lives)]) == 1
+    assert "lives.csv: no plan: a plan is JSON" in capsys.readouterr().err
+
+
+def test_files_are_written_although_the_pipe_closes(tmp_path):
+    lives, picture, table = (tmp_path / name for name in ("lives.csv", "plan.svg", "plan.csv"))
+    lives.write_text(
+        "id,lower,upper,size\n" + "".join(f"b{k},{k},{k + 3},64\n" for k in range(9000))
+    )
+    command = [sys.executable, "-m", "aclnn", "plan", "--lifetimes", str(lives)]
+    command += ["--svg", str(picture), "--csv", str(table), "--budget", "10"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as one:
+        one.stdout.close()
+        told = one.stderr.read()
+    assert one.returncode == 1
+    assert "over the budget of 10" in told
+    assert "Broken pipe" not in told
+    assert "Exception ignored" not in told
+    ElementTree.fromstring(picture.read_text())
+    assert len(table.read_text().splitlines()) == 9001
+
+
+def test_names_in_files_do_not_command_the_terminal(capsys, tmp_path):
+    lives = tmp_path / "lives.csv"
+    lives.write_text("id,lower,upper,size\na\x1b[2J\x9b31m,0,2,100\n")
+    for flags in ([], ["--wide"], ["--budget", "1"], ["--rich"], ["--diff-strategy", "naive"]):
+        cli.main(["plan", "--lifetimes", str(lives), *flags])
+        printed = "".join(capsys.readouterr())
+        assert "\x1b[2J" not in printed
+        assert "\x9b" not in printed
+    with pytest.raises(SystemExit):
+        cli.main(["inspect", "gelu", "--self", "\x1b[2J"])
+    assert "\x1b" not in capsys.readouterr().err
