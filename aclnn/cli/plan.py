@@ -1,7 +1,7 @@
 """Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
 
 The file is CSV with the columns id, lower, upper and size, as MiniMalloc's (--csv writes these and the
-offsets; what is computed in place shares a row, and what lies in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
+offsets; what is computed in place shares a row, and what is in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
 device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
 
