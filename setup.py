@@ -51,10 +51,18 @@ SIZE_FLAGS = {
     "_rebinding": "-O2", "_runtime": "-O2", "_tensor": "-O2",
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
-# Blocks of a few elements and casts gain nothing by more copies of loops where vectors are short.
-GENERIC_FLAGS = dict.fromkeys(
-    ("_kernels", "_row_kernels", "_product_kernels"), ("-O2", "-ftree-vectorize")
-)
+# The generic set is for processors from before 2013 and for tests: what is long is made small there, not fast.
+GENERIC_FLAGS = {
+    "_kernels": ("-O2", "-ftree-vectorize"), "_row_kernels": ("-Os",), "_product_kernels": ("-Os",),
+    "_attention_kernels": ("-Os",), "_convolution_kernels": ("-Os",), "_image_kernels": ("-Os",),
+    "_quantized_kernels": ("-Os",), "_sorting_kernels": ("-Os",),
+}  # fmt: skip
+# Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
+# and conversions that wait for memory.
+BORROWED = {
+    "v3": {"_sorting_kernels": "generic"},
+    "v4": {"_sorting_kernels": "generic", "_image_kernels": "v3", "_quantized_kernels": "v3"},
+}
 # Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
 SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
@@ -363,14 +371,15 @@ def settings_file(ext: Extension, folder: str) -> str:
     return str(path)
 
 
-def remove_programs(names: set[str], folder: Path) -> None:
-    """Remove from `folder` what a compiler that makes jumps had built of programs, where this one builds none:
-    `aclnn.isa` would take it, with other tables than the kernels have now. `names`: modules of this build."""
+def remove_unbuilt(names: set[str], folder: Path) -> None:
+    """Remove kernels' modules from `folder` that earlier builds made of an instruction set and this one does not: where
+    it borrows another's, or the compiler makes no jumps, `aclnn.isa` would take what is there. `names`: modules of
+    this build."""
     for isa in kernel_variants():
-        name = f"_fused_kernels_{isa}"
-        if f"aclnn.{name}" not in names:
-            for path in (folder / "aclnn").glob(f"{name}.*"):
-                path.unlink()
+        for stem in KERNELS:
+            if f"aclnn.{stem}_{isa}" not in names:
+                for path in (folder / "aclnn").glob(f"{stem}_{isa}.*"):
+                    path.unlink()
 
 
 class BuildKernels(build_ext):
@@ -397,7 +406,7 @@ class BuildKernels(build_ext):
         # Here, as setuptools compiles into its own folder, whatever `inplace` said, and copies from there.
         folders = {Path(self.build_lib), *([HERE] if self.inplace or self.editable_mode else ())}
         for folder in folders:
-            remove_programs({ext.name for ext in self.extensions}, folder)
+            remove_unbuilt({ext.name for ext in self.extensions}, folder)
         super().run()
         self.build_library()
         self.derive_files()
@@ -484,11 +493,14 @@ def kernel_extensions() -> list[Extension]:
     )
     sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
     found = []
-    for name, flags in kernel_variants().items():
+    variants = kernel_variants()
+    for name, flags in variants.items():
         for stem, translated in zip(KERNELS, sources, strict=True):
             if stem == "_simd_kernels" and name not in VECTORS:
                 continue
             if stem == "_fused_kernels" and not runs_programs(name, flags):
+                continue
+            if BORROWED.get(name, {}).get(stem) in variants:
                 continue
             if name == "generic":
                 flags = GENERIC_FLAGS.get(stem, ())

@@ -48,49 +48,41 @@ def name() -> str:
     return chosen or available()[-1]
 
 
-def kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._kernels_{isa or name()}")
+class Family:
+    """The modules of a family of kernels, called with an instruction set, by default the one in use.
+
+    Where an instruction set has none of its own, as it would gain little, it takes that of the next lower one.
+
+    >>> kernels("generic").__name__
+    'aclnn._kernels_generic'
+    """
+
+    def __init__(self, stem: str):
+        self._stem = stem
+
+    def __call__(self, isa: str | None = None) -> ModuleType:
+        return _module(_nearest(self._stem, isa or name()))
 
 
-def row_kernels(isa: str | None = None) -> ModuleType:
-    """The row-wise kernels of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._row_kernels_{isa or name()}")
+kernels = Family("_kernels")
+row_kernels = Family("_row_kernels")
+quantized_kernels = Family("_quantized_kernels")
+sorting_kernels = Family("_sorting_kernels")
+image_kernels = Family("_image_kernels")
+attention_kernels = Family("_attention_kernels")
+product_kernels = Family("_product_kernels")
+convolution_kernels = Family("_convolution_kernels")
+simd_kernels = Family("_simd_kernels")
 
 
-def quantized_kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of quantisation of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._quantized_kernels_{isa or name()}")
-
-
-def sorting_kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of sorts of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._sorting_kernels_{isa or name()}")
-
-
-def image_kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of images of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._image_kernels_{isa or name()}")
-
-
-def attention_kernels(isa: str | None = None) -> ModuleType:
-    """The kernel of attention of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._attention_kernels_{isa or name()}")
-
-
-def product_kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of matrix products of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._product_kernels_{isa or name()}")
-
-
-def convolution_kernels(isa: str | None = None) -> ModuleType:
-    """The kernels of convolutions of an instruction set, by default of the one in use."""
-    return _module(f"aclnn._convolution_kernels_{isa or name()}")
-
-
-def simd_kernels(isa: str | None = None) -> ModuleType:
-    """The fast paths of an instruction set that has vectors."""
-    return _module(f"aclnn._simd_kernels_{isa or name()}")
+@cache
+def _nearest(stem: str, isa: str) -> str:
+    """The name of the module that serves an instruction set."""
+    names = list(LEVELS)
+    for lower in reversed(names[: names.index(isa) + 1]):
+        if _exists(f"aclnn.{stem}_{lower}"):
+            return f"aclnn.{stem}_{lower}"
+    return f"aclnn.{stem}_{isa}"
 
 
 def fused_kernels(isa: str | None = None) -> ModuleType | None:

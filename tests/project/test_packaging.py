@@ -343,18 +343,32 @@ def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path, monk
     assert path.stat().st_mtime > 1
 
 
-def test_programs_that_another_compiler_made_are_removed(setup_in, tmp_path, monkeypatch):
-    variants = {"v3": [], "v4": []}
+def test_modules_that_a_build_no_longer_makes_are_removed(setup_in, tmp_path, monkeypatch):
+    """Programs of another compiler, and kernels that are borrowed now: of what this build is for, and of no other."""
     monkeypatch.setitem(
-        setup_in["remove_programs"].__globals__, "kernel_variants", lambda: variants
+        setup_in["remove_unbuilt"].__globals__, "kernel_variants", lambda: {"v3": [], "v4": []}
     )
     folder = tmp_path / "lib" / "aclnn"
     folder.mkdir(parents=True)
-    names = [f"_{stem}_kernels_{isa}.so" for stem in ("fused", "simd") for isa in ("v3", "v4")]
+    names = [f"_{s}_kernels_{isa}.so" for s in ("fused", "sorting") for isa in ("generic", "v4")]
     for name in names:
         (folder / name).touch()
-    setup_in["remove_programs"]({"aclnn._fused_kernels_v4"}, folder.parent)
-    assert {path.name for path in folder.iterdir()} == {*names} - {"_fused_kernels_v3.so"}
+    setup_in["remove_unbuilt"]({"aclnn._fused_kernels_v4"}, folder.parent)
+    assert {path.name for path in folder.iterdir()} == {*names} - {"_sorting_kernels_v4.so"}
+
+
+def test_instruction_sets_borrow_kernels_of_lower_ones(setup_in):
+    """And get them when they ask, where there are none of their own."""
+    from aclnn import isa
+
+    levels = list(isa.LEVELS)
+    for borrower, families in setup_in["BORROWED"].items():
+        for stem, lender in families.items():
+            assert stem in setup_in["KERNELS"]
+            assert levels.index(lender) < levels.index(borrower)
+            if borrower in isa.available() and lender in isa.available():
+                module = getattr(isa, stem.removeprefix("_"))(borrower)
+                assert module.__name__ == f"aclnn.{stem}_{lender}"
 
 
 def test_a_build_uses_all_processors_and_keeps_what_it_compiled(setup_in):
