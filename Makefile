@@ -60,15 +60,19 @@ $(BIN)/python:
 $(DEMO_STAMP): export ACLNN_BUILD_ISA := $(or $(ACLNN_BUILD_ISA),native)
 $(DEMO_STAMP): $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	$(BIN)/python setup.py --quiet build_ext --inplace
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	@mkdir -p build; echo "compiling for this CPU; compilers' messages go to build/build.log"
+	@$(BIN)/python setup.py --quiet build_ext --inplace >build/build.log 2>&1 \
+	|| { tail -n 40 build/build.log; echo "the whole log: build/build.log" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable . >>build/build.log 2>&1 \
+	|| { tail -n 40 build/build.log; echo "the whole log: build/build.log" >&2; exit 1; }
 	@touch $@
 
 # Packages come while the other instruction sets are compiled.
 $(STAMP): $(DEMO_STAMP)
 	@$(BIN)/python -m pip install --quiet "aclnn-cpu[dev]" & packages=$$!; \
 	echo "installing packages for development, compiling all instruction sets"; \
-	$(BIN)/python setup.py --quiet build_ext --inplace; compiled=$$?; \
+	$(BIN)/python setup.py --quiet build_ext --inplace >build/build.log 2>&1; compiled=$$?; \
+	[ $$compiled = 0 ] || { tail -n 40 build/build.log; echo "the whole log: build/build.log" >&2; }; \
 	wait $$packages && exit $$compiled
 	@touch $@
 
@@ -109,7 +113,7 @@ fuzz: sanitized-build
 	$(SANITIZED_PYTHON) tests/support/fuzz_calls.py --calls $(FUZZ_CALLS) --seed $(FUZZ_SEED)
 
 bench: $(STAMP)
-	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg
+	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.png
 
 exhaustive: $(STAMP)
 	$(BIN)/python tools/exhaustive.py $(FORMULAS) --write
