@@ -838,28 +838,6 @@ def test_the_readmes_table_is_what_the_declarations_say(reference):
             assert re.search(rf"\n\| .*`{operator.functional_names[0]}`", text), operator.name
 
 
-def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monkeypatch):
-    made = runpy.run_path(str(ROOT / "tools" / "make_performance.py"))
-    page = source("docs/performance.md")
-    assert made["PAGE"].resolve() == (DOCS / "performance.md").resolve()
-    places = made["PLACE"].findall(page)
-    assert len(places) == page.count("<!-- ") > 10
-    monkeypatch.setitem(made["filled"].__globals__, "MADE", tmp_path)
-    assert made["filled"](page) == page
-    _, file, heading, table = places[0]
-    row = "| operator | dtype |\n| --- | --- |\n| gelu | float32 |\n"
-    (tmp_path / file).write_text(
-        f"## another\n\n{table}\n## {heading}\n\n{row}\n", encoding="utf-8"
-    )
-    with pytest.raises(SystemExit, match="has no table below"):
-        made["filled"](page)
-    (tmp_path / file).write_text(
-        "".join(f"## {heading}\n\n{row}\n" for _, name, heading, _ in places if name == file),
-        encoding="utf-8",
-    )
-    assert made["filled"](page).count(row) == sum(name == file for _, name, _, _ in places)
-
-
 def test_the_type_stub_is_what_the_declarations_say():
     """And has every public name, and each function's parameters."""
     written = source("aclnn/__init__.pyi")
