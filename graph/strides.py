@@ -342,3 +342,23 @@ def merged_dims(
         for own, one in zip(steps, strides, strict=True):
             own[-1] = one[axis]
     return tuple(sizes), [tuple(own) for own in steps]
+
+
+def merged_around(
+    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], axis: int
+) -> tuple[tuple[int, ...], list[tuple[int, ...]], int]:
+    """As `merged_dims`, but one dimension stays by itself: the last result is its place.
+
+    >>> merged_around((2, 3, 1, 4, 5), [(60, 20, 20, 5, 1)], 2)
+    ((6, 1, 20), [(20, 20, 1)], 1)
+    """
+    parts = (slice(axis), slice(axis, axis + 1), slice(axis + 1, None))
+    before, alone, after = (
+        (shape[part], [one[part] for one in strides])
+        if part is parts[1]
+        else merged_dims(shape[part], [one[part] for one in strides])
+        for part in parts
+    )
+    sizes = (*before[0], *alone[0], *after[0])
+    steps = zip(before[1], alone[1], after[1], strict=True)
+    return sizes, [(*first, *own, *last) for first, own, last in steps], len(before[0])

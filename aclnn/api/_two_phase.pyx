@@ -52,7 +52,7 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.api.tensors import tensor
-from aclnn.graph.strides import expanded_strides, merged_dims
+from aclnn.graph.strides import expanded_strides, merged_around, merged_dims
 from aclnn.operators.checks import broadcast_shapes
 from aclnn.operators.declaration import REQUIRED
 
@@ -508,7 +508,15 @@ cdef class EntryHandle:
         expanded = []
         for own, steps in zip(shapes, strides):
             expanded.append(expanded_strides(own, steps, shape))
-        merged_shape, merged = merged_dims(shape, expanded)
+        place = self.handle.operator.dim_switch
+        if place < 0:
+            merged_shape, merged = merged_dims(shape, expanded)
+        else:
+            switches = list(executor.switches)
+            merged_shape, merged, switches[place] = merged_around(
+                shape, expanded, switches[place] % len(shape))
+            executor.switches = tuple(switches)
+            executor.request.switches = self.handle.switch_code(executor.switches)
         if len(merged_shape) > MAX_DIMS:
             raise AclnnError(INVALID, f"{executor.names[0]} has strides {strides[0]}, by which its "
                              f"{len(strides[0])} dimensions do not become {MAX_DIMS}")

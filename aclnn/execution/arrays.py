@@ -8,6 +8,7 @@ that of the arrays with it, as a single number does.
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from aclnn.execution import array_kinds
 from aclnn.execution._operand import reads
 from aclnn.execution.unreadable import refuse_unreadable
 from aclnn.operators.checks import MAX_DIMS
+
+Shape = tuple[int, ...]
 
 
 def as_ndarray(given: Any, name: str) -> np.ndarray:
@@ -355,22 +358,54 @@ def _call_flat(
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
 ) -> Any:
-    """Run on arrays of more dimensions than plans have as if they had one."""
+    """Run on arrays of more dimensions than plans have as if they had one, or one and what is around it."""
     shape = inputs[0][1].shape
-    arrays = [None if one is None else readable(one.reshape(-1), role) for role, one in inputs]
-    if out is None:
-        (made,) = handle.call(arrays, [None], numbers, switches)
-        return like_inputs(callers, made.reshape(shape))
-    target = as_ndarray(out, handle.names["out"])
+    flat, switches = _flattened(handle.handle.operator, shape, switches)
+    arrays = [None if one is None else readable(one.reshape(flat), role) for role, one in inputs]
+    roles = handle.outputs_of(arrays, switches)
+    targets = [(name, None) for name in roles] if out is None else _targets(handle, roles, out)
+    places = [_room_of(name, given, shape) for name, given in targets]
+    temporaries = [None if one is None else np.empty(shape, one.dtype) for one in places]
+    rooms = [None if one is None else one.reshape(flat) for one in temporaries]
+    made = handle.call(arrays, rooms, numbers, switches)
+    found = []
+    for one, temporary, place, (_, given) in zip(made, temporaries, places, targets, strict=True):
+        if place is None:
+            found.append(like_inputs(callers, one.reshape(shape)))
+            continue
+        np.copyto(place, temporary)
+        mark_written(given)
+        found.append(given)
+    if out is not None and all(given is not None for _, given in targets):
+        return out
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _flattened(
+    operator: Any, shape: Shape, switches: Sequence[Any] | None
+) -> tuple[Shape, Sequence[Any] | None]:
+    """The shape that a call is run with, and its switches there: a dimension that one names is kept."""
+    place = operator.dim_switch
+    if place < 0:
+        return (-1,), switches
+    given = [a.default for a in operator.switches] if switches is None else [*switches]
+    dim, rank = given[place], len(shape)
+    if not -rank <= dim < rank:
+        raise invalid(f"dim is {dim}, must be from {-rank} to {rank - 1}")
+    axis, given[place] = dim % rank, 1
+    return (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])), tuple(given)
+
+
+def _room_of(name: str, given: Any, shape: Shape) -> Any:
+    """The array that gets a result of a shape; None where it is made."""
+    if given is None:
+        return None
+    target = as_ndarray(given, name)
     if target.shape != shape:
-        raise invalid(f"{handle.names['out']} has shape {target.shape}, but must have {shape}")
+        raise invalid(f"{name} has shape {target.shape}, but must have {shape}")
     if not target.flags.writeable:
-        raise invalid(f"{handle.names['out']} is read-only, but is the output")
-    temporary = np.empty(target.size, target.dtype)
-    handle.call(arrays, [temporary], numbers, switches)
-    np.copyto(target, temporary.reshape(shape))
-    mark_written(out)
-    return out
+        raise invalid(f"{name} is read-only, but is the output")
+    return target
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:

@@ -215,7 +215,7 @@ class Operator:
         Whether numbers take part as float64 where the result is float64, not as float32.
     any_rank : bool
         Whether tensors may have more dimensions than plans have, where the rules allow it: these
-        are merged.
+        are merged, but for the one that the option `dim` names.
     unread : tuple of str
         Inputs that are never read, whose dimensions do not count.
     in_place : str or None
@@ -403,6 +403,12 @@ class Operator:
         if self.layout is not None:
             return self.layout
         return self.kernel_operands if self.is_elementwise else ()
+
+    @property
+    def dim_switch(self) -> int:
+        """The place of `dim` among the switches, -1 where there is none."""
+        found = [place for place, one in enumerate(self.switches) if one.role == "dim"]
+        return found[0] if found else -1
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

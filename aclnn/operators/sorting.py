@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
@@ -113,8 +113,8 @@ sort = Operator(
         axis_within("dim", "input"),
         same_shape("values", "input"),
         same_shape("indices", "input"),
-        at_most_8_dims("input"),
     ),
+    any_rank=True,
     infer=lambda call: {
         "values": (call.dtype("input"), call.shape("input")),
         "indices": (_LONG, call.shape("input")),
@@ -180,6 +180,30 @@ def _topk_shape(call: Call) -> Shape:
     return (*shape[:axis], number(call, "k"), *shape[axis + 1 :])
 
 
+def _topk_room(role: str) -> Callable[[Call], Shape]:
+    """The shape of a result: of a tensor without dimensions also that of one with a single one."""
+
+    def shape(call: Call) -> Shape:
+        single = not call.shape("input") and call.c_shaped and call.given((role,))
+        found = _topk_shape(call)
+        return (number(call, "k"),) if single and call.shape(role) != found else found
+
+    return shape
+
+
+def _ends_if_none_wanted() -> Rule:
+    """With k 0 one result without elements will do: nothing is written into either."""
+    ends = ends_if_empty("values"), ends_if_empty("indices")
+
+    def test(call: Call) -> str | None:
+        if number(call, "k") or call.makes_absent:
+            return None
+        return next(filter(None, [rule.test(call) for rule in ends]), None)
+
+    text = "in C-shaped calls, if `k` is 0 and a result is empty there is nothing to do"
+    return Rule(text, test, ("k", "values", "indices"))
+
+
 def _enough_elements() -> Rule:
     def test(call: Call) -> str | None:
         k, size = number(call, "k"), _size_along(call)
@@ -193,9 +217,10 @@ def _enough_elements() -> Rule:
 def _lower_topk(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
     count = number(call, "k") if call.shape("input") else 1
-    return _sorted(
+    found = _sorted(
         lowering, "input", ("values", "indices"), count, descending=bool(call.switches["largest"])
     )
+    return {kind: lowering.reshaped(one, lowering.results[kind][1]) for kind, one in found.items()}
 
 
 topk = Operator(
@@ -233,12 +258,15 @@ topk = Operator(
         dtype_among("indices", (_LONG,)),
         at_most_8_dims("input", "values", "indices"),
         ends_if_empty("input"),
-        has_shape("values", _topk_shape, "the shape of `input`, with k elements along `dim`"),
-        has_shape("indices", _topk_shape, "the shape of `input`, with k elements along `dim`"),
+        _ends_if_none_wanted(),
+        *[
+            has_shape(role, _topk_room(role), "the shape of `input`, with k elements along `dim`")
+            for role in ("values", "indices")
+        ],
     ),
     infer=lambda call: {
-        "values": (call.dtype("input"), _topk_shape(call)),
-        "indices": (_LONG, _topk_shape(call)),
+        "values": (call.dtype("input"), _topk_room("values")(call)),
+        "indices": (_LONG, _topk_room("indices")(call)),
     },
     lower=_lower_topk,
     example=(

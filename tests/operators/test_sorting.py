@@ -5,7 +5,8 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from calls import refused, tensor
+from calls import refused, run, tensor
+from cases import each
 
 import aclnn
 from aclnn import aclDataType as T
@@ -80,6 +81,62 @@ def test_numbers_without_dimensions():
     assert (values, index, values.shape) == (7, 0, ())
     assert aclnn.argsort(np.float32(7)) == 0
     assert aclnn.topk(np.float32(7), 1)[0].shape == ()
+
+
+@each("dim", [0, -1])
+@each("shapes", [((1,), (1,)), ((), (1,)), ((1,), ()), ((), ())])
+def test_the_largest_of_a_number_without_dimensions(dim, shapes):
+    values, indices = np.zeros(shapes[0], np.float32), np.full(shapes[1], 9)
+    run("aclnnTopk", tensor(np.float32(7)), 1, dim, True, True, tensor(values), tensor(indices))
+    assert (values, indices) == (7, 0)
+
+
+@each("shape", [(), (5,), (2, 3)])
+@each("shapes", [((0,), (3,)), ((3,), (0,)), ((4, 0), (0,))])
+def test_none_of_the_largest_need_one_result_without_elements(shape, shapes):
+    values, indices = np.full(shapes[0], 5, np.float32), np.full(shapes[1], 9)
+    x = tensor(np.ones(shape, np.float32))
+    run("aclnnTopk", x, 0, 0, True, True, tensor(values), tensor(indices))
+    assert (values == 5).all() and (indices == 9).all()
+    full = tensor(np.ones(3, np.float32)), tensor(np.full(3, 9))
+    assert refused("aclnnTopk", x, 0, 0, True, True, *full)[0] == INVALID
+
+
+@each(
+    "shape",
+    [(2, 1, 3, 1, 2, 2, 1, 4, 1), (2, 1, 3, 1, 2, 2, 1, 2, 1, 2), (1,) * 9, (1,) * 9 + (5,)],
+)
+def test_more_dimensions_than_plans_have(shape):
+    x = np.random.default_rng(3).permutation(np.prod(shape)).reshape(shape).astype(np.float32)
+    for dim in (*range(len(shape)), -1, -len(shape)):
+        values, indices = np.zeros_like(x), np.zeros(shape, np.int64)
+        run("aclnnSort", tensor(x), False, dim, False, tensor(values), tensor(indices))
+        same(values, np.sort(x, dim))
+        same(indices, np.argsort(x, dim))
+        for one, wanted in zip(
+            aclnn.sort(x, dim, True), (-np.sort(-x, dim), np.argsort(-x, dim)), strict=True
+        ):
+            same(one, wanted)
+    out = np.zeros_like(x), np.zeros(shape, np.int64)
+    assert aclnn.sort(x, 2, out=out) is out
+    same(out[0], np.sort(x, 2))
+    for dim in (len(shape), -len(shape) - 1):
+        given = tensor(x), False, dim, False, tensor(values), tensor(indices)
+        status, words = refused("aclnnSort", *given)
+        assert (status, f"dim is {dim}" in words) == (INVALID, True)
+        with pytest.raises(aclnn.AclnnError, match=f"dim is {dim}"):
+            aclnn.sort(x, dim)
+
+
+def test_views_of_more_dimensions_than_plans_have():
+    x = np.random.default_rng(4).permutation(2**10).reshape((2,) * 10).astype(np.float32)
+    view = x.transpose(4, 5, 6, 7, 8, 9, 0, 1, 2, 3)
+    values, indices = np.zeros((2,) * 10, np.float32), np.zeros((2,) * 10, np.int64)
+    run("aclnnSort", tensor(view), False, 7, True, tensor(values), tensor(indices))
+    same(values, -np.sort(-view, 7))
+    crossed = x.transpose(9, 0, 8, 1, 7, 2, 6, 3, 5, 4)
+    given = tensor(crossed), False, 7, True, tensor(values), tensor(indices)
+    assert "do not become 8" in refused("aclnnSort", *given)[1]
 
 
 def test_truth_values():
