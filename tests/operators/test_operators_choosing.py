@@ -262,6 +262,34 @@ def test_what_index_refuses():
         assert refused("aclnnIndexPutImpl", *alone, False, False)[0] == NULLPTR
 
 
+@named("shapes", [((0, 10), (5, 10)), ((3, 10), (5, 0)), ((3, 0), (4, 4))])
+def test_index_does_nothing_where_nothing_is(shapes):
+    """Of an empty tensor, or into one, of whatever shape: only what is before shapes is looked at."""
+    x, out = np.ones(shapes[0], np.float32), np.full(shapes[1], 7, np.float32)
+    index = np.full(5, 99)
+    assert both_phases("aclnnIndex", tensor(x), listed([index]), tensor(out)) == OK
+    assert (out == 7).all()
+    other = tensor(out.astype(np.float16))
+    assert refused("aclnnIndex", tensor(x), listed([index]), other)[0] == INVALID
+    many = listed([index] * 3)
+    assert refused("aclnnIndex", tensor(x), many, tensor(out))[0] == INVALID
+
+
+def test_index_refuses_private_formats():
+    private = aclnn.ACL_FORMAT_FRACTAL_NZ
+    x, out, index = empty((3, 4)), empty((2, 4)), empty((2,), T.ACL_INT64)
+    blocks = empty((3, 4), format=private), empty((2,), T.ACL_INT64, private)
+    given = aclnn.aclCreateTensorList
+    for call in (
+        (blocks[0], given([index]), out),
+        (x, given([blocks[1]]), out),
+        (x, given([index, blocks[1]]), empty((2,))),
+        (x, given([index]), empty((2, 4), format=private)),
+    ):
+        status, words = refused("aclnnIndex", *call)
+        assert (status, "private format" in words) == (INVALID, True)
+
+
 def test_gradients_of_indices_are_pytorchs():
     torch = pytest.importorskip("torch")
     import aclnn.torch
