@@ -32,6 +32,10 @@ _OTHERS = (
     "of the result then."
 )
 _RANGE = f"An index is from 0 to one less than the size; {_OTHERS}"
+_FROM_THE_END = (
+    "An index is from -n to n - 1 along a dimension of n elements, negative ones count from the end; "
+    f"{_OTHERS}"
+)
 _EXACT = "Elements keep their bits."
 _DIM = Attribute(
     "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
@@ -77,9 +81,9 @@ def _has_rank(role: str, least: int, most: int) -> Rule:
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
 
-def _one_index(counts: Callable[[Call], bool]) -> Rule:
+def _one_index() -> Rule:
     def test(call: Call) -> str | None:
-        if call.shape("input") or call.tensors["index"].size == 1 or not counts(call):
+        if call.shape("input") or call.tensors["index"].size == 1:
             return None
         return (
             f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
@@ -89,6 +93,18 @@ def _one_index(counts: Callable[[Call], bool]) -> Rule:
     return Rule(
         "of an `input` without dimensions `index` has one element", test, ("index", "input")
     )
+
+
+def _some_index() -> Rule:
+    """CANN's result of a tensor without dimensions has none, whatever the shape of the indices."""
+
+    def test(call: Call) -> str | None:
+        if call.shape("input") or call.tensors["index"].size or not call.c_shaped:
+            return None
+        return f"{call.names['index']} is empty, but {call.names['input']} has no dimensions"
+
+    text = "in C-shaped calls, of an `input` without dimensions `index` is not empty"
+    return Rule(text, test, ("index", "input"))
 
 
 def _has_elements(role: str, index: str) -> Rule:
@@ -105,8 +121,13 @@ def _has_elements(role: str, index: str) -> Rule:
     return Rule(f"`{role}` has elements, unless `{index}` has none", test, (role, index))
 
 
-def _lower_selection(role: str, index: str) -> Callable[[Lowering], Mapping[str, int]]:
-    """A gather with one index for all elements behind it: it is read with strides of 0."""
+def _lower_selection(
+    role: str, index: str, *, wraps: bool = False
+) -> Callable[[Lowering], Mapping[str, int]]:
+    """A gather with one index for all elements behind it: it is read with strides of 0.
+
+    `wraps`: whether negative indices count from the end.
+    """
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, made = lowering.results["out"]
@@ -119,7 +140,12 @@ def _lower_selection(role: str, index: str) -> Callable[[Lowering], Mapping[str,
         strides = [0] * len(shape)
         strides[axis] = builder.value(places).strides[0]
         places = builder.view(places, shape, strides)
-        found = lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))
+        attrs: dict[str, Any] = {"wraps": True} if wraps else {}
+        found = lowering.opaque(
+            "gather", [table, places], dtype, shape, axis=axis - len(shape), **attrs
+        )
+        if not made and count > 1:  # all of them name the element of a tensor without dimensions
+            return {"out": builder.view(found, (), ())}
         return {"out": lowering.reshaped(found, made)}
 
     return lower
@@ -133,6 +159,8 @@ def _selection(
     example: tuple[str, str],
     ranks: tuple[Rule, ...],
     keeps: Callable[[Call], bool] = lambda call: False,
+    *,
+    wraps: bool = False,
     **more: Any,
 ) -> Operator:
     """An operator that chooses elements along a dimension: its function and signature."""
@@ -143,7 +171,7 @@ def _selection(
         name=name,
         summary=summary,
         expression=f"out = {role}{where}",
-        notes=f"{_EXACT} {_RANGE}",
+        notes=f"{_EXACT} {_FROM_THE_END if wraps else _RANGE}",
         inputs=roles,
         entries=(entry(*item),),
         rules=(
@@ -157,7 +185,7 @@ def _selection(
             _has_elements(role, index),
         ),
         infer=lambda call: {"out": (call.dtype(role), shape(call))},
-        lower=_lower_selection(role, index),
+        lower=_lower_selection(role, index, wraps=wraps),
         example=example,
         **more,
     )
@@ -191,7 +219,7 @@ index_select = _selection(
         "index_select(np.float32([[1, 2, 3]]), 1, np.int64([2, 0]))",
         "array([[3., 1.]], dtype=float32)",
     ),
-    (axis_within("dim", "input"), _has_rank("index", 0, 1), _one_index(lambda call: True)),
+    (axis_within("dim", "input"), _has_rank("index", 0, 1), _one_index()),
     lambda call: True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
@@ -210,13 +238,16 @@ gather_v2 = _selection(
         "gather_v2(np.float32([1, 2, 3]), 0, np.int64([[2, 0]]))",
         "array([[3., 1.]], dtype=float32)",
     ),
-    (axis_within("dim", "input"), _one_index(lambda call: call.c_shaped)),
+    (axis_within("dim", "input"), _some_index()),
     lambda call: call.c_shaped,
+    wraps=True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
     seealso=("index_select",),
-    gradient={"input": "gradient_of_slices(grad, input.shape, dim, index)"},
+    gradient={
+        "input": "gradient_of_slices(grad, input.shape, dim, counted_from_front(index, input, dim))"
+    },
     chunking="dask.array: take",
 )
 
@@ -270,10 +301,7 @@ gather = Operator(
     name="gather",
     summary="Elements along a dimension, by an index for each of them.",
     expression="out[i, j, …] = input[i, index[i, j, …], …], along dim",
-    notes=(
-        f"{_EXACT} An index is from -n to n - 1 along a dimension of n elements, negative ones count "
-        f"from the end; {_OTHERS}"
-    ),
+    notes=f"{_EXACT} {_FROM_THE_END}",
     inputs=("input", "index"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),

@@ -96,10 +96,10 @@ def _test_dtype(call: Call) -> str | None:
 
 
 def _test_mean(call: Call) -> str | None:
-    """CANN's function has no other dtypes than those of the result."""
+    """CANN's function has no other dtypes than those of the result, integers among them."""
     if message := _test_dtype(call):
         return message
-    if _result_dtype(call) in FLOATING_AND_DOUBLE:
+    if _result_dtype(call) in FLOATING_AND_DOUBLE or call.c_shaped:
         return None
     return f"{call.names['dtype']} is {call.word(_result_dtype(call))}, must be floating"
 
@@ -297,9 +297,26 @@ def of_nothing(lowering: Lowering) -> int:
 def _lower_mean(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     if 0 in lowering.call.shape("input"):
-        return {"out": of_nothing(lowering)}
-    value = chained(lowering, "mean", in_runs(lowering, dtype), dtype, aclDataType.ACL_DOUBLE)
+        floating = dtype in FLOATING_AND_DOUBLE
+        return {"out": of_nothing(lowering) if floating else lowering.filled(0, dtype, shape)}
+    if dtype in FLOATING_AND_DOUBLE:
+        value = chained(lowering, "mean", in_runs(lowering, dtype), dtype, aclDataType.ACL_DOUBLE)
+    else:
+        value = _whole_mean(lowering, dtype)
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
+
+
+def _whole_mean(lowering: Lowering, dtype: aclDataType) -> int:
+    """The sum in 64 bits, divided toward zero."""
+    whole, axes = aclDataType.ACL_INT64, reduced_axes(lowering.call)
+    attrs: dict[str, Any] = {"loads": _WHOLE_NAMES, "stores": ()}
+    total = chained(lowering, "sum", in_runs(lowering, dtype), whole, whole, **attrs)
+    sizes = lowering.builder.value(total).shape
+    count = lowering.filled(
+        math.prod([lowering.call.shape("input")[axis] for axis in axes]), whole, sizes
+    )
+    quotient = lowering.point("div_trunc", [total, count], whole, sizes)
+    return lowering.builder.cast(quotient, graph_dtype(dtype))
 
 
 mean = Operator(
@@ -309,7 +326,8 @@ mean = Operator(
     notes=(
         "The mean is exact and rounded once. Over dimensions that are not adjacent, means of the "
         "inner ones are rounded to float64 first. The mean of no elements is NaN. "
-        "Integers and BOOL need a floating `dtype`."
+        "Integers and BOOL need a floating `dtype`; CANN's function takes one of integers, too, where the sum "
+        "is divided toward zero."
     ),
     inputs=("input",),
     attributes=(
@@ -320,7 +338,11 @@ mean = Operator(
     entries=(entry("aclnnMean", "self=input dim:ints keepDim=keepdim:bool dtype:dtype out:out"),),
     rules=(
         dtype_among("input", (*_SUMMED, aclDataType.ACL_BOOL)),
-        Rule("`dtype` is floating, and `input` can be cast to it", _test_mean, ("input", "dtype")),
+        Rule(
+            "`dtype` is floating, in C-shaped calls maybe one of integers, and `input` can be cast to it",
+            _test_mean,
+            ("input", "dtype"),
+        ),
         _CASTABLE,
         at_most_8_dims("input"),
         KNOWN_DIMS,

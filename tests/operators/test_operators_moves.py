@@ -157,7 +157,8 @@ def test_indices_out_of_range(bad, place):
         "gather": lambda: aclnn.gather(table, 0, index[:, None]),
     }
     for name, call in calls.items():
-        first = -5 if name == "gather" else 0  # whose negative indices count from the end
+        # Those of gathers count from the end where they are negative.
+        first = -5 if "gather" in name else 0
         if bad == -1 and first:
             continue
         with pytest.raises(aclnn.AclnnError) as caught:
@@ -521,6 +522,17 @@ def test_means_of_integers():
     out = np.zeros(2, np.float16)
     run("aclnnMean", tensor(x), aclnn.aclCreateIntArray([1]), False, T.ACL_FLOAT, tensor(out))
     same(out, [1.5, 4])
+    for dtype, code in ((np.int64, T.ACL_INT64), (np.int32, T.ACL_INT32)):
+        out, y = np.zeros(2, dtype), np.array([[-1, 2, -4, -1], [3, 5, 2, 1]])
+        run("aclnnMean", tensor(y), aclnn.aclCreateIntArray([1]), False, code, tensor(out))
+        same(out, [-1, 2])  # -4/4 and 11/4, toward zero
+        run("aclnnMean", tensor(y[:, :3]), aclnn.aclCreateIntArray([1]), False, code, tensor(out))
+        same(out, [-1, 3])
+        run("aclnnMean", tensor(y[:, 1:3]), aclnn.aclCreateIntArray([1]), False, code, tensor(out))
+        same(out, [-1, 3])
+        nothing = tensor(np.zeros((2, 0), np.int64))
+        run("aclnnMean", nothing, aclnn.aclCreateIntArray([1]), False, code, tensor(out))
+        same(out, [0, 0])
     out = np.zeros((2, 1), np.float32)
     dims = aclnn.aclCreateIntArray([1])
     run("aclnnVarCorrection", tensor(x.astype(np.float32)), dims, 0, True, tensor(out))

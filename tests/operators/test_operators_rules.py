@@ -763,7 +763,16 @@ def test_indices_without_dimensions():
             call(name, one, 0, index, single_out)
             assert single_out == 7
             assert_refused("must have ()", name, one, 0, index, np.zeros(1, np.float32))
-        assert_refused("one for", name, one, 0, np.int64([0, 0]), single_out)
+        two = np.int64([0, 0])
+        if name == "aclnnIndexSelect":
+            assert_refused("one for", name, one, 0, two, single_out)
+            continue
+        single_out[()] = 0
+        call(name, one, 0, two, single_out)
+        assert single_out == 7
+        assert_refused("is empty", name, one, 0, two[:0], single_out)
+        with pytest.raises(aclnn.AclnnError, match="an index is 1, must be from -1 to 0"):
+            aclnn.gather_v2(one, 0, np.int64([0, 1]))
     assert aclnn.index_select(x, 1, np.array(2)).shape == (2, 1), "as PyTorch's"
     assert aclnn.gather_v2(x, 1, np.array(2)).shape == (2,), "as NumPy's take"
 
@@ -786,8 +795,12 @@ def test_gathers_count_from_the_end_too(dtype, kind, axis):
         index[3, 2] = bad
         with pytest.raises(aclnn.AclnnError, match=f"{bad}, must be from {-size} to {size - 1}"):
             aclnn.gather(x, axis, index)
+    chosen = np.array([-2, -1, 0, 1, -size, size - 1], kind)
+    out = np.zeros(np.take(x, chosen, axis).shape, dtype)
+    call("aclnnGatherV2", x, axis, chosen, out)
+    np.testing.assert_array_equal(out, np.take(x, chosen, axis))
     with pytest.raises(aclnn.AclnnError, match="an index is -1, must be from 0"):
-        aclnn.gather_v2(x, axis, np.int64([-1]))
+        aclnn.index_select(x, axis, np.int64([-1]))
 
 
 def test_gradients_of_gathers_from_the_end():
@@ -797,6 +810,9 @@ def test_gradients_of_gathers_from_the_end():
     index = torch.tensor([[-1, 0], [2, -3]])
     (found,) = torch.autograd.grad(at.gather(x, 1, index).pow(2).sum(), x)
     (want,) = torch.autograd.grad(torch.gather(x, 1, index % 3).pow(2).sum(), x)
+    torch.testing.assert_close(found, want)
+    (found,) = torch.autograd.grad(at.gather_v2(x, 1, index).pow(2).sum(), x)
+    (want,) = torch.autograd.grad(x[:, index].pow(2).sum(), x)
     torch.testing.assert_close(found, want)
 
 
