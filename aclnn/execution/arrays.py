@@ -370,7 +370,7 @@ def _call_flat(
     made = handle.call(arrays, rooms, numbers, switches)
     found = []
     for one, temporary, place, (_, given) in zip(made, temporaries, places, targets, strict=True):
-        if place is None:
+        if place is None or temporary is None:
             found.append(like_inputs(callers, one.reshape(shape)))
             continue
         np.copyto(place, temporary)
