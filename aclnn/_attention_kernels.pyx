@@ -166,6 +166,7 @@ cdef enum:
     BAD_KEY_LENGTH = 104
     BAD_END = 106         # ends of the batches' queries that leave rows to no batch
     BAD_PREFIX = 105      # a number of shared keys that is negative or larger than there are
+    BAD_MASK = 107        # a batch with more queries or keys than the mask that all batches share
     SHARES = 4            # of the work that each of several threads gets, if there is so much
     FEW_PANELS = 64       # whose keys are divided among threads that would have none
     MOST_PARTS = 4 << 20  # bytes of the results of segments
@@ -281,6 +282,13 @@ cdef inline void share(cache_t *cache, const array_view *view, ptrdiff_t head) n
     cache.shared_row, cache.shared_step = view.strides[2], view.strides[3]
 
 
+cdef bint is_masked(const batches_t *b, const attention_t *a, int64_t *bad) noexcept nogil:
+    """Whether the mask has an element for each query and key of a batch."""
+    cdef const array_view *mask = &b.views[b.state.place[MASK]]
+    bad[0] = a.queries if a.queries > mask.shape[2] else a.keys
+    return a.queries <= mask.shape[2] and a.keys <= mask.shape[3]
+
+
 cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t *query,
                     int64_t *key, int64_t *bad) noexcept nogil:
     """Read a batch's own lengths, window and prefix."""
@@ -296,6 +304,9 @@ cdef int take_batch(const batches_t *b, ptrdiff_t batch, attention_t *a, int64_t
     if state.cumulative and batch == b.batch - 1 and query[0] + a.queries != b.spaces:
         bad[0] = query[0] + a.queries
         return BAD_END
+    if (state.cumulative and a.mask_kind != NO_MASK and not state.is_tree
+            and not is_masked(b, a, bad)):
+        return BAD_MASK
     a.low, a.high = state.low, state.high
     if state.anchored:
         a.low += a.keys - a.queries
@@ -723,6 +734,7 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
             BAD_END: "lengths of queries end with {detail}, must end with the last row",
             BAD_PREFIX: ("a number of shared keys is {detail}, must not be negative, nor more than "
                          "the rows of the prefix"),
+            BAD_MASK: "a batch has {detail} queries or keys, more than the mask",
             BAD_LENGTH: length.format(which="queries"),
             BAD_KEY_LENGTH: length.format(which="keys"),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import (
@@ -385,12 +386,16 @@ def _mask_shape_fits(call: Call, words: Words) -> bool:
         return shape in ((2048, 2048), (1, 2048, 2048), (1, 1, 2048, 2048))
     if mode == _TREE:
         return shape == (s.batch, s.queries, s.queries)
-    if s.cumulative or not 2 <= len(shape) <= 4 or shape[-1] < s.all_keys:
+    if not 2 <= len(shape) <= 4 or (s.cumulative and not words.training):
         return False
     lead = shape[:-2]
     if words.training:
         allowed = {(), (1, 1), (s.batch, 1), (s.batch, s.heads), (1, s.heads)}
-        return lead in allowed and shape[-2] >= s.queries
+        # With cumulative lengths it is as large as the largest of them, which arrays tell.
+        large = s.cumulative or (shape[-2] >= s.queries and shape[-1] >= s.all_keys)
+        return lead in allowed and large
+    if shape[-1] < s.all_keys:
+        return False
     if s.queries == 1 and len(shape) == 2 and shape[0] in (s.batch, 1):
         return True
     allowed = {(), (1,), (s.batch,), (1, 1), (s.batch, 1)}
@@ -777,9 +782,22 @@ def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]
             for number in numbers[: s.batch]:
                 if not 0 <= number <= room:
                     return f"{own} has {number}, must be from 0 to {room}"
-        return None
+        return _mask_flaw(call, words, given) if s.cumulative and words.training else None
 
     return check
+
+
+def _mask_flaw(call: Call, words: Words, given: Mapping[str, tuple[int, ...]]) -> str | None:
+    """Whether the rows of some batch exceed a mask of scores, which all batches share."""
+    if not (words.has(call, "mask") and words.number(call, "mode") in (_NO_MASK, _ALL)):
+        return None
+    shape = call.shape(words.mask)
+    for role, room in zip((words.lengths, words.key_lengths), shape[-2:], strict=True):
+        ends = given.get(role, ())
+        most = max([end - begin for begin, end in pairwise((0, *ends))], default=0)
+        if most > room:
+            return f"{call.names[words.mask]} has shape {shape}, but {call.names[role]} has a batch of {most}"
+    return None
 
 
 # --- Nodes ------------------------------------------------------------------------------------------
@@ -865,7 +883,8 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
         own = call.shape(words.mask)
         per_batch = s.queries == 1 and len(own) == 2 and own[0] == s.batch and not words.training
         width = s.queries if mode == _TREE else s.all_keys
-        shape = (*scores[:3], width)
+        sizes = own[-2:] if s.cumulative else (s.queries, width)
+        shape = (*scores[:2], *sizes)
         value = lowering.value(words.mask)
         operands["mask"] = _spread(lowering, value, shape, matrix=not per_batch)
         options["mask"] = "hides"

@@ -248,7 +248,7 @@ def _weight_dtypes(call: Call) -> tuple[aclDataType, ...]:
 def _bias_dtypes(call: Call) -> tuple[aclDataType, ...]:
     if _is_quantised(call):
         return (PACKED, _BRAIN) if _out_dtype(call) == _BRAIN else (PACKED,)
-    return (SINGLE,) if _dtype(call, "x") == _BRAIN else (_dtype(call, "x"),)
+    return (SINGLE, _BRAIN) if _dtype(call, "x") == _BRAIN else (_dtype(call, "x"),)
 
 
 def _out_dtypes(call: Call) -> tuple[aclDataType, ...]:

@@ -17,7 +17,7 @@ from aclnn.operators.checks import (
     same_dtype,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering
+from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import BITS, BYTE, HALVES, LONG, PACKED, PER_PACK, SINGLE
 from aclnn.operators.sizes import dtype_among_if, has_rank, is_absent, number, size_is, together
 
@@ -388,15 +388,99 @@ def _plain_groups() -> Rule:
     return Rule(f"`group_size` is 0: {_MISSING}", test, ("group_size",))
 
 
-_LATER = ("y_scale", "x1_offset", "y_offset")
+_OF_RESULTS = ("y_scale", "y_offset")
+
+
+def _only_floating(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or _out_dtype(call) in HALVES:
+            return None
+        return (
+            f"{call.names[role]} is given, must be null for a result of dtype "
+            f"{call.word(_out_dtype(call))}"
+        )
+
+    return Rule(f"`{role}` is null unless `out` is FLOAT16 or BF16", test, (role, "out"))
+
+
+def _row_of_columns(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        n = _sizes(call)[3]
+        if role not in call.tensors or call.shape(role) in ((1,), (n,), (1, 1), (1, n)):
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, must have (1,), ({n},) or (1, {n})"
+        )
+
+    return Rule(f"`{role}` has one element, or one for each column", test, (role,))
+
+
+def _lower_product_of_v5(lowering: Lowering) -> Mapping[str, int]:
+    """With a scale or an offset of results: sums, and all that follows in float32."""
+    if not any(map(lowering.has, _OF_RESULTS)):
+        return _lower_product(lowering)
+    call, builder = lowering.call, lowering.builder
+    dtype, shape = lowering.results["out"]
+    m, k, _, n = _sizes(call)
+    batch = _batch(call)
+    assert batch is not None
+    a, b = (
+        lowering.reshaped(
+            lowering.dense(_integers(lowering, role, *sizes), None, (*batch, *sizes)),
+            (math.prod(batch), *sizes),
+        )
+        for role, sizes in (("x1", (m, k)), ("x2", (k, n)))
+    )
+    # Sums are not scaled, but the kernel has a scale.
+    one = lowering.filled(1.0, SINGLE, (math.prod(batch), n))
+    found = (*batch, m, n)
+    sums = lowering.opaque(
+        "quantized_product", [a, b, one], PACKED, (math.prod(batch), m, n), present=("scale",)
+    )
+    value = lowering.reshaped(sums, found)
+    if lowering.has("bias") and call.dtype("bias") == PACKED:
+        value = lowering.point(
+            "add", [value, _spread(lowering, "bias", found)], PACKED, found, params=(1,)
+        )
+    value = builder.cast(value, graph_dtype(SINGLE))
+    for role, formula in (
+        ("scale", "mul"),
+        ("y_offset", "add"),
+        ("pertoken_scale", "mul"),
+        ("bias", "add"),
+        ("y_scale", "mul"),
+    ):
+        if lowering.has(role) and call.dtype(role) != PACKED:
+            operands = [value, _spread(lowering, role, found)]
+            params = (1.0,) if formula == "add" else ()
+            value = lowering.point(formula, operands, SINGLE, found, params=params)
+    return {"out": lowering.reshaped(builder.cast(value, graph_dtype(dtype)), shape)}
+
+
+def _spread(lowering: Lowering, role: str, shape: Shape) -> int:
+    """What belongs to columns, rows or all of a product, as float32 or int32 in its shape."""
+    call, own = lowering.call, lowering.call.shape(role)
+    if call.dtype(role) in (BITS, LONG):
+        flat = lowering.reshaped(role, (math.prod(own),))
+        value = lowering.opaque("scale_of_bits", [flat], SINGLE, (math.prod(own),))
+        value = lowering.reshaped(value, own)
+    else:
+        value = lowering.dense(role, None if call.dtype(role) == PACKED else SINGLE)
+    if role == "pertoken_scale":
+        value = lowering.reshaped(value, (*own, 1))
+    return lowering.dense(value, None, shape)
+
 
 quant_matmul_v5 = Operator(
     name="quant_matmul_v5",
     functional=False,
     form_of="quant_matmul",
     summary="Products of matrices of int8, scaled.",
-    expression=_FORMULA,
-    notes=f"{_SUMS} {_DTYPES} y_scale, x1_offset, y_offset and groups are refused.",
+    expression="((x1 @ x2·scale + y_offset)·pertoken_scale + bias)·y_scale; int8 results: round(x1 @ x2·scale + offset)",
+    notes=(
+        f"{_SUMS} {_DTYPES} A y_offset is added before pertoken_scale, a y_scale multiplies results at the end, "
+        "where these are float16 or bfloat16. x1_offset and groups are refused."
+    ),
     inputs=(
         "x1",
         "x2",
@@ -423,9 +507,16 @@ quant_matmul_v5 = Operator(
             "groupSize:int out:out",
         ),
     ),
-    rules=(*_rules(_LATER), _plain_groups()),
+    rules=(
+        *_rules(("x1_offset",)),
+        dtype_among("y_scale", (BITS, LONG, SINGLE)),
+        dtype_among("y_offset", (SINGLE,)),
+        *map(_only_floating, _OF_RESULTS),
+        *map(_row_of_columns, _OF_RESULTS),
+        _plain_groups(),
+    ),
     infer=lambda call: {"out": (_out_dtype(call), _product_shape(call))},
-    lower=_lower_product,
+    lower=_lower_product_of_v5,
     example=(
         "quant_matmul_v5(np.int8([[1, 2]]), np.int8([[3], [4]]), None, np.uint64([70369801142272]), "
         "output_dtype='float16')",

@@ -273,7 +273,8 @@ def varlen(q, k, v, mode, **more):
     rows = q.shape[0]
     made = [np.zeros((rows, N, 8), np.float32) for _ in range(2)]
     out = np.zeros((rows, N, v.shape[2]), q.dtype)
-    mask = None if mode == 0 else tensor(COMPRESSED)
+    mask = more.get("mask", None if mode == 0 else COMPRESSED)
+    mask = mask if mask is None else tensor(mask)
     lengths = [
         given if given is None else aclnn.aclCreateIntArray(given)
         for given in (more.get("queries", QUERIES), more.get("keys", ENDS))
@@ -308,6 +309,58 @@ def test_training_with_cumulative_lengths(mode, rng):
         near(out[first:last], want[0].swapaxes(0, 1), 1e-5)
         own = (most + np.log(total))[first:last, :, 5]
         near(own, lse[0].T, 1e-5)
+
+
+@named("lead", [(), (1, 1), (3, 1), (3, N), (1, N)])
+@named("mode", [0, 1])
+def test_masks_of_scores_with_cumulative_lengths(lead, mode, rng):
+    """A row of the mask is for that row of each batch; it may have more rows and columns than these."""
+    q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
+    hidden = rng.random((*lead, 8, 110)) < 0.5
+    status, out, most, total = varlen(q, k, v, mode, mask=hidden)
+    assert status == OK, aclnn.aclGetRecentErrMsg()
+    grad = random(rng, 10, N, 8, dtype=np.float32)
+    named = {"actual_seq_qlen": np.int64(QUERIES), "actual_seq_kvlen": np.int64(ENDS)}
+    slopes = aclnn.fusion_attention_grad(
+        q,
+        k,
+        v,
+        grad,
+        N,
+        "TND",
+        most,
+        total,
+        out,
+        scale=0.3,
+        sparse_mode=mode,
+        atten_mask=hidden,
+        **named,
+    )
+    every = np.broadcast_to(hidden, (3, N, 8, 110))
+    starts = zip([0, *QUERIES[:-1]], QUERIES, [0, *ENDS[:-1]], ENDS, strict=True)
+    for batch, (first, last, begin, end) in enumerate(starts):
+        rows, keys = slice(first, last), slice(begin, end)
+        parts = [x.swapaxes(0, 1)[None] for x in (q[rows], k[keys], v[keys])]
+        visible = ~every[batch : batch + 1, :, : last - first, : end - begin]
+        want, lse, _ = attention(*parts, scale=0.3, visible=visible)
+        near(out[rows], want[0].swapaxes(0, 1), 1e-5)
+        near((most + np.log(total))[rows, :, 5], lse[0].T, 1e-5)
+        wanted = attention_gradients(
+            grad[rows].swapaxes(0, 1)[None], *parts, scale=0.3, visible=visible
+        )
+        for one, place, right in zip(slopes, (rows, keys, keys), wanted, strict=True):
+            near(one[place], right[0].swapaxes(0, 1), 2e-5)
+
+
+def test_masks_that_batches_exceed(rng):
+    q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
+    named = {"actual_seq_qlen": np.int64(QUERIES), "actual_seq_kvlen": np.int64(ENDS)}
+    for shape, most in (((6, 100), 7), ((7, 99), 100)):
+        assert varlen(q, k, v, 0, mask=np.zeros(shape, bool))[0] == TILING
+        assert f"a batch of {most}" in aclnn.aclGetRecentErrMsg()
+        with pytest.raises(aclnn.AclnnError, match=f"{most} queries or keys, more than the mask"):
+            aclnn.fusion_attention(q, k, v, N, "TND", atten_mask=np.zeros(shape, bool), **named)
+    assert varlen(q, k, v, 0, mask=np.zeros((2, 7, 100), bool))[0] == TILING
 
 
 @named("mode", [0, 2, 3])

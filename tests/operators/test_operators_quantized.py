@@ -247,6 +247,84 @@ def test_groups_of_columns():
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
 
 
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+@named("rows", [False, True])
+@named("given", [("y_scale",), ("y_offset",), ("y_scale", "y_offset")])
+def test_scales_and_offsets_of_results(dtype, rows, given):
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((2, 5, 64), (64, 7)))
+    scale, bias = rng.random(7).astype(np.float32), rng.integers(-99, 99, 7).astype(np.int32)
+    token = rng.random(5).astype(np.float32) if rows else None
+    more = {
+        "y_scale": rng.random((1, 7)).astype(np.float32),
+        "y_offset": rng.random(7).astype(np.float32) * 1e3,
+    }
+    more = {name: one if name in given else None for name, one in more.items()}
+    as_bits = dtype == np.float16 and not rows
+    used = aclnn.trans_quant_param(scale) if as_bits else scale
+    if as_bits:
+        scale = (scale.view(np.uint32) & 0xFFFFE000).view(np.float32)
+    out = np.zeros((2, 5, 7), dtype)
+    call = [
+        None if one is None else tensor(one)
+        for one in (a, b, token, used, more["y_scale"], None, None, more["y_offset"], bias)
+    ]
+    run("aclnnQuantMatmulV5", *call, False, False, 0, tensor(out))
+    wanted = (a.astype(np.float64) @ b + bias) * scale
+    wanted = wanted if more["y_offset"] is None else wanted + more["y_offset"]
+    wanted = wanted if token is None else wanted * token[:, None]
+    wanted = (wanted if more["y_scale"] is None else wanted * more["y_scale"]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        near = wanted.astype(dtype).astype(np.float64)
+    step = 2.0 ** (-10 if dtype == np.float16 else -7)
+    np.testing.assert_allclose(out.astype(np.float64), near, step, 1e-3)
+    whole = tensor(out.astype(np.int8))
+    call[3] = tensor(aclnn.trans_quant_param(scale))
+    status, words = refused(
+        "aclnnQuantMatmulV5", *call[:2], None, *call[3:], False, False, 0, whole
+    )
+    assert (status, "must be null for a result" in words) == (INVALID, True)
+
+
+def test_a_bias_of_bfloat16_beside_groups():
+    rng = np.random.default_rng(6)
+    x, weight, bias = (rng.normal(size=shape).astype(BF16) for shape in ((6, 8), (2, 8, 4), (2, 4)))
+    out, ends = np.zeros((6, 4), BF16), tensor(np.int64([2, 6]))
+    lists = [aclnn.aclCreateTensorList([tensor(one)]) for one in (x, weight, bias)]
+    result = aclnn.aclCreateTensorList([tensor(out)])
+    run(
+        "aclnnGroupedMatmulV5",
+        *lists,
+        *[None] * 5,
+        ends,
+        *[None] * 3,
+        2,
+        0,
+        0,
+        0,
+        None,
+        result,
+        None,
+        None,
+    )
+    wide = [one.astype(np.float64) for one in (x, weight, bias)]
+    groups = [slice(0, 2), slice(2, 6)]
+    wanted = np.concatenate(
+        [wide[0][own] @ wide[1][g] + wide[2][g] for g, own in enumerate(groups)]
+    )
+    np.testing.assert_allclose(out.astype(np.float64), wanted, 2.0**-8, 1e-3)
+    # The same as one of float32 with these numbers.
+    same = aclnn.grouped_matmul(
+        [x],
+        [weight],
+        bias=[bias.astype(np.float32)],
+        group_list=np.int64([2, 6]),
+        split_item=2,
+        group_type=0,
+    )
+    np.testing.assert_array_equal(out, same[0])
+
+
 def test_groups_of_int8():
     x, weight = integers((9, 40)), integers((3, 40, 21), 1)
     ends, scale = [4, 5, 9], rng_of(2).uniform(1e-4, 1e-3, (3, 21)).astype(np.float32)
