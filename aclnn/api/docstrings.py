@@ -138,7 +138,7 @@ OPERAND_WORDS = {
     "running_mean": "Mean of each channel over earlier batches.",
     "running_var": "Variance of each channel over earlier batches.",
     "finished": "Which rows are finished already.", "mask": "Where it holds.",
-    "padding_mask": "Reserved.", "condition": "Where to take the first of both.",
+    "padding_mask": "Reserved.", "drop_mask": "Bits of what dropout keeps.", "condition": "Where to take the first of both.",
     "antiquant_scale": "Scales that make numbers of quantised weights, or of keys and values.",
     "antiquant_offset": "Offsets that make numbers of quantised weights, or of keys and values.",
     **{role: f"Scales of {keys} of int8." for keys, role in (

@@ -195,6 +195,16 @@ def _mode_among(option: str, allowed: tuple[str, ...]) -> Rule:
     return Rule(among.text, test, (option,))
 
 
+def _value_unless_keys_alone() -> Rule:
+    def test(call: Call) -> str | None:
+        turned = _mode(call) != "PA_NZ" and call.switches["scatter_mode"] == "NHSD"
+        if _has_value(call) or not turned:
+            return None
+        return f"{call.names['value']} has no elements, must have some with {call.names['scatter_mode']} 'NHSD'"
+
+    return Rule("`value` is given with scatter_mode 'NHSD'", test, ("value", "scatter_mode"))
+
+
 def _as_cache_rows(lowering: Lowering, role: str, cache: str) -> int:
     call = lowering.call
     return lowering.reshaped(role, (call.shape(role)[0], *_row_sizes(call, cache)))
@@ -306,8 +316,9 @@ scatter_pa_kv_cache = Operator(
         *[same_dtype(role, "slot_mapping") for role in _LATER],
         *_planned(
             _mode_among("cache_mode", _MODES),
-            _mode_among("scatter_mode", _SCATTER_MODES),
+            _unless_blocks(_mode_among("scatter_mode", _SCATTER_MODES)),
             *[is_absent(role, _MISSING) for role in _LATER],
+            _value_unless_keys_alone(),
             _keys_of_bytes(),
             has_rank("key", 3),
             has_rank("slot_mapping", 1),
@@ -515,7 +526,6 @@ interleave_rope = Operator(
     entries=(entry("aclnnInterleaveRope", "x cos sin out:out"),),
     rules=(
         dtype_among("x", (*HALVES, SINGLE)),
-        of_cann(dtype_among("x", HALVES)),
         *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
         *_planned(
             has_rank("x", 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     NOTHING_TO_DO,
     Call,
@@ -516,7 +516,7 @@ def _counts_given() -> Rule:
         return None
 
     text = "counts are given where a flag asks for them"
-    return Rule(text, test, _COUNTS, ACLNN_ERR_PARAM_NULLPTR)
+    return Rule(text, test, _COUNTS)
 
 
 def _if_counted(place: int, rule: Rule) -> Rule:
@@ -582,7 +582,6 @@ moe_init_routing = Operator(
         ),
     ),
     rules=(
-        _counts_given(),
         _unless_empty(dtype_among("x")),
         _unless_empty(dtype_among("expert_idx", (_INT,))),
         _unless_empty(same_dtype("expanded_x", "x")),
@@ -621,6 +620,7 @@ moe_init_routing = Operator(
             has_rank("expert_idx", 2),
             size_is("expanded_x", _expanded_shape, "the shape of the rows that are kept"),
             size_is("expanded_row_idx", lambda call: (_places(call),), "an element for each of `expert_idx`"),
+            _counts_given(),
             *[
                 _if_counted(place, size_is(role, _count_of_experts, "an element for each expert"))
                 for place, role in enumerate(_COUNTS)

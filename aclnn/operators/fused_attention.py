@@ -520,18 +520,16 @@ def _prefix_flaw(call: Call, words: Words) -> str | None:
 
 
 def _paddings_fit(words: Words) -> Rule:
-    """Rows behind the last query or key, where lengths end."""
+    """Rows behind the last query or key, where lengths end: without these, padding has no effect."""
 
     def test(call: Call) -> str | None:
         names = call.names
-        for name, lengths in (("query_padding", "lengths"), ("key_padding", "key_lengths")):
+        for name in ("query_padding", "key_padding"):
             if not getattr(words, name) or not words.has(call, name):
                 continue
             own = getattr(words, name)
             if call.shape(own) != (1,):
                 return f"{names[own]} has shape {call.shape(own)}, must have (1,)"
-            if not words.has(call, lengths):
-                return f"{names[getattr(words, lengths)]} is null, but {names[own]} is given"
             if words.has(call, "table"):
                 return f"{names[words.table]} is given besides {names[own]}"
             if sizes_of(call, words).cumulative:
@@ -541,8 +539,8 @@ def _paddings_fit(words: Words) -> Rule:
         return None
 
     listed = [role for role in (words.query_padding, words.key_padding) if role]
-    text = f"{' and '.join(f'`{role}`' for role in listed)} have 1 number, and lengths are given"
-    return _tiling(text, test, *listed, words.lengths, words.key_lengths)
+    text = f"{' and '.join(f'`{role}`' for role in listed)} have 1 number"
+    return _tiling(text, test, *listed)
 
 
 def _lengths_fit(words: Words) -> Rule:
@@ -920,9 +918,9 @@ def _shared_operands(lowering: Lowering, words: Words, layout: str, s: Sizes) ->
             found[name] = _expanded(lowering, words, role, value)
         if words.has(call, "prefix_length"):
             found["prefix_length"] = lowering.value(words.prefix_length)
-    if words.has(call, "query_padding") and s.queries > 1:
+    if words.has(call, "query_padding") and words.has(call, "lengths") and s.queries > 1:
         found["query_padding"] = lowering.value(words.query_padding)
-    if words.has(call, "key_padding"):
+    if words.has(call, "key_padding") and words.has(call, "key_lengths"):
         found["key_padding"] = lowering.value(words.key_padding)
     return found
 
@@ -1410,6 +1408,37 @@ fused_infer_attention_score_v5 = _fused(
 )
 
 
+def _ranks_of_prompts() -> Rule:
+    def test(call: Call) -> str | None:
+        layout, ranks = _PFA.layout_in(call), {role: len(call.shape(role)) for role in _QKV}
+        wanted = 3 if layout in _MERGED else len(_SPLIT.get(layout, "")) or ranks["query"]
+        for role, rank in ranks.items():
+            if rank != wanted:
+                return f"{call.names[role]} has {rank} dimensions, must have {wanted} in the layout {layout}"
+        size, heads = call.shape("query")[-1], _PFA.number(call, "heads")
+        if layout not in _MERGED or size >= heads:
+            return None
+        return f"{call.names['query']} has the last size {size}, less than {call.names[_PFA.heads]}, {heads}"
+
+    text = "query, key and value have the dimensions of the layout, merged ones an element for each head"
+    return _tested(text, test, *_QKV, _PFA.layout, _PFA.heads)
+
+
+_MOST_OF_HEAD = 512
+
+
+def _small_heads() -> Rule:
+    def test(call: Call) -> str | None:
+        heads, merged = _PFA.number(call, "heads"), _PFA.layout_in(call) in _MERGED
+        for role, count in (("query", heads), ("value", _key_heads(call, _PFA, heads))):
+            size = call.shape(role)[-1] // count if merged else call.shape(role)[-1]
+            if size > _MOST_OF_HEAD:
+                return f"heads of {call.names[role]} have {size} elements, must have at most {_MOST_OF_HEAD}"
+        return None
+
+    return _tested(f"heads have at most {_MOST_OF_HEAD} elements", test, "query", "value")
+
+
 prompt_flash_attention = Operator(
     name="prompt_flash_attention",
     differentiable=False,
@@ -1443,7 +1472,9 @@ prompt_flash_attention = Operator(
         dtype_among(_PFA.mask, (*_MASKS, aclDataType.ACL_FLOAT16)),
         *_indices(_PFA),
         _heads_positive(_PFA, status=None),
+        _ranks_of_prompts(),
         _layout_known(_PFA, status=None),
+        of_cann(_small_heads()),
         *_planning(_PFA),
         _has_out_shape("out", _PFA, status=None),
     ),
@@ -1571,14 +1602,27 @@ def _value_not_larger(words: Words) -> Rule:
     )
 
 
-def _keep_prob_known() -> Rule:
+def _keep_prob_within() -> Rule:
     def test(call: Call) -> str | None:
         number = call.scalars["keep_prob"]
-        if number.one or not number.text:  # which samples of calls lack
+        if not number.text or 0 < number.value <= 1:  # samples of calls lack a text
             return None
-        return f"{call.names['keep_prob']} is {number.text}, must be 1: there is no dropout here"
+        return f"{call.names['keep_prob']} is {number.text}, must be more than 0 and at most 1"
 
-    return _tiling("`keep_prob` is 1", test, "keep_prob")
+    return _tested("`keep_prob` is more than 0 and at most 1", test, "keep_prob")
+
+
+def _no_dropout() -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.scalars["keep_prob"]
+        if "drop_mask" not in call.tensors or number.value == 1 or not number.text:
+            return None
+        return (
+            f"{call.names['keep_prob']} is {number.text}, must be 1 with {call.names['drop_mask']}: there is no "
+            "dropout here"
+        )
+
+    return _tiling("`keep_prob` is 1 where `drop_mask` is given", test, "keep_prob", "drop_mask")
 
 
 def _lengths_of_tnd(words: Words) -> Rule:
@@ -1611,7 +1655,12 @@ _FAS_ATTRIBUTES = (
     Attribute("input_layout", REQUIRED, "str", keyword_only=False, doc="What dimensions are."),
     Attribute("scale", 1.0, "float", keyword_only=False, doc="Factor of scores."),
     Attribute(
-        "keep_prob", 1.0, "float", keyword_only=False, doc="Must be 1: no dropout.", facts=("one",)
+        "keep_prob",
+        1.0,
+        "float",
+        keyword_only=False,
+        doc="Must be 1 where there is a mask of dropout.",
+        facts=("value",),
     ),
     Attribute(
         "pre_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys before a query it sees."
@@ -1629,6 +1678,8 @@ _FAS_ATTRIBUTES = (
 
 def _training_rules(words: Words) -> tuple[Rule, ...]:
     return (
+        dtype_among("drop_mask", (aclDataType.ACL_UINT8,)),
+        _keep_prob_within(),
         _heads_positive(words, status=None),
         _layout_known(words, status=None),
         _tensors_fit(words, status=None),
@@ -1639,7 +1690,7 @@ def _training_rules(words: Words) -> tuple[Rule, ...]:
         _window_not_empty(words),
         _mask_fits(words),
         _shift_fits(words),
-        _keep_prob_known(),
+        _no_dropout(),
         _prefix_fits(words),
     )
 
@@ -1650,7 +1701,10 @@ _FAS_UNLIKE = {
     "input_layout": "BSH",
     "prefix": None,
 }
-
+_OPTIONAL_OF_TRAINING = (
+    *("pse", "drop_mask", "padding_mask", "atten_mask"),
+    *(_VARLEN.lengths, _VARLEN.key_lengths),
+)
 fusion_attention = Operator(
     name="fusion_attention",
     summary="Attention of training, with the maximum and the sum of each query's exponentials.",
@@ -1669,10 +1723,10 @@ fusion_attention = Operator(
         "softmax_sum": (_SINGLE, _statistics_shape(call, _VARLEN)),
     },
     lower=_lower(_VARLEN, ("softmax_max", "softmax_sum")),
-    inputs=(*_QKV, "pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
+    inputs=(*_QKV, *_OPTIONAL_OF_TRAINING),
     outputs=("attention_out", "softmax_max", "softmax_sum"),
-    optional=("pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
-    unread=("padding_mask",),
+    optional=_OPTIONAL_OF_TRAINING,
+    unread=("drop_mask", "padding_mask"),
     unlike=_FAS_UNLIKE | _unlike(_VARLEN) | {"input_layout": "TND"},
     checks_arrays=_check_arrays(_VARLEN),
     attributes=_FAS_ATTRIBUTES,
@@ -1684,7 +1738,7 @@ fusion_attention = Operator(
     entries=(
         entry(
             "aclnnFlashAttentionScore",
-            "query key value realShiftOptional=pse:in? dropMaskOptional:later "
+            "query key value realShiftOptional=pse:in? dropMaskOptional=drop_mask:in? "
             "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
             "prefixOptional=prefix:ints? scaleValue=scale:float keepProb:float "
             "preTokens=pre_tockens:int nextTokens=next_tockens:int headNum:int inputLayout:str "
@@ -1693,7 +1747,7 @@ fusion_attention = Operator(
         ),
         entry(
             "aclnnFlashAttentionVarLenScore",
-            "query key value realShiftOptional=pse:in? dropMaskOptional:later "
+            "query key value realShiftOptional=pse:in? dropMaskOptional=drop_mask:in? "
             "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
             "prefixOptional=prefix:ints? actualSeqQLenOptional=actual_seq_qlen:ints? "
             "actualSeqKvLenOptional=actual_seq_kvlen:ints? scaleValue=scale:float keepProb:float "
@@ -1725,7 +1779,7 @@ fusion_attention = Operator(
     gradient={
         "query, key, value": (
             "ops.fusion_attention_grad(query, key, value, grad, head_num, input_layout, pse=pse, "
-            "padding_mask=padding_mask, atten_mask=atten_mask, softmax_max=softmax_max, "
+            "drop_mask=drop_mask, padding_mask=padding_mask, atten_mask=atten_mask, softmax_max=softmax_max, "
             "softmax_sum=softmax_sum, attention_in=attention_out, scale=scale, "
             "keep_prob=keep_prob, pre_tockens=pre_tockens, next_tockens=next_tockens, "
             "inner_precise=inner_precise, prefix=prefix, actual_seq_qlen=actual_seq_qlen, "
@@ -1782,6 +1836,7 @@ fusion_attention_grad = Operator(
         *_QKV,
         "dy",
         "pse",
+        "drop_mask",
         "padding_mask",
         "atten_mask",
         "softmax_max",
@@ -1791,8 +1846,8 @@ fusion_attention_grad = Operator(
         _VARLEN.key_lengths,
     ),
     outputs=("dq", "dk", "dv"),
-    optional=("pse", "padding_mask", "atten_mask", _VARLEN.lengths, _VARLEN.key_lengths),
-    unread=("padding_mask",),
+    optional=_OPTIONAL_OF_TRAINING,
+    unread=("drop_mask", "padding_mask"),
     unlike={
         **_FAS_UNLIKE,
         **{role: {"shape": (1, 1, 2)} for role in ("dy", "attention_in", "dq", "dk", "dv")},
@@ -1813,7 +1868,7 @@ fusion_attention_grad = Operator(
     entries=(
         entry(
             "aclnnFlashAttentionScoreGrad",
-            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional:later "
+            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional=drop_mask:in? "
             "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
             "softmaxMaxOptional=softmax_max softmaxSumOptional=softmax_sum softmaxInOptional:ignored? "
             "attentionInOptional=attention_in prefixOptional=prefix:ints? scaleValue=scale:float "
@@ -1823,7 +1878,7 @@ fusion_attention_grad = Operator(
         ),
         entry(
             "aclnnFlashAttentionUnpaddingScoreGrad",
-            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional:later "
+            "query keyIn=key value dy pseShiftOptional=pse:in? dropMaskOptional=drop_mask:in? "
             "paddingMaskOptional=padding_mask:in? attenMaskOptional=atten_mask:in? "
             "softmaxMaxOptional=softmax_max softmaxSumOptional=softmax_sum softmaxInOptional:ignored? "
             "attentionInOptional=attention_in prefixOptional=prefix:ints? "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import (
@@ -331,6 +332,15 @@ def _norm_shape(call: Call) -> Shape:
     return packed_shape(own) if _norm_dtype(call) == PACKED else own
 
 
+def _rows_shape(call: Call, role: str) -> Shape:
+    """The shape of a quantised result or its scales: of the first version also with one dimension of rows."""
+    *rows, columns = _norm_shape(call)
+    last = (columns,) if role.startswith("y") else ()
+    wanted, flat = (*rows, *last), (math.prod(rows), *last)
+    may_be_flat = "output_mask" not in call.switches and role in call.tensors
+    return flat if may_be_flat and call.shape(role) == flat else wanted
+
+
 def _as_asked(rule: Rule, place: int) -> Rule:
     def test(call: Call) -> str | None:
         return rule.test(call) if _wanted(call)[place] else None
@@ -343,8 +353,8 @@ def _infer_norm_dynamic(call: Call) -> Inferred:
     found: dict[str, tuple[aclDataType, Shape]] = {"x": own}
     for place, wanted in zip("12", _wanted(call), strict=True):
         if wanted:
-            found[f"y{place}"] = (_norm_dtype(call), _norm_shape(call))
-            found[f"scale{place}"] = (SINGLE, own[1][:-1])
+            found[f"y{place}"] = (_norm_dtype(call), _rows_shape(call, f"y{place}"))
+            found[f"scale{place}"] = (SINGLE, _rows_shape(call, f"scale{place}"))
     return found
 
 
@@ -360,7 +370,8 @@ def _lower_norm_dynamic(lowering: Lowering) -> Mapping[str, int]:
             operands.append(_columns(lowering, f"smooth_scale{place}"))
         shape, dtype = lowering.call.shape("x1"), lowering.results[f"y{place}"][0]
         made = dynamic(lowering, operands, shape, dtype)
-        found |= {f"y{place}": made[0], f"scale{place}": made[1]}
+        for role, value in zip((f"y{place}", f"scale{place}"), made, strict=False):
+            found[role] = lowering.reshaped(value, lowering.results[role][1])
     return found
 
 
@@ -385,7 +396,9 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
             size_is("gamma", lambda call: call.shape("x1")[-1:], "the last size of `x1`"),
             *[same_shape(role, "gamma") for role in (*smooth, *beta)],
             *[
-                _as_asked(has_shape(role, _norm_shape, "the shape of `x1`, packed"), n)
+                _as_asked(
+                    has_shape(role, partial(_rows_shape, role=role), "the shape of `x1`, packed"), n
+                )
                 for n, role in enumerate(("y1", "y2"))
             ],
             same_shape("x", "x1"),
@@ -393,7 +406,7 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
                 _as_asked(
                     has_shape(
                         role,
-                        lambda call: call.shape("x1")[:-1],
+                        partial(_rows_shape, role=role),
                         "the shape of `x1` without its last",
                     ),
                     n,

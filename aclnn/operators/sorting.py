@@ -130,6 +130,25 @@ sort = Operator(
 )
 
 
+def _several_of_bfloat16() -> Rule:
+    """CANN's function sorts lines of a single bfloat16 on Ascend950 only."""
+
+    def test(call: Call) -> str | None:
+        shape = call.shape("input")
+        if call.dtype("input") != aclDataType.ACL_BF16 or call.soc == "Ascend950" or not shape:
+            return None
+        dim = number(call, "dim")
+        if shape[dim] != 1:
+            return None
+        return (
+            f"{call.names['input']} of dtype {call.word(call.dtype('input'))} has shape {shape}, must have more "
+            f"than one element along {call.names['dim']} {dim}"
+        )
+
+    text = "BF16 has more than one element along `dim`, except on Ascend950"
+    return Rule(text, test, ("input", "dim"))
+
+
 argsort = Operator(
     name="argsort",
     summary="Indices that put elements in order along a dimension.",
@@ -141,6 +160,7 @@ argsort = Operator(
     entries=(entry("aclnnArgsort", "self=input dim:int descending:bool out:out"),),
     rules=(
         axis_within("dim", "input"),
+        of_cann(_several_of_bfloat16()),
         dtype_among("input", _ALL),
         of_cann(dtype_among("input", (*FLOATING, *INTEGERS))),
         dtype_among("out", (_LONG,)),

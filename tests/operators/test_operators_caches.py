@@ -279,5 +279,8 @@ def test_what_caches_refuse():
     assert refused("aclnnScatterPaKvCache", None, *given[1:], *rest)[0] == NULLPTR
     given = tensor(key), tensor(cache), tensor(slots), tensor(key), None
     assert refused("aclnnScatterPaKvCache", *given, *rest[2:])[0] == NULLPTR
+    turned = tensor(filled((3, 1, 2, 4)))
+    given = tensor(key), turned, tensor(slots), None, None, None, None, None
+    assert refused("aclnnScatterPaKvCache", *given, None, "NHSD", None, None)[0] == TILING
     x, small = tensor(filled((1, 1, 1, 3))), tensor(filled((1, 1, 1, 3)))
     assert refused("aclnnInterleaveRope", x, small, small, x)[0] == TILING

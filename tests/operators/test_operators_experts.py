@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from calls import refused, tensor
+from calls import refused, run, tensor
 
 import aclnn
 
@@ -248,3 +248,19 @@ def test_order_of_checks():
     assert "k is 9" in refused("aclnnMoeGatingTopK", x, None, *last, y, index, out)[1]
     last = (2, 9, 0, 0, 0, 5, False, 1.0, 1e-20)
     assert "kGroup is 9" in refused("aclnnMoeGatingTopK", x, None, *last, y, index, out)[1]
+
+
+def test_counts_that_are_asked_for_but_not_given():
+    """The plan fails, after what is wrong with numbers."""
+    x, ids = tensor(np.ones((4, 3), np.float32)), tensor(np.zeros((4, 2), np.int32))
+    out, places = tensor(np.zeros((8, 3), np.float32)), tensor(np.zeros(8, np.int32))
+    dropped = tensor(np.zeros((3, 2, 3), np.float32))
+    for numbers, made, words in (
+        ((0, 0, 3, 0, 1, False), out, "expertTokensCountOrCumsumOut is null"),
+        ((0, 0, 3, 0, 2, False), out, "expertTokensCountOrCumsumOut is null"),
+        ((0, 0, 3, 0, 3, False), out, "expertTokensCountOrCumsumFlag is 3"),
+        ((0, 2, 3, 1, 0, True), dropped, "expertTokensBeforeCapacityOut is null"),
+    ):
+        status, text = refused("aclnnMoeInitRoutingV2", x, ids, *numbers, made, places, None, None)
+        assert (status, words in text) == (FAILED_PLAN, True)
+    run("aclnnMoeInitRoutingV2", x, ids, 0, 0, 3, 0, 0, True, out, places, None, None)

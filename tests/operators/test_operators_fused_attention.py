@@ -529,7 +529,7 @@ V4 = "aclnnFusedInferAttentionScoreV4"
         ({"value": np.zeros((2, 3, 8), BF16)}, INVALID),
         ({"attentionOut": np.zeros((2, 1, 8), F)}, INVALID),
         ({"deqScale1Optional": np.zeros(1, F)}, TILING),
-        ({"queryPaddingSizeOptional": np.zeros(1, np.int64)}, TILING),
+        ({"queryPaddingSizeOptional": np.zeros(1, np.int64)}, OK),
         ({"attenMaskOptional": np.zeros((1, 3), F)}, INVALID),
         ({"inputLayout": "BHS"}, TILING),
         ({"numHeads": 0}, TILING),
@@ -586,6 +586,19 @@ def test_versions_and_products():
         ("aclnnPromptFlashAttentionV3", {}, OK),
         ("aclnnPromptFlashAttentionV3", {"numHeads": 0}, INVALID),
         ("aclnnPromptFlashAttentionV3", {"inputLayout": "BHS"}, INVALID),
+        *[
+            ("aclnnPromptFlashAttentionV3", changes, INVALID)
+            for changes in (
+                {"query": np.zeros((2, 2, 2, 4), H)},
+                {"key": np.zeros((2, 2, 2, 4), H)},
+                {"inputLayout": "BNSD"},
+                {"numHeads": 9},
+                {
+                    role: np.zeros((1, 2, 1040), H)
+                    for role in ("query", "key", "value", "attentionOut")
+                },
+            )
+        ],
         ("aclnnPromptFlashAttentionV3", {"sparseMode": 6, "query": np.zeros((2, 2, 8), H)}, TILING),
         ("aclnnPromptFlashAttentionV3", {"attentionOut": np.zeros((2, 8, 1), H)}, INVALID),
         ("aclnnPromptFlashAttentionV3", {"attentionOut": np.zeros((0, 1, 8), F)}, OK),
@@ -618,8 +631,11 @@ TRAINING = {
         ({"headNum": 0}, INVALID),
         ({"inputLayout": "TND"}, INVALID),
         ({"key": np.zeros((2, 3, 6), H)}, INVALID),
-        ({"keepProb": 0.5}, TILING),
-        ({"dropMaskOptional": np.zeros(8, np.uint8)}, TILING),
+        ({"keepProb": 0.5}, OK),
+        ({"keepProb": 0.0}, INVALID),
+        ({"keepProb": 1.5}, INVALID),
+        ({"keepProb": 0.5, "dropMaskOptional": np.zeros(8, np.uint8)}, TILING),
+        ({"dropMaskOptional": np.zeros(8, np.uint8)}, OK),
         ({"sparseMode": 9}, TILING),
     ],
 )

@@ -622,6 +622,32 @@ def test_norms_are_quantised(dtype):
         assert np.abs(found * scale[:, None] - wanted).max() <= scale.max() * 0.5001
 
 
+@named("rows", [(2, 3), (6,)])
+@named("places", [(2, 3), (6,)])
+def test_rows_in_one_dimension(rows, places):
+    """What the first version makes may have all rows in one dimension."""
+    x = np.random.default_rng(7).normal(size=(2, 3, 8)).astype(np.float16)
+    gamma, smooth = x[0, 0], x[1, 1]
+    made = (
+        [np.zeros((*rows, 8), np.int8) for _ in range(2)],
+        [np.zeros(places, np.float32) for _ in range(2)],
+    )
+    given = [tensor(one) for one in (x, x, gamma, smooth, gamma)]
+    run(
+        "aclnnAddRmsNormDynamicQuant",
+        *given,
+        1e-6,
+        *map(tensor, made[0]),
+        tensor(x.copy()),
+        *map(tensor, made[1]),
+    )
+    wanted = aclnn.add_rms_norm_dynamic_quant(
+        x, x, gamma, smooth_scale1=smooth, smooth_scale2=gamma, epsilon=1e-6
+    )
+    for one, other in zip((*made[0], *made[1]), (*wanted[:2], *wanted[3:]), strict=True):
+        same(one.reshape(other.shape), other)
+
+
 def test_pairs_that_nobody_asks_for_are_left_alone():
     x = np.ones((2, 8), np.float16)
     gamma = np.ones(8, np.float16)

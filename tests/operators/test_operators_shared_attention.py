@@ -191,6 +191,12 @@ def test_padded_keys_of_one_query(given, rng):
     near(found, want)
 
 
+def test_padding_without_lengths_has_no_effect(given):
+    padding = {f"{what}_padding_size": np.int64([2]) for what in ("query", "kv")}
+    for one, other in zip(call(*given, **padding), call(*given), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_padding_without_room_ends_the_run(given):
     options = {"actual_seq_lengths": [3], "actual_seq_lengths_kv": [60]}
     for what, size in (("query", S - 2), ("kv", K - 59)):
@@ -281,11 +287,11 @@ PAGES = {"blockTableOptional": np.zeros((2, 1), np.int32), "blockSize": 3} | LEN
         (HALF | PADDED | LENGTHS, TILING, "besides"),
         ({"actualSharedPrefixLenOptional": [1]}, TILING, "is null"),
         (PADDED | LENGTHS, OK, ""),
-        (PADDED, TILING, "is null"),
+        (PADDED, OK, ""),
         (PADDED | PAGES, TILING, "besides"),
         ({"kvPaddingSizeOptional": np.zeros(2, np.int64)} | LENGTHS, TILING, "shape"),
         ({"kvPaddingSizeOptional": np.zeros(1, F)} | LENGTHS, 161002, "dtype"),
-        ({"queryPaddingSizeOptional": np.zeros(1, np.int64)}, TILING, "is null"),
+        ({"queryPaddingSizeOptional": np.zeros(1, np.int64)}, OK, ""),
     ],
 )
 def test_statuses(changes, wanted, text):

@@ -184,6 +184,26 @@ def test_what_is_refused(call, status, words):
     assert caught.value.status == status
 
 
+def test_argsort_of_single_bfloat16():
+    """CANN's function refuses lines of one element, but for those on Ascend950."""
+    out = tensor(np.zeros((3, 1), np.int64))
+    x = tensor(np.zeros((3, 1), BF16))
+    status, words = refused("aclnnArgsort", x, -1, False, out)
+    assert (status, "more than one element" in words) == (INVALID, True)
+    run("aclnnArgsort", x, 0, False, out)
+    run("aclnnArgsort", tensor(np.zeros((3, 1), np.float16)), 1, False, out)
+    run("aclnnArgsort", tensor(np.zeros((), BF16)), 0, False, tensor(np.int64(0)))
+    same(aclnn.argsort(np.zeros((3, 1), BF16)), np.zeros((3, 1)))
+    values = tensor(np.zeros((3, 1), BF16))
+    run("aclnnSort", x, True, 1, False, values, out)
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version("Ascend950")
+    try:
+        run("aclnnArgsort", x, -1, False, out)
+    finally:
+        aclnn.set_soc_version(before)
+
+
 def test_order_of_checks():
     """Topk: dim, k, dtypes, shapes; Argsort: dim before dtypes."""
     x, wrong = tensor(np.ones(3, np.complex64)), tensor(np.ones(2, np.float32))

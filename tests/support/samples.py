@@ -98,7 +98,14 @@ def _training(shapes=None):
     given = dict.fromkeys(("query", "key", "value"), (1, 2, 3))
     kinds = {role: np.float32 for role in shapes or {} if role.startswith("softmax")}
     options = {"head_num": 1, "input_layout": "BSH", "keep_prob": 1.0}
-    absent = ("pse", "padding_mask", "atten_mask", "actual_seq_qlen", "actual_seq_kvlen")
+    absent = (
+        "pse",
+        "drop_mask",
+        "padding_mask",
+        "atten_mask",
+        "actual_seq_qlen",
+        "actual_seq_kvlen",
+    )
     return Unlike(given | (shapes or {}), kinds, options, absent=absent)
 
 
