@@ -1605,8 +1605,9 @@ def _value_not_larger(words: Words) -> Rule:
 def _keep_prob_within() -> Rule:
     def test(call: Call) -> str | None:
         number = call.scalars["keep_prob"]
-        if not number.text or 0 < number.value <= 1:  # samples of calls lack a text
-            return None
+        above = number.whole and not (number.one or number.zero)
+        if not (number.negative or number.zero or number.nan or above) or not number.text:
+            return None  # samples of calls lack a text
         return f"{call.names['keep_prob']} is {number.text}, must be more than 0 and at most 1"
 
     return _tested("`keep_prob` is more than 0 and at most 1", test, "keep_prob")
@@ -1615,7 +1616,7 @@ def _keep_prob_within() -> Rule:
 def _no_dropout() -> Rule:
     def test(call: Call) -> str | None:
         number = call.scalars["keep_prob"]
-        if "drop_mask" not in call.tensors or number.value == 1 or not number.text:
+        if "drop_mask" not in call.tensors or number.one or not number.text:
             return None
         return (
             f"{call.names['keep_prob']} is {number.text}, must be 1 with {call.names['drop_mask']}: there is no "
@@ -1660,7 +1661,7 @@ _FAS_ATTRIBUTES = (
         "float",
         keyword_only=False,
         doc="Must be 1 where there is a mask of dropout.",
-        facts=("value",),
+        facts=("one", "zero", "nan", "whole"),
     ),
     Attribute(
         "pre_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys before a query it sees."

@@ -458,7 +458,7 @@ def _lower_product_of_v5(lowering: Lowering) -> Mapping[str, int]:
 
 
 def _spread(lowering: Lowering, role: str, shape: Shape) -> int:
-    """What belongs to columns, rows or all of a product, as float32 or int32 in its shape."""
+    """An operand for columns, rows or all of a product, as float32 or int32 in its shape."""
     call, own = lowering.call, lowering.call.shape(role)
     if call.dtype(role) in (BITS, LONG):
         flat = lowering.reshaped(role, (math.prod(own),))

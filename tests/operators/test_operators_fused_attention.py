@@ -633,7 +633,7 @@ TRAINING = {
         ({"key": np.zeros((2, 3, 6), H)}, INVALID),
         ({"keepProb": 0.5}, OK),
         ({"keepProb": 0.0}, INVALID),
-        ({"keepProb": 1.5}, INVALID),
+        ({"keepProb": 2.0}, INVALID),
         ({"keepProb": 0.5, "dropMaskOptional": np.zeros(8, np.uint8)}, TILING),
         ({"dropMaskOptional": np.zeros(8, np.uint8)}, OK),
         ({"sparseMode": 9}, TILING),
