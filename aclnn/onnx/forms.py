@@ -22,6 +22,19 @@ from aclnn.tracing.array import TracedArray
 ours: Any = functional  # whose names are made from declarations
 
 
+class NeededError(Exception):
+    """Inputs of a node whose values a plan depends on, though they are computed.
+
+    Attributes
+    ----------
+    places : tuple of int
+    """
+
+    def __init__(self, places: Sequence[int]):
+        super().__init__(f"inputs {', '.join(map(str, places))} have to be known")
+        self.places = tuple(places)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A node of a model while it is recorded.
@@ -65,7 +78,7 @@ class Step:
             return np.asarray(self.attributes[name])
         found = self.given(place)
         if isinstance(found, TracedArray):
-            raise self.refused(f"input {place} is computed, it must be a constant")
+            raise NeededError([place])
         return found
 
     def whole(self, place: int, name: str = "") -> tuple[int, ...] | None:

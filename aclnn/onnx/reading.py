@@ -7,15 +7,11 @@ fails at a node is reported with its operator and its name.
 
 from __future__ import annotations
 
-import inspect
-import keyword
 import os
-import re
+import threading
+import warnings
 from collections import namedtuple
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import accumulate
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +20,20 @@ import numpy as np
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid
+from aclnn.execution import arrays as kinds_of_arrays
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
-from aclnn.onnx.forms import FORMS, OF_SHAPES, Step
-from aclnn.onnx.schemas import result_dtypes
-from aclnn.tracing.array import TracedArray
+from aclnn.onnx import control
+from aclnn.onnx.evaluation import called, has_body, runtime, said, titled
+from aclnn.onnx.forms import FORMS, OF_SHAPES
+from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier, initializers
+from aclnn.onnx.reports import ModelReport, report_of
+from aclnn.onnx.schemas import STANDARD, schema_of
 from aclnn.tracing.compiled import compile as compiled
 
-STANDARD = ("", "ai.onnx")
-OWN_ON_CONSTANTS = (
-    "GatherElements",
-)  # of which ONNX's reference takes up to 64 elements along the axis
-# Dtypes that hold all values of others: what a form does not take is computed in them.
-WIDER = {
-    "bool": np.dtype(np.int32),
-    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), np.dtype(np.int32)),
-    **dict.fromkeys(("int32", "uint32"), np.dtype(np.int64)),
-    **dict.fromkeys(("float16", "bfloat16"), np.dtype(np.float32)),
-}
 MOST_LISTED = 4  # nodes of one operator that is lacking
+FALLBACKS = ("warn", "allow", "refuse")
 Dims = tuple[int | str, ...]
 
 
@@ -52,10 +42,12 @@ def from_onnx(
     model: Any,
     *,
     dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    fallback: str = "warn",
+    packed: bool = True,
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
-    packed: bool = False,
 ) -> OnnxModel:
     """Read a model in ONNX as a function that is planned as a whole.
 
@@ -65,8 +57,17 @@ def from_onnx(
     dims : mapping of str to int, optional
         Sizes of dimensions that the model gives names to instead. Others are taken from the arrays
         of each call.
-    threads, strategy, materialize, packed
-        As of `aclnn.compile`; the model's weights are what may be packed once.
+    inputs : mapping of str to array or number, optional
+        Values of inputs that are constants from then on.
+    fallback : {'warn', 'allow', 'refuse'}
+        Nodes without kernel and function body are computed by ONNX Runtime, where it is installed,
+        or by ONNX's reference evaluator, as steps of the plan: with a warning that names them, without
+        one, or not at all.
+    packed : bool
+        Whether constant operands of products and weights of convolutions are packed once, when they
+        are first used. What that takes is in `plan`.
+    threads, strategy, materialize
+        As of `aclnn.compile`.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def from_onnx(
     ModuleNotFoundError
         If onnx is not installed; the message says how to.
     AclnnError
-        If it is no model, or has nodes that no operator stands for: it lists all of them.
+        If it is no model, or has nodes that nothing computes: it lists all of them.
 
     Examples
     --------
@@ -93,15 +94,19 @@ def from_onnx(
     proto = _loaded(onnx, model)
     if not proto.HasField("graph"):  # what protobuf reads in an empty file
         raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
-    if dims is not None and not isinstance(dims, Mapping):
-        raise invalid(f"dims is {shown(dims)}, must be a mapping of names to sizes")
+    for name, given in (("dims", dims), ("inputs", inputs)):
+        if given is not None and not isinstance(given, Mapping):
+            raise invalid(f"{name} is {shown(given)}, must be a mapping of names")
+    if fallback not in FALLBACKS:
+        raise invalid(f"fallback is {shown(fallback)}, must be one of {', '.join(FALLBACKS)}")
     options = {
         "threads": threads,
         "strategy": strategy,
         "materialize": materialize,
         "packed": as_truth("packed", packed),
     }
-    return OnnxModel(_Program(_inlined(proto), dict(dims or {})), options)
+    program = _Program(_inlined(proto), dict(dims or {}), dict(inputs or {}), fallback)
+    return OnnxModel(program, options)
 
 
 class OnnxModel:
@@ -113,7 +118,7 @@ class OnnxModel:
         Of the model's graph.
     inputs : dict of str to (numpy.dtype, tuple)
         In the order of positional arguments: sizes of dimensions are numbers, or names of those
-        that are known at the call.
+        that are known at the call. Those that may be left out come last.
     outputs : tuple of str
         A call gives an array for one, and a named tuple for several.
 
@@ -128,14 +133,73 @@ class OnnxModel:
     def __init__(self, program: _Program, options: Mapping[str, Any]):
         self._program = program
         self._options = dict(options)
-        self._compiled = compiled(program, **options)
+        self._runner = Runner(program.graph, options)
+        needed = [name for name in program.inputs if name not in program.optional]
+        piece = Piece(program.graph, (0, len(program.graph.nodes)), needed, program.outputs, {})
+        self._compiled = compiled(piece, **options)
+        self._is_one = all(map(program.is_traceable, needed)) and bool(needed)
+        self._lock = threading.Lock()
+
+        self._runs = 0
         self.name = program.name
         self.inputs = program.inputs
         self.outputs = program.outputs
 
     @boundary
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        return self._compiled(*self._program.bound(arrays, named), out=out)
+        bound = self._program.bound(arrays, named)
+        return self._run(bound, out)
+
+    @boundary
+    def run(self, inputs: Mapping[str, Any], *, out: Any = None) -> Any:
+        """The outputs, of arrays by the inputs' names.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            Whatever the names are.
+        out : array or tuple of array, optional
+            Where results go.
+
+        Returns
+        -------
+        array or tuple of array
+        """
+        if not isinstance(inputs, Mapping):
+            raise invalid(f"{self.name}: inputs is {shown(inputs)}, must be a mapping of names")
+        return self._run(self._program.bound((), inputs), out)
+
+    def _run(self, bound: Mapping[str, Any], out: Any) -> Any:
+        program = self._program
+        self._runs += 1
+        if self._is_one and not program.optional.intersection(bound):
+            try:
+                found = self._compiled(*bound.values(), out=out)
+            except CutError as cut:
+                self._is_one = False
+                self._runner.note(cut)
+            else:
+                self._tell()
+                return found if len(self.outputs) == 1 else program.result(*found)
+        arrays = {name: kinds_of_arrays.as_ndarray(one, name) for name, one in bound.items()}
+        results = self._runner.run(arrays)
+        self._tell()
+        given = [*bound.values()]
+        if out is not None:
+            return _written(results, out, self.name)
+        handed = [_handed(given, one) for one in results]
+        return handed[0] if len(handed) == 1 else program.result(*handed)
+
+    def _tell(self) -> None:
+        """Warn once of nodes that turned out to need other means."""
+        if self._program.fallback != "warn" or not self._program.graph.evaluations:
+            return
+        with self._lock:
+            nodes = [self._program.graph.nodes[at] for at in [*self._program.graph.evaluations]]
+            fresh = [node for node in nodes if called(node) not in self._program.warned]
+            self._program.warned.update(map(called, fresh))
+        if fresh:
+            _warn(self.name, fresh)
 
     @boundary
     def executor(
@@ -162,8 +226,40 @@ class OnnxModel:
         if arrays or named or not self.inputs:
             if dims:
                 raise invalid("dims stand in place of arrays: give one or the other")
-            return self._compiled.executor(*self._program.bound(arrays, named), out=out)
-        return self._compiled.executor(*self._program.zeros(dims or {}), out=out)
+            bound = self._program.bound(arrays, named)
+        else:
+            bound = self._program.zeros(dims or {})
+        try:
+            if self._is_one and not self._program.optional.intersection(bound):
+                return self._compiled.executor(*bound.values(), out=out)
+        except CutError as cut:
+            self._is_one = False
+            self._runner.note(cut)
+        found = {name: kinds_of_arrays.as_ndarray(one, name) for name, one in bound.items()}
+        made = self._runner.executor(found, out)
+        if made is None:
+            raise invalid(
+                f"{self.name} is no single plan: {self._runner.why()}; run it, then `plans` has them"
+            )
+        return made
+
+    @property
+    def plans(self) -> tuple[aclOpExecutor, ...]:
+        """An executor for each plan that calls have made so far, bound to no arrays.
+
+        There are several where values decide sizes, and for inputs of several shapes.
+        """
+        pieces = [self._compiled, *self._runner.every_piece()]
+        return tuple([one for piece in pieces for one in piece.executors()])
+
+    def report(self) -> ModelReport:
+        """The means by which nodes of the model are computed, with times after runs.
+
+        Returns
+        -------
+        ModelReport
+        """
+        return report_of(self._program.graph, self.plans)
 
     def cache_info(self) -> dict[str, int]:
         """Contents of the model's cache of plans.
@@ -173,82 +269,149 @@ class OnnxModel:
         dict of str to int
             Its hits, misses, size and limit.
         """
-        return self._compiled.cache_info()
+        found = self._compiled.cache_info()
+        for piece in self._runner.every_piece():
+            for key, count in piece.cache_info().items():
+                found[key] += count if key != "limit" else 0
+        return found
 
     def __reduce__(self) -> Any:
         return OnnxModel, (self._program, self._options)
 
     def __repr__(self) -> str:
         takes = ", ".join(
-            f"{name}: {dtype}[{', '.join(map(str, shape))}]"
+            f"{name}: {dtype}[{'...' if shape is None else ', '.join(map(str, shape))}]"
             for name, (dtype, shape) in self.inputs.items()
         )
         return f"<OnnxModel {self.name}({takes}) -> {', '.join(self.outputs)}>"
 
 
+def _handed(given: Sequence[Any], result: Any) -> Any:
+    return kinds_of_arrays.like_inputs(given, result) if isinstance(result, np.ndarray) else result
+
+
+def _written(results: Sequence[Any], out: Any, name: str) -> Any:
+    targets = list(out) if isinstance(out, tuple | list) else [out]
+    if len(targets) != len(results):
+        raise invalid(f"{name}: out has {len(targets)} arrays, must have {len(results)}")
+    for target, one in zip(targets, results, strict=True):
+        array = kinds_of_arrays.as_ndarray(target, "out")
+        if array.shape != one.shape or array.dtype != one.dtype:
+            raise invalid(
+                f"{name}: out is {array.dtype}{list(array.shape)}, must be {one.dtype}{list(one.shape)}"
+            )
+        np.copyto(array, one)
+        kinds_of_arrays.mark_written(target)
+    return out
+
+
 class _Program:
-    """The nodes of a model as a function of traced arrays."""
+    """A model's graph, and what it declares of inputs and outputs."""
 
-    __aclnn_constant__ = True  # nobody binds its arrays anew
-
-    def __init__(self, proto: Any, dims: Mapping[str, int]):
+    def __init__(
+        self, proto: Any, dims: Mapping[str, int], given: Mapping[str, Any], fallback: str,
+        constants: Mapping[str, np.ndarray] | None = None,
+    ):  # fmt: skip
         import onnx
 
-        self._content = proto.SerializeToString()
-        self._dims = dims
+        self._proto, self._dims, self._given = proto, dims, given
         graph = proto.graph
+        self.fallback = fallback
         self.name = self.__name__ = graph.name or "model"
-        self.__doc__ = graph.doc_string or None
-        self._opset = next((o.version for o in proto.opset_import if o.domain in STANDARD), 1)
-        self._constants = dict(_constants(onnx, graph))
-        declared = [one for one in graph.input if one.name not in self._constants]
-        sizes = {one.dim_param for x in declared for one in x.type.tensor_type.shape.dim}
-        _check_dims(self.name, dims, sizes - {""})
-        self.inputs = {one.name: self._declared(onnx, one) for one in declared}
-        self.outputs = tuple([one.name for one in graph.output])
-        self._nodes = list(graph.node)
+        self.warned: set[str] = set()
+        opsets = {("" if o.domain in STANDARD else o.domain): o.version for o in proto.opset_import}
+        weights = initializers(graph) if constants is None else dict(constants)
+        inputs = [*graph.input]
+        unknown = [name for name in given if name not in {one.name for one in inputs}]
+        if unknown:
+            there = ", ".join([one.name for one in inputs]) or "none"
+            raise invalid(f"{self.name} has no input {shown(unknown[0])}; those there are: {there}")
+        _check_dims(self.name, dims, _names_of_dims(inputs))
+        declared = {one.name: self._declared(onnx, one) for one in inputs}
+        for name, value in given.items():
+            weights[name] = self._constant(name, value, declared[name])
+        needed = [one for one in declared if one not in weights]
+        self.optional = {one for one in declared if one in weights and one not in given}
+        self.inputs = {
+            one: declared[one] for one in (*needed, *[n for n in declared if n in self.optional])
+        }
+        self.graph = Graph(graph, opsets, weights, [*self.inputs], fallback != "refuse")
+        self.outputs = self.graph.outputs
         self._refuse_loose_ends()
         self._refuse_lacking()
         fresh = Names()
-        self._parameters = {name: fresh.fresh(_identifier(name)) for name in self.inputs}
-        self.__aclnn_results__ = self.outputs
-        self.__signature__ = inspect.Signature(
-            [
-                inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-                for n in self._parameters.values()
-            ]
-        )
+        self._parameters = {name: fresh.fresh(identifier(name)) for name in self.inputs}
         fields = Names()
-        self._result = namedtuple(  # type: ignore[misc]
+        self.result = namedtuple(  # type: ignore[misc]
             "Outputs",
-            [fields.fresh(_identifier(name).lstrip("_") or "out") for name in self.outputs],
+            [fields.fresh(identifier(name).lstrip("_") or "out") for name in self.outputs],
         )
 
     def __reduce__(self) -> Any:
-        return _read_again, (self._content, dict(self._dims))
+        return _read_again, (
+            self._proto.SerializeToString(), dict(self._dims), dict(self._given), self.fallback,
+        )  # fmt: skip
 
     # --- Inputs -------------------------------------------------------------------------------------
 
-    def _declared(self, onnx: Any, info: Any) -> tuple[np.dtype, Dims]:
+    def _declared(self, onnx: Any, info: Any) -> tuple[np.dtype | None, Dims | None]:
         kind = info.type.tensor_type
         if not info.type.HasField("tensor_type"):
-            raise invalid(f"input {info.name} is no tensor")
+            return None, None  # a sequence, which runs take as they are
+        if kind.elem_type == onnx.TensorProto.STRING:
+            return np.dtype(object), None
         try:
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         except (KeyError, ValueError):
             raise invalid(f"input {info.name} has no dtype that ONNX knows") from None
-        if dtype.kind == "O":
-            raise invalid(f"input {info.name} has strings, which no operator takes")
-        sizes = [
-            int(one.dim_value)
-            if one.HasField("dim_value")
-            else self._dims.get(one.dim_param, one.dim_param or f"{info.name}_{n}")
-            for n, one in enumerate(kind.shape.dim)
-        ]
-        return dtype, tuple(sizes)
+        if not kind.HasField("shape"):
+            return dtype, None
+        names = [one.dim_param for one in kind.shape.dim]
+        return dtype, tuple(
+            [self._size(info.name, n, one, names) for n, one in enumerate(kind.shape.dim)]
+        )
 
-    def bound(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The arguments in their order; what does not fit the declaration is refused."""
+    def _size(self, owner: str, place: int, dim: Any, names: Sequence[str]) -> int | str:
+        """The size of a dimension: a number, a name that ties it to others, or a name of its own."""
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            return int(dim.dim_value)
+        name = dim.dim_param
+        if name in self._dims:
+            return self._dims[name]
+        if name in ("", "?", "-1") or names.count(name) > 1:
+            return f"{owner}_{place}"
+        return str(name)
+
+    def _constant(self, name: str, value: Any, declared: tuple[Any, Any]) -> np.ndarray:
+        dtype, shape = declared
+        array = np.asarray(value, dtype)
+        if shape is None:
+            return array
+        if (
+            array.ndim == 0
+            and len(shape)
+            and all(isinstance(size, str) or size == 1 for size in shape)
+        ):
+            array = array.reshape((1,) * len(shape))
+        fits = array.ndim == len(shape) and all(
+            isinstance(want, str) or want == size
+            for want, size in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            raise invalid(
+                f"{self.name}: {name} is {array.dtype}{list(array.shape)}, must be "
+                f"{dtype}[{', '.join(map(str, shape))}]"
+            )
+        return array
+
+    def is_traceable(self, name: str) -> bool:
+        from aclnn.acl import dtypes
+
+        dtype = self.inputs[name][0]
+        return dtype is not None and dtypes.is_known(dtype)
+
+    def bound(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by their names, in order; what does not fit the declaration is refused."""
         names = list(self.inputs)
         known = dict(zip(names, arrays, strict=False))
         by_parameter = {parameter: name for name, parameter in self._parameters.items()}
@@ -257,69 +420,79 @@ class _Program:
             if name is None or name in known:
                 raise invalid(f"{self.name} does not take {key}; it takes {', '.join(names)}")
             known[name] = one
-        if len(arrays) > len(names) or len(known) < len(names):
-            missing = ", ".join([name for name in names if name not in known])
-            why = f"{missing} missing" if missing else f"{len(arrays)} given"
+        missing = [name for name in names if name not in known and name not in self.optional]
+        if len(arrays) > len(names) or missing:
+            why = f"{', '.join(missing)} missing" if missing else f"{len(arrays)} given"
             raise invalid(f"{self.name} takes {', '.join(names)}: {why}")
         self._check(known)
-        return [known[name] for name in names]
+        return {name: known[name] for name in names if name in known}
 
     def _check(self, given: Mapping[str, Any]) -> None:
         sizes: dict[str, tuple[int, str]] = {}
         for name, (dtype, declared) in self.inputs.items():
+            if name not in given or dtype is None:
+                continue
             shape = tuple(given[name].shape) if hasattr(given[name], "shape") else None
             if shape is None:
                 raise invalid(f"{self.name}: {name} is {shown(given[name])}, must be an array")
             found = str(given[name].dtype).removeprefix("torch.")
-            fits = len(shape) == len(declared) and all(
-                size == sizes.setdefault(want, (size, name))[0]
-                if isinstance(want, str)
-                else size == want
-                for size, want in zip(shape, declared, strict=False)
+            fits = declared is None or (
+                len(shape) == len(declared)
+                and all(
+                    size == sizes.setdefault(want, (size, name))[0]
+                    if isinstance(want, str)
+                    else size == want
+                    for size, want in zip(shape, declared, strict=False)
+                )
             )
-            if fits and found == dtype.name:
+            if fits and (found == dtype.name or dtype.kind == "O"):
                 continue
             known = {want: size for want, (size, _) in sizes.items()}
             wanted = ", ".join(
-                f"{one}={known[one]}" if one in known else str(one) for one in declared
+                f"{one}={known[one]}" if one in known else str(one) for one in declared or ("...",)
             )
             raise invalid(f"{self.name}: {name} is {found}{list(shape)}, must be {dtype}[{wanted}]")
 
-    def zeros(self, dims: Mapping[str, int]) -> list[np.ndarray]:
+    def zeros(self, dims: Mapping[str, int]) -> dict[str, np.ndarray]:
         """Arrays of the declared shapes; nothing but a run makes them take memory."""
-        names = [one for _, shape in self.inputs.values() for one in shape if isinstance(one, str)]
+        declared = {}
+        for name, (dtype, shape) in self.inputs.items():
+            if name in self.optional:
+                continue
+            if dtype is None or shape is None:
+                raise invalid(f"{self.name}: give arrays: no shape of {name} is declared")
+            declared[name] = dtype, shape
+        names = [one for _, shape in declared.values() for one in shape if isinstance(one, str)]
         _check_dims(self.name, dims, names)
-        lacking = dict.fromkeys(
-            size
-            for _, shape in self.inputs.values()
-            for size in shape
-            if isinstance(size, str) and size not in dims
-        )
+        lacking = dict.fromkeys([one for one in names if one not in dims])
         if lacking:
             raise invalid(
                 f"{self.name}: give arrays, or sizes of {', '.join(lacking)}: "
                 f"executor(dims={{{', '.join(f'{name!r}: ...' for name in lacking)}}})"
             )
-        return [
-            np.zeros([dims[size] if isinstance(size, str) else size for size in shape], dtype)
-            for dtype, shape in self.inputs.values()
-        ]
+        return {
+            name: np.zeros([dims[size] if isinstance(size, str) else size for size in shape], dtype)
+            for name, (dtype, shape) in declared.items()
+        }
 
     # --- Nodes --------------------------------------------------------------------------------------
 
     def _refuse_loose_ends(self) -> None:
         """Refuse a model in which something is read that nothing has made by then, or is made twice."""
-        maker = {name: node for node in self._nodes for name in node.output if name}
-        known = {"", *self.inputs, *self._constants}
-        for node in self._nodes:
-            for name in [one for one in node.input if one not in known]:
+        graph = self.graph
+        maker = {name: node for node in graph.nodes for name in node.output if name}
+        known = {"", *self.inputs, *graph.constants}
+        for node, reads in zip(graph.nodes, graph.reads, strict=True):
+            for name in [one for one in reads if one not in known]:
                 what = "no input, initializer or node gives"
                 if name in maker:
-                    what = f"{_titled(maker[name])} gives only later: nodes are in a cycle, or no order"
-                raise invalid(f"{self.name}: {_titled(node)} reads {shown(name)}, which {what}")
+                    what = (
+                        f"{titled(maker[name])} gives only later: nodes are in a cycle, or no order"
+                    )
+                raise invalid(f"{self.name}: {titled(node)} reads {shown(name)}, which {what}")
             for name in node.output:
                 if name and name in known:
-                    raise invalid(f"{self.name}: {_titled(node)} gives {shown(name)} once more")
+                    raise invalid(f"{self.name}: {titled(node)} gives {shown(name)} once more")
                 known.add(name)
         if not self.outputs:
             raise invalid(f"{self.name} has no outputs")
@@ -328,80 +501,88 @@ class _Program:
                 raise invalid(f"{self.name}: nothing gives the output {shown(name)}")
 
     def _refuse_lacking(self) -> None:
-        """Refuse a model that computes, of its inputs, what no operator of ours does."""
+        """Refuse a model that computes, of its inputs, what nothing does; say what other means do."""
         lacking: dict[str, list[str]] = {}
+        others: list[Any] = []
         computed = set(self.inputs)
-        for node in self._nodes:
-            if not computed.intersection(node.input) and not node_graphs(node):
-                continue
-            if node.op_type in OF_SHAPES and node.domain in STANDARD:
+        for node, reads in zip(self.graph.nodes, self.graph.reads, strict=True):
+            if not computed.intersection(reads):
                 continue
             computed.update(node.output)
-            if node.op_type not in FORMS or node.domain not in STANDARD:
+            way = _way(node, self.graph.opset(node))
+            if way == "fallback" and self.fallback != "refuse":
+                others.append(node)
+            elif way in ("none", "fallback"):
                 # Text that is no UTF-8 comes as bytes.
                 names = [
                     one if isinstance(one, str) else shown(one)
                     for one in (node.domain, node.op_type)
                 ]
                 kind = "::".join(filter(None, names))
-                lacking.setdefault(kind, []).append(_called(node))
-        if not lacking:
-            return
-        count = sum(map(len, lacking.values()))
-        raise invalid(
-            f"{self.name} has {count} node{'s' * (count > 1)} that no operator stands for:\n"
-            + "\n".join(f"  {kind}: {_some(nodes)}" for kind, nodes in sorted(lacking.items()))
-        )
+                lacking.setdefault(kind, []).append(called(node))
+        if lacking:
+            count = sum(map(len, lacking.values()))
+            raise invalid(
+                f"{self.name} has {count} node{'s' * (count > 1)} that no operator stands for:\n"
+                + "\n".join(f"  {kind}: {_some(nodes)}" for kind, nodes in sorted(lacking.items()))
+            )
+        if others and self.fallback == "warn":
+            self.warned.update(map(called, others))
+            _warn(self.name, others)
 
-    def __call__(self, *arrays: Any) -> Any:
-        """Record the model on traced arrays."""
-        values: dict[str, Any] = {"": None, **self._constants}
-        values |= zip(self.inputs, arrays, strict=True)
-        traces = [one.trace for one in arrays if isinstance(one, TracedArray)]
-        for trace in traces[:1]:
-            for name, array in self._constants.items():
-                trace.name(array, _identifier(name))
-        for node in self._nodes:
-            for trace in traces[:1]:
-                trace.recording.origin = partial(tuple, _lines_of(node))
-            inputs = tuple([values[name] for name in node.input])
-            results = self._told(node, inputs)
-            values |= zip(node.output, results, strict=False)
-            for trace in traces[:1]:
-                for name, array in zip(node.output, results, strict=False):
-                    if isinstance(array, np.ndarray):
-                        trace.name(array, _identifier(name))
-        found = [values[name] for name in self.outputs]
-        return found[0] if len(found) == 1 else self._result(*found)
 
-    def _told(self, node: Any, inputs: tuple[Any, ...]) -> Sequence[Any]:
-        """The results of a node; an error names it."""
-        try:
-            results = self._computed(node, inputs)
-            _check_results(results, node)
-            return results
-        except MemoryError:
-            raise
-        except (
-            Exception
-        ) as error:  # of forms, NumPy and ONNX's reference, which raise what they like
-            words = error.message if isinstance(error, AclnnError) else _said(error)
-        titled = _titled(node)
-        raise invalid(words if words.startswith(titled) else f"{titled}: {words}")
+def _way(node: Any, opset: int) -> str:
+    """The means by which a node is computed, as far as its operator says."""
+    if not isinstance(node.domain, str) or not isinstance(node.op_type, str):
+        return "none"
+    if node.domain in STANDARD:
+        if node.op_type in FORMS or node.op_type in OF_SHAPES:
+            return "kernel"
+        if node.op_type in control.CONTROL:
+            return "control"
+        if has_body("", node.op_type, opset):
+            return "body"
+    if schema_of(node.domain, node.op_type, opset) is not None:
+        return "fallback"
+    return "fallback" if (node.domain, node.op_type) in _of_runtime() else "none"
 
-    def _computed(self, node: Any, inputs: tuple[Any, ...]) -> Sequence[Any]:
-        """The results of a node: recorded, or known at once."""
-        is_known = not any(isinstance(one, TracedArray) for one in inputs)
-        if is_known and node.op_type not in OWN_ON_CONSTANTS:
-            return _evaluated(node, inputs, self._opset)
-        n_outputs = len([name for name in node.output if name])
-        step = Step(node.op_type, _called(node), self._opset, inputs, _attributes(node), n_outputs)
-        if node.op_type in OF_SHAPES:
-            return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
-        made = _formed(step)
-        kinds = [None if one is None else np.dtype(one.dtype) for one in inputs]
-        wanted = result_dtypes(node.domain, node.op_type, self._opset, kinds, len(made))
-        return [_as(one, dtype) for one, dtype in zip(made, wanted, strict=True)]
+
+def _of_runtime() -> Collection[tuple[str, str]]:
+    """The operators of ONNX Runtime in other domains than the standard."""
+    found = runtime()
+    if found is None:
+        return ()
+    module = found.capi.onnxruntime_pybind11_state
+    return {(one.domain, one.name) for one in module.get_all_operator_schema()}
+
+
+def _warn(name: str, nodes: Sequence[Any]) -> None:
+    by_kind: dict[str, list[str]] = {}
+    for node in nodes:
+        by_kind.setdefault(node.op_type, []).append(called(node))
+    who = "ONNX's reference evaluator" if runtime() is None else "ONNX Runtime"
+    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in sorted(by_kind.items()))
+    warnings.warn(
+        f"{name}: {who} computes what has no kernel here: {listed} (fallback='allow' says nothing, "
+        "fallback='refuse' refuses such models)",
+        stacklevel=_user_level(),
+    )
+
+
+def _user_level() -> int:
+    """The level of the frame that called this package."""
+    import sys
+
+    frame, level = sys._getframe(1), 1
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
+
+
+def _names_of_dims(inputs: Sequence[Any]) -> set[str]:
+    found = {one.dim_param for x in inputs for one in x.type.tensor_type.shape.dim}
+    return found - {"", "?", "-1"}
 
 
 def _check_dims(model: str, dims: Mapping[str, Any], known: Collection[str]) -> None:
@@ -415,8 +596,13 @@ def _check_dims(model: str, dims: Mapping[str, Any], known: Collection[str]) -> 
             raise invalid(f"{model}: {name} is {shown(size)}, must be an int from 0 on")
 
 
-def _read_again(content: bytes, dims: Mapping[str, int]) -> _Program:
-    return _Program(need("onnx", "ONNX models").load_from_string(content), dims)
+def _read_again(
+    content: bytes, dims: Mapping[str, int], given: Mapping[str, Any], fallback: str
+) -> _Program:
+    proto = need("onnx", "ONNX models").load_from_string(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whoever made the pickle was warned
+        return _Program(proto, dims, given, fallback)
 
 
 def _loaded(onnx: Any, model: Any) -> Any:
@@ -437,118 +623,15 @@ def _loaded(onnx: Any, model: Any) -> Any:
 
 def _inlined(proto: Any) -> Any:
     """A model without functions of its own."""
+    if not proto.functions:
+        return proto
     inliner = need("onnx.inliner", "ONNX models")
     try:
         return inliner.inline_local_functions(proto)
     except Exception as error:  # of C++, by several names
-        raise invalid(f"{proto.graph.name or 'model'}: its functions: {_said(error)}") from None
-
-
-def _constants(onnx: Any, graph: Any) -> Iterator[tuple[str, np.ndarray]]:
-    for one in graph.initializer:
-        try:
-            yield one.name, onnx.numpy_helper.to_array(one)
-        except Exception as error:  # whatever is wrong with its bytes
-            raise invalid(f"initializer {shown(one.name)}: {_said(error)}") from None
-
-
-def _check_results(results: Sequence[Any], node: Any) -> None:
-    if len(results) < len(node.output):
-        raise invalid(f"{len(node.output)} outputs are named, {len(results)} are given")
-    for one in results:
-        if one is not None and not isinstance(one, TracedArray | np.ndarray | np.generic):
-            raise invalid(f"it gives {shown(one)}, which is no array")
-
-
-def _said(error: Exception) -> str:
-    """An error in a line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def _evaluated(node: Any, inputs: Sequence[Any], opset: int) -> Sequence[Any]:
-    """Results of ONNX's reference for a node whose inputs are all known."""
-    import onnx
-    from onnx.reference import ReferenceEvaluator
-
-    helper = onnx.helper
-    known = {name: np.asarray(x) for name, x in zip(node.input, inputs, strict=True) if name}
-    infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
-        for name, one in known.items()
-    ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = helper.make_graph([node], "constants", infos, outputs)
-    imports = [helper.make_opsetid(node.domain, opset)]
-    model = helper.make_model(graph, opset_imports=imports)
-    with np.errstate(all="ignore"):
-        left = iter(ReferenceEvaluator(model).run(None, known))
-    return [next(left) if name else None for name in node.output]
-
-
-def _formed(step: Step) -> tuple[Any, ...]:
-    """The results of a form; where it does not take a dtype, in one that holds all its values."""
-    form = FORMS[step.kind]
-    try:
-        made = form(step)
-    except AclnnError:
-        wide = [
-            _as(one, WIDER.get(np.dtype(one.dtype).name) if one is not None else None)
-            for one in step.inputs
-        ]
-        if all(one is other for one, other in zip(wide, step.inputs, strict=True)):
-            raise
-        made = form(replace(step, inputs=tuple(wide)))
-    return made if isinstance(made, tuple) else (made,)
-
-
-def _as(array: Any, dtype: np.dtype | None) -> Any:
-    """An array in a dtype; None leaves it as it is."""
-    if array is None or dtype is None or array.dtype == dtype:
-        return array
-    return array.astype(dtype)
-
-
-def _attributes(node: Any) -> dict[str, Any]:
-    import onnx
-
-    found = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-    return {
-        key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()
-    }
-
-
-def node_graphs(node: Any) -> bool:
-    """Whether a node has graphs of its own, as branches and loops have."""
-    return any(one.HasField("g") or one.graphs for one in node.attribute)
-
-
-def _titled(node: Any) -> str:
-    return f"{node.op_type} ({_called(node)})"
-
-
-def _called(node: Any) -> str:
-    return node.name or next(iter(node.output), "?")
-
-
-def _lines_of(node: Any) -> list[str]:
-    """Modules that hold a node, the outermost first, where its name is a path, and the node."""
-    called = _called(node)
-    parts = called.split("/")[1:-1] if called.startswith("/") else []
-    modules = [*accumulate(parts, lambda before, part: f"{before}/{part}")]
-    return [*modules, f"{called}: {node.op_type}"]
+        raise invalid(f"{proto.graph.name or 'model'}: its functions: {said(error)}") from None
 
 
 def _some(names: Sequence[str]) -> str:
     left = len(names) - MOST_LISTED
     return ", ".join(names[:MOST_LISTED]) + (f" and {left} more" if left > 0 else "")
-
-
-def _identifier(name: str) -> str:
-    """A name of ONNX's as one of Python's.
-
-    >>> _identifier("input.1"), _identifier("/layers.0/weight"), _identifier("0"), _identifier("in")
-    ('input_1', 'layers_0_weight', 'x0', 'in_')
-    """
-    words = re.sub(r"\W+", "_", name).strip("_") or "x"
-    words = f"x{words}" if words[0].isdigit() else words
-    return f"{words}_" if keyword.iskeyword(words) else words

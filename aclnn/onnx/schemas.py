@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+STANDARD = ("", "ai.onnx")
+
 
 @cache
 def schema_of(domain: str, kind: str, opset: int) -> Any:

@@ -242,6 +242,10 @@ class Compiled(Generic[P, R]):
         """The bytes of workspace that each plan in the cache needs."""
         return [one.executor.workspace_size for one in self._cache]
 
+    def executors(self) -> list[aclOpExecutor]:
+        """The executors of the plans in the cache, which are bound to no arguments."""
+        return [one.executor for one in self._cache]
+
     def executor_of(self, *args: Any) -> aclOpExecutor:
         """The executor that calls with these arguments run: it is bound to none of them."""
         try:

@@ -1,0 +1,245 @@
+"""Single nodes by other means than kernels: the standard's function bodies, and other runtimes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl.errors import invalid
+from aclnn.onnx.schemas import STANDARD, schema_of
+
+# What gives other results each time.
+RANDOM = frozenset(
+    ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
+)  # fmt: skip
+# Dtypes whose arrays ONNX Runtime takes as they are.
+_PLAIN = frozenset(
+    ["bool", "float16", "float32", "float64", *[f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)]]
+)  # fmt: skip
+# What ONNX Runtime computes otherwise than the standard says, or by random numbers of its own.
+OF_REFERENCE = frozenset(["DFT", "STFT", "Resize", "Bernoulli", "Dropout", "MaxUnpool"])
+IR_VERSION = 10  # IR version of models that are made of one node
+
+
+def titled(node: Any) -> str:
+    """The operator and the name of a node, for messages.
+
+    >>> import onnx
+    >>> titled(onnx.helper.make_node("Relu", ["x"], ["y"]))
+    'Relu (y)'
+    """
+    return f"{node.op_type} ({called(node)})"
+
+
+def called(node: Any) -> str:
+    return node.name or next(iter(node.output), "?")
+
+
+def said(error: Exception) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def model_of(
+    node: Any, opsets: Mapping[str, int], known: Mapping[str, np.ndarray],
+    given: Mapping[str, tuple[np.dtype, Sequence[int]]],
+) -> Any:  # fmt: skip
+    """A model of one node: what is known are initialisers, what is given are inputs."""
+    import onnx
+
+    helper = onnx.helper
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
+        for name, (dtype, shape) in given.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in known.items()]
+    graph = helper.make_graph([node], "node", infos, outputs, weights)
+    domains = {"": onnx.defs.onnx_opset_version(), **opsets}
+    imports = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+
+
+def has_body(domain: str, kind: str, opset: int) -> bool:
+    """Whether the standard defines an operator by a function of others."""
+    schema = schema_of(domain, kind, opset)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def body_of(model: Any) -> Sequence[Any] | None:
+    """The nodes that the standard's function body makes of a model's only node; None where it has none."""
+    import onnx.inliner
+
+    (node,) = model.graph.node
+    domain = "" if node.domain in STANDARD else node.domain
+    opset = next(o.version for o in model.opset_import if o.domain == domain)
+    # The inliner takes no defaults of attributes from the schema.
+    there = {one.name for one in node.attribute}
+    for name, attribute in schema_of(domain, node.op_type, opset).attributes.items():
+        if name not in there and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
+    try:
+        made = onnx.inliner.inline_selected_functions(
+            model, [(domain, node.op_type)], exclude=False, inline_schema_functions=True
+        )
+    except Exception:  # of C++: the body does not suit these types
+        return None
+    nodes = list(made.graph.node)
+    if len(nodes) == 1 and nodes[0].op_type == node.op_type:
+        return None
+    return nodes
+
+
+def inferred(model: Any) -> list[tuple[np.dtype, tuple[int, ...]] | None]:
+    """Dtypes and shapes of a model's outputs, None for those that depend on values.
+
+    Raises
+    ------
+    Exception
+        Of ONNX's shape inference, for a node that breaks the standard's rules.
+    """
+    import onnx
+
+    made = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    return [_described(onnx, one.type) for one in made.graph.output]
+
+
+def broken_rule(model: Any) -> str:
+    """The rule of the standard that a model's only node breaks, in a line; empty where it breaks none."""
+    import onnx
+
+    (node,) = model.graph.node
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = {one.domain: one.version for one in model.opset_import}
+    try:
+        onnx.checker.check_node(node, context)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except Exception as error:  # of C++
+        return said(error)
+    return ""
+
+
+def _described(onnx: Any, kind: Any) -> tuple[np.dtype, tuple[int, ...]] | None:
+    tensor = kind.tensor_type
+    if kind.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
+        return None
+    if not all(one.HasField("dim_value") and one.dim_value >= 0 for one in tensor.shape.dim):
+        return None
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except (KeyError, ValueError):
+        return None
+    return dtype, tuple([one.dim_value for one in tensor.shape.dim])
+
+
+@cache
+def runtime() -> Any:
+    """The module of ONNX Runtime; None where it is not installed."""
+    try:
+        import onnxruntime  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    return onnxruntime
+
+
+class Evaluation:
+    """A node that ONNX Runtime computes, or ONNX's reference evaluator where that does not take it.
+
+    Attributes
+    ----------
+    by : str
+        Who computes it.
+    seconds : float
+        What calls took so far.
+    """
+
+    def __init__(self, model: Any):
+        (self._node,) = model.graph.node
+        self._model = model
+        self._names = [one.name for one in model.graph.input]
+        self._session = self._made_session()
+        self._reference: Any = None
+        self.by = "reference" if self._session is None else "onnxruntime"
+        self.seconds = 0.0
+
+    def _made_session(self) -> Any:
+        found, graph = runtime(), self._model.graph
+        if found is None or (self._node.op_type in OF_REFERENCE and self._node.domain in STANDARD):
+            return None
+        import onnx
+
+        kinds = [
+            one.type.tensor_type.elem_type
+            for one in graph.input
+            if one.type.HasField("tensor_type")
+        ]
+        names = {np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name for kind in kinds}
+        if not names <= _PLAIN:
+            return None
+        options = found.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        try:
+            session = found.InferenceSession(
+                self._model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception:  # of C++: it lacks the operator, its version or its types
+            return None
+        made = [one.type.removeprefix("tensor(").rstrip(")") for one in session.get_outputs()]
+        plain = all(_KINDS.get(name, name) in _PLAIN for name in made)
+        return session if plain else None
+
+    def described(self) -> list[tuple[np.dtype, tuple[int, ...]] | None]:
+        """Dtypes and shapes of the results as ONNX Runtime infers them, None where it does not."""
+        if self._session is None:
+            return [None for name in self._node.output if name]
+        return [_of_runtime(one) for one in self._session.get_outputs()]
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results, one for each output that has a name."""
+        begin = time.perf_counter()
+        named = dict(zip(self._names, inputs, strict=True))
+        try:
+            with np.errstate(all="ignore"):
+                return self._run(named)
+        except Exception as error:  # of the runtimes, which raise what they like
+            raise invalid(f"{titled(self._node)}: {said(error)}") from None
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+    def _run(self, named: Mapping[str, Any]) -> list[Any]:
+        if self._session is not None:
+            try:
+                return list(self._session.run(None, named))
+            except Exception:  # of C++: it takes the node, but not these values
+                found = self._by_reference(named)
+            self._session, self.by = None, "reference"
+            return found
+        return self._by_reference(named)
+
+    def _by_reference(self, named: Mapping[str, Any]) -> list[Any]:
+        if self._reference is None:
+            from onnx.reference import ReferenceEvaluator
+
+            self._reference = ReferenceEvaluator(self._model)
+        return list(self._reference.run(None, named))
+
+
+_KINDS = {"float": "float32", "double": "float64"}
+
+
+def _of_runtime(one: Any) -> tuple[np.dtype, tuple[int, ...]] | None:
+    name = one.type.removeprefix("tensor(").rstrip(")")
+    if not one.shape:  # of what has no dimensions, or of what it does not know
+        return None
+    if not all(isinstance(size, int) and size >= 0 for size in one.shape):
+        return None
+    try:
+        return np.dtype(_KINDS.get(name, name)), tuple(one.shape)
+    except TypeError:
+        return None

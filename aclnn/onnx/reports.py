@@ -1,0 +1,111 @@
+"""Reports on models: which nodes are kernels, function bodies, and other means."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn.onnx.evaluation import called
+from aclnn.onnx.program import Graph
+
+WAYS = ("kernel", "body", "control", "fallback", "folded", "not planned")
+MOST_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedNode:
+    """A node of a model's file.
+
+    Attributes
+    ----------
+    name, operator : str
+    by : str
+        ``kernel``; ``body``, the standard's function of other operators; ``control``, a branch or a
+        loop; ``fallback``, another runtime; ``folded``, known while planning; ``not planned``, before
+        a call.
+    runtime : str
+        Who computes it, of a fallback.
+    seconds : float
+        What a fallback took in all calls.
+    """
+
+    name: str
+    operator: str
+    by: str
+    runtime: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """Report on a model, from `OnnxModel.report`.
+
+    Attributes
+    ----------
+    model : str
+    nodes : tuple of ReportedNode
+    counts : dict of str to int
+        Nodes by what computes them.
+    plans : int
+        How many there are so far.
+    """
+
+    model: str
+    nodes: tuple[ReportedNode, ...]
+    plans: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found = Counter([one.by for one in self.nodes])
+        return {way: found[way] for way in WAYS if found[way]}
+
+    def to_json(self) -> str:
+        """The report as JSON.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps({
+            "model": self.model,
+            "plans": self.plans,
+            "counts": self.counts,
+            "nodes": [
+                {"name": n.name, "operator": n.operator, "by": n.by, "runtime": n.runtime,
+                 "seconds": n.seconds}
+                for n in self.nodes
+            ],
+        })  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.model}: {len(self.nodes)} nodes, {self.plans} plan{'s' * (self.plans != 1)}"
+        ]
+        for way, count in self.counts.items():
+            kinds = Counter([one.operator for one in self.nodes if one.by == way])
+            some = [f"{kind} {n}" if n > 1 else kind for kind, n in kinds.most_common(MOST_LISTED)]
+            more = f" and {len(kinds) - MOST_LISTED} more" if len(kinds) > MOST_LISTED else ""
+            seconds = sum([one.seconds for one in self.nodes if one.by == way])
+            took = f", {seconds * 1e3:.3g} ms" if seconds else ""
+            lines.append(f"  {way:<12}{count:>6}  {', '.join(some)}{more}{took}")
+        return "\n".join(lines)
+
+
+def report_of(graph: Graph, plans: Sequence[Any]) -> ModelReport:
+    """The report of a graph, as it was last planned."""
+    nodes = []
+    for place, node in enumerate(graph.nodes):
+        evaluations = graph.evaluations.get(place, [])
+        nodes.append(
+            ReportedNode(
+                called(node),
+                node.op_type,
+                graph.ways.get(place, "not planned"),
+                evaluations[-1].by if evaluations else "",
+                sum([one.seconds for one in evaluations]),
+            )
+        )
+    return ModelReport(graph.name, tuple(nodes), len(plans))
