@@ -15,14 +15,15 @@ pack4, unpack4 x                                                      y
 ============== ====================================================== ===========================
 
 Operands in brackets may be absent. Sums of products of int8 are exact, those of floats are in
-float32, over K in its order. What is quantised is computed in float32, rounded to the nearest,
-saturated; a NaN gives 0.
+float32, over K in its order. Elements of uint8 and int32 matrices hold two and eight integers of
+four bits, the first in the lowest. What is quantised is computed in float32, rounded to the
+nearest, saturated; a NaN gives 0.
 
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
 from libc.math cimport ceilf, floorf, truncf
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from aclnn._kernel_reference cimport (
@@ -63,6 +64,7 @@ cdef extern from "quantized/tiles.h" nogil:
     int tile_of_floats(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
                        ptrdiff_t) noexcept
     int tile_integers() noexcept
+    void take_nibbles(const char *, ptrdiff_t, int, ptrdiff_t, int8_t *) noexcept
     void pack_quads_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
     void pack_pairs_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
     void pack_quads(const int8_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int, char *,
@@ -93,6 +95,7 @@ cdef enum:
     SILU = 5
 
 ITEM_SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "int32": 4}
+NIBBLE_UNITS = {"uint8": 1, "int32": 4}  # bytes of elements that hold integers of four bits
 FAILURES = {
     BAD_GROUPS: "a group ends at {detail}, before it begins or beyond the rows that there are",
     BAD_WEIGHT: "a group has the number {detail}, which no weight has",
@@ -156,6 +159,9 @@ cdef struct product_state:
     int list_kind           # CUMULATIVE, SIZES, PAIRS
     int activation
     ptrdiff_t group_size    # rows of a weight that share scales; 0: as many as divides them
+    int a_unit, b_unit      # bytes of an element that holds integers of four bits, else 0
+    bint along_k            # whether those of B are along k, else along n
+    ptrdiff_t n             # columns
     bint bias_is_whole
     bint scale_is_bits      # of a float, and of an offset
     bint shortens           # scales lose the bits that they would not have as such
@@ -165,6 +171,7 @@ cdef struct product_state:
     ptrdiff_t block         # rows of A that are packed at a time
     ptrdiff_t row_parts     # into which rows are cut for threads
     ptrdiff_t a_bytes, b_bytes  # of packed A and B, at most
+    ptrdiff_t line          # bytes of a row, or of a column, of integers that are taken apart
 
 cdef struct piece_t:
     # One product: rows and k of it, and what it takes of operands that have one for each.
@@ -226,21 +233,39 @@ cdef int next_group(const array_view *list_, const product_state *state, ptrdiff
 
 
 cdef void pack_a(const array_view *a, const piece_t *piece, const product_state *state,
-                 ptrdiff_t first, ptrdiff_t rows, ptrdiff_t step, char *to) noexcept nogil:
+                 ptrdiff_t first, ptrdiff_t rows, ptrdiff_t step, char *to,
+                 int8_t *apart) noexcept nogil:
     cdef int last = a.ndim - 1
     cdef ptrdiff_t by = a.strides[last], r
     cdef const char *at = a.data + piece.first_k * by
+    cdef const char *row
     if a.ndim > 2:
         at += piece.a_batch * a.strides[0]
     for r in range(rows):
+        row = at + (first + r) * a.strides[last - 1]
+        if state.a_unit:
+            take_nibbles(row, by, state.a_unit, piece.k, apart)
+            row, by = <const char *>apart, 1
         if state.integers == 4:
-            pack_quads_of_row(<const int8_t *>at + (first + r) * a.strides[last - 1], by, piece.k,
-                              to + r * step)
+            pack_quads_of_row(<const int8_t *>row, by, piece.k, to + r * step)
         elif state.integers == 2:
-            pack_pairs_of_row(<const int8_t *>at + (first + r) * a.strides[last - 1], by, piece.k,
-                              to + r * step)
+            pack_pairs_of_row(<const int8_t *>row, by, piece.k, to + r * step)
         else:
-            state.load_a(at + (first + r) * a.strides[last - 1], by, to + r * step, piece.k)
+            state.load_a(row, by, to + r * step, piece.k)
+        by = a.strides[last]
+
+
+cdef void take_panel(const char *at, ptrdiff_t by, ptrdiff_t next_, const product_state *state,
+                     ptrdiff_t k, ptrdiff_t first, int cols, int8_t *to) noexcept nogil:
+    """Take a panel of integers of four bits apart: rows of it, or columns, are dense."""
+    cdef ptrdiff_t i
+    if state.along_k:
+        for i in range(cols):
+            take_nibbles(at + (first + i) * next_, by, state.b_unit, k, to + i * state.line)
+    else:
+        at += first // (2 * state.b_unit) * next_
+        for i in range(k):
+            take_nibbles(at + i * by, next_, state.b_unit, cols, to + i * TILE_COLS)
 
 
 cdef void pack_floats(const array_view *views, const product_state *state, const char *at,
@@ -395,25 +420,35 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
     cdef int last = b.ndim - 1
-    cdef ptrdiff_t by = b.strides[last - 1], next_ = b.strides[last]
+    cdef ptrdiff_t by, next_
     cdef ptrdiff_t groups = (piece.k + state.integers - 1) // state.integers
     cdef ptrdiff_t step = groups * TILE_GROUP, row = from_, rows, done, got, number, i, first
     cdef int32_t[TILE_ROWS_MOST * TILE_COLS_MOST] sums
     cdef char *packed_a = scratch
     cdef char *packed_b = scratch + state.a_bytes
+    cdef int8_t *apart = <int8_t *>(packed_b + state.b_bytes)
     cdef const char *at
     cdef panel_t panel
     cdef int cols
     memset(&panel, 0, sizeof(panel))
     while row < to:
         rows = min(state.block, to - row)
-        pack_a(a, piece, state, row, rows, step, packed_a)
+        pack_a(a, piece, state, row, rows, step, packed_a, apart)
         for number in range(first_panel, last_panel):
             first = number * TILE_COLS
-            cols = <int>min(<ptrdiff_t>TILE_COLS, b.shape[last] - first)
-            at = b.data + piece.first_k * by + first * next_
+            cols = <int>min(<ptrdiff_t>TILE_COLS, state.n - first)
+            by, next_ = b.strides[last - 1], b.strides[last]
+            at = b.data
             if b.ndim > 2:
                 at += piece.number * b.strides[0]
+            if state.b_unit:
+                take_panel(at, by, next_, state, piece.k, first, cols, apart)
+                at = <const char *>apart
+                by, next_ = TILE_COLS, 1
+                if state.along_k:
+                    by, next_ = 1, state.line
+            else:
+                at += piece.first_k * by + first * next_
             if state.integers == 4:
                 pack_quads(<const int8_t *>at, by, next_, piece.k, cols, packed_b, panel.sums)
             elif state.integers == 2:
@@ -453,9 +488,9 @@ cdef int product(const array_view *views, const void *given, const void *params,
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1]
     cdef const array_view *out = &views[state.out]
-    cdef ptrdiff_t m = a.shape[a.ndim - 2], k = a.shape[a.ndim - 1]
+    cdef ptrdiff_t m = a.shape[a.ndim - 2], k = a.shape[a.ndim - 1] * max(1, 2 * state.a_unit)
     cdef ptrdiff_t weights = b.shape[0] if b.ndim > 2 else max(1, state.several)
-    cdef ptrdiff_t panels = (b.shape[b.ndim - 1] + TILE_COLS - 1) // TILE_COLS
+    cdef ptrdiff_t panels = (state.n + TILE_COLS - 1) // TILE_COLS
     cdef ptrdiff_t pieces = weights if state.along == BATCHES else views[state.groups].shape[0]
     cdef ptrdiff_t parts = state.row_parts, units = pieces * parts * panels
     cdef ptrdiff_t begin = units * chunk // chunks, end = units * (chunk + 1) // chunks
@@ -830,39 +865,43 @@ cdef int scale_of_bits(const array_view *views, const void *given, const void *p
 
 cdef int pack4(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
-    """Eight integers of four bits in one of 32, the first in its lowest bits."""
+    """Integers of four bits in elements of some bytes, the first in their lowest bits."""
+    cdef int unit = (<const int *>given)[0], t
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
-    cdef ptrdiff_t row, i, rows = out.shape[0]
+    cdef ptrdiff_t row, i, rows = out.shape[0], step = x.strides[1]
     cdef const char *place
-    cdef uint32_t bits
-    cdef int t
+    cdef char *to
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         for i in range(out.shape[1]):
-            place, bits = x.data + row * x.strides[0] + 8 * i * x.strides[1], 0
-            for t in range(8):
-                bits |= <uint32_t>((<const uint8_t *>(place + t * x.strides[1]))[0] & 15) << (4 * t)
-            (<unaligned_int32 *>(out.data + row * out.strides[0] + i * out.strides[1]))[0] = (
-                <int32_t>bits)
+            place = x.data + row * x.strides[0] + 2 * unit * i * step
+            to = out.data + row * out.strides[0] + i * out.strides[1]
+            for t in range(unit):
+                to[t] = <char>((place[0] & 15) | (place[step] & 15) << 4)
+                place += 2 * step
     return 0
 
 
 cdef int unpack4(const array_view *views, const void *given, const void *params, void *scratch,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Such elements as integers of eight bits."""
+    cdef int unit = (<const int *>given)[0]
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
-    cdef ptrdiff_t row, i, rows = x.shape[0]
-    cdef char *place
-    cdef uint32_t bits
-    cdef int t
+    cdef ptrdiff_t row, i, k, n, rows = x.shape[0]
+    cdef int8_t[BLOCK] run
+    cdef char *to
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
-        for i in range(x.shape[1]):
-            place = out.data + row * out.strides[0] + 8 * i * out.strides[1]
-            bits = <uint32_t>(<const unaligned_int32 *>(x.data + row * x.strides[0]
-                                                        + i * x.strides[1]))[0]
-            for t in range(8):
-                (<int8_t *>(place + t * out.strides[1]))[0] = (
-                    <int8_t>((<int>((bits >> (4 * t)) & 15) ^ 8) - 8))
+        to = out.data + row * out.strides[0]
+        k = 0
+        while k < out.shape[1]:
+            n = min(<ptrdiff_t>BLOCK, out.shape[1] - k)
+            take_nibbles(x.data + row * x.strides[0] + k // (2 * unit) * x.strides[1],
+                         x.strides[1], unit, n, run)
+            for i in range(n):
+                (<int8_t *>to)[0] = run[i]
+                to += out.strides[1]
+            k += n
     return 0
 
 
@@ -885,7 +924,8 @@ def places_of(names, present, first):
 def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
                    Py_ssize_t batch, Py_ssize_t m,
                    Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
-                   clears=False, shortens=False, group_size=0, several=0):
+                   clears=False, shortens=False, group_size=0, several=0,
+                   nibbles=None):
     """The kernel of a product of matrices, for their dtypes.
 
     Parameters
@@ -903,9 +943,14 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
         Whether rows that belong to no group become zeros; whether scales lose their 13 last bits.
     several : int
         How many operands are a weight each; 0 where one has all.
+    nibbles : str, optional
+        'k' or 'n': the axis of b along which elements hold integers of four bits.
     """
     cdef product_state state
-    whole = inputs[0] == "int8" and inputs[1] == "int8"
+    state.a_unit = NIBBLE_UNITS.get(inputs[0], 0)
+    state.b_unit = NIBBLE_UNITS[inputs[1]] if nibbles else 0
+    state.along_k, state.n = nibbles == "k", n
+    whole = (inputs[0] == "int8" or state.a_unit) and (inputs[1] == "int8" or state.b_unit)
     places = places_of(PRODUCT_OPERANDS, present, 1 + max(1, several))
     state.several = several
     state.scale, state.per_token, state.offset = (
@@ -922,7 +967,8 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.load_a = state.load_b = NULL
     state.store = NULL
     if not whole:
-        state.load_a, state.load_b = float_loader(inputs[0]), float_loader(inputs[1])
+        state.load_a = float_loader(inputs[0])
+        state.load_b = float_loader("int8" if state.b_unit else inputs[1])
     if outputs[0] == "int32":
         state.result = RAW
     elif outputs[0] == "int8":
@@ -934,13 +980,15 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.block = max(TILE_ROWS, min(m, A_BLOCK // max(1, step) // TILE_ROWS * TILE_ROWS))
     state.a_bytes = (state.block * step + 63) // 64 * 64
     state.b_bytes = step * TILE_COLS
+    state.line = (k + 63) // 64 * 64
+    apart = state.line * (TILE_COLS if state.b_unit else 1) if state.a_unit or state.b_unit else 0
     state.row_parts = 1
     if batch * panels < 8 and along != ALONG_K:
         state.row_parts = max(1, min(8, m // 64))
     cost = (0.02 if whole else 0.03) * m * k * n * (batch if along == BATCHES else 1)
     return refer_to("product", inputs, outputs, product, &state, sizeof(state),
                     cost + 0.2 * k * n * batch, max(1, batch * panels * state.row_parts),
-                    max(64, state.a_bytes + state.b_bytes), FAILURES)
+                    max(64, state.a_bytes + state.b_bytes + apart), FAILURES)
 
 
 def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
@@ -1005,4 +1053,5 @@ def nibbles_kernel(str name not None, tuple inputs not None, tuple outputs not N
                    Py_ssize_t lines, Py_ssize_t n):
     """The kernel that packs integers of four bits, or takes them apart."""
     cdef call_kernel fn = pack4 if name == "pack4" else unpack4
-    return refer_to(name, inputs, outputs, fn, NULL, 0, 1.0 * lines * n, lines, 0, {})
+    cdef int unit = NIBBLE_UNITS[(outputs if name == "pack4" else inputs)[0]]
+    return refer_to(name, inputs, outputs, fn, &unit, sizeof(unit), 1.0 * lines * n, lines, 0, {})

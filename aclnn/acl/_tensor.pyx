@@ -187,7 +187,7 @@ cdef class aclTensor:
             Bytes from the start of the storage to the end of the last element; 0 for an empty view.
         """
         elements = elements_needed(self.dims(), self.steps(), self.offset)
-        return elements * dtypes.item_size(self.dtype)
+        return dtypes.storage_size(self.dtype, elements)
 
 
 def tensor_of_bytes(dims, dtype, strides, offset, format, storage_shape, data, writable):

@@ -30,26 +30,42 @@ cdef class TensorSpec:
 cdef object spec_at(const operand_t *operand, char *address, object owner)
 
 cdef int ITEM_SIZES[64]  # bytes per element by CANN's number
+cdef int ITEM_BITS[64]   # bits, of which elements of fewer than eight share bytes
 
 cdef inline int item_size(int dtype) noexcept nogil:
     return ITEM_SIZES[dtype] if 0 <= dtype < 64 else 0
 
+cdef inline int64_t bytes_before(int dtype, int64_t elements) noexcept nogil:
+    """Bytes from the start of memory to that in which the element behind so many begins."""
+    if 0 <= dtype < 64 and ITEM_BITS[dtype] < 8:
+        return (elements * ITEM_BITS[dtype]) >> 3
+    return elements * item_size(dtype)
+
+cdef inline int64_t bytes_of(int dtype, int64_t elements) noexcept nogil:
+    """Bytes of so many elements, one after the other."""
+    if 0 <= dtype < 64 and ITEM_BITS[dtype] < 8:
+        return (elements * ITEM_BITS[dtype] + 7) >> 3
+    return elements * item_size(dtype)
+
+cdef inline bint splits_a_byte(int dtype, int64_t elements) noexcept nogil:
+    """Whether the element behind so many begins inside a byte."""
+    return 0 <= dtype < 64 and ITEM_BITS[dtype] < 8 and elements * ITEM_BITS[dtype] & 7 != 0
+
 cdef inline void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil:
     """The bytes an operand can touch, counted from its first element's address."""
-    cdef int64_t size = item_size(operand.dtype)
-    cdef int64_t reach
+    cdef int64_t before = 0, behind = 1, reach
     cdef int axis
-    low[0] = 0
-    high[0] = size
     for axis in range(operand.ndim):
         if operand.shape[axis] == 0:
             low[0] = high[0] = 0
             return
-        reach = (operand.shape[axis] - 1) * operand.strides[axis] * size
+        reach = (operand.shape[axis] - 1) * operand.strides[axis]
         if reach < 0:
-            low[0] += reach
+            before += reach
         else:
-            high[0] += reach
+            behind += reach
+    low[0] = bytes_before(operand.dtype, before)
+    high[0] = bytes_of(operand.dtype, behind)
 
 cdef inline bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
     """Whether elements lie alike; a stride along a single element is none, or where there are

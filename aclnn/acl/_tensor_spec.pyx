@@ -14,9 +14,11 @@ from aclnn.acl.constants import aclDataType
 
 # Bytes per element by CANN's number, for code without the interpreter's lock.
 ITEM_SIZES[:] = [0] * 64
+ITEM_BITS[:] = [0] * 64
 for _dtype in aclDataType:
     if _dtype >= 0:
         ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
+        ITEM_BITS[<int>_dtype] = dtypes.item_bits(_dtype)
 cdef dict DTYPES = {int(dtype): dtype for dtype in aclDataType}
 
 
@@ -82,7 +84,47 @@ cdef class TensorSpec:
     @property
     def nbytes(self):
         """Bytes of the elements, without gaps."""
-        return prod(self.shape) * item_size(self.operand.dtype)
+        return bytes_of(self.operand.dtype, prod(self.shape))
+
+    @property
+    def pair_axis(self):
+        """The axis along which two elements of four bits share a byte, None where there is none.
+
+        That is the last one whose elements are adjacent, an even number of them, while all others
+        lie in bytes of their own.
+        """
+        cdef int axis, other
+        if ITEM_BITS[self.operand.dtype] != 4 or self.operand.ndim < 0:
+            return None
+        for axis in range(self.operand.ndim - 1, -1, -1):
+            if self.operand.strides[axis] != 1 or self.operand.shape[axis] % 2:
+                continue
+            for other in range(self.operand.ndim):
+                if (other != axis and self.operand.shape[other] > 1
+                        and self.operand.strides[other] % 2):
+                    break
+            else:
+                return axis
+        return None
+
+    def in_bytes(self):
+        """The same memory as elements of full bytes: of four bits, pairs of them as UINT8.
+
+        None where elements begin inside a byte.
+
+        >>> TensorSpec(aclDataType.ACL_INT4, (3, 8), (8, 1)).in_bytes()
+        TensorSpec(dtype=<aclDataType.ACL_UINT8: 4>, shape=(3, 4), strides=(4, 1))
+        """
+        if ITEM_BITS[self.operand.dtype] % 8 == 0:
+            return self
+        axis = self.pair_axis
+        if axis is None:
+            return None
+        shape, strides = [], []
+        for place in range(len(self.shape)):
+            shape.append(self.shape[place] // (2 if place == axis else 1))
+            strides.append(1 if place == axis else self.strides[place] // 2)
+        return self.changed(aclDataType.ACL_UINT8, tuple(shape), tuple(strides))
 
     @property
     def low(self):

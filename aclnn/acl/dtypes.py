@@ -32,9 +32,12 @@ _BY_NAME = {kind.name: dtype for dtype, kind in NUMPY.items()}
 NAMES = tuple(_BY_NAME)
 _SIZES = {dtype: kind.itemsize for dtype, kind in NUMPY.items()}
 _SIZES |= {T.ACL_DT_UNDEFINED: 0, T.ACL_COMPLEX32: 4}
+# Elements that share bytes, the first in the lowest bits.
+_BITS = {T.ACL_INT4: 4, T.ACL_FLOAT4_E2M1: 4, T.ACL_FLOAT4_E1M2: 4, T.ACL_UINT1: 1}
 
 _CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _NUMPYS_WORDS = {dtype.name.removeprefix("ACL_"): kind.name for dtype, kind in NUMPY.items()}
+_NUMPYS_WORDS["INT4"] = "int4"
 
 BOOL = (T.ACL_BOOL,)
 _SIGNED = (T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64)
@@ -105,6 +108,24 @@ def item_size(dtype: aclDataType) -> int:
     (2, 1)
     """
     return _SIZES.get(dtype, 1)
+
+
+def item_bits(dtype: aclDataType) -> int:
+    """Bits of an element.
+
+    >>> item_bits(aclDataType.ACL_FLOAT16), item_bits(aclDataType.ACL_INT4)
+    (16, 4)
+    """
+    return _BITS.get(dtype, 8 * item_size(dtype))
+
+
+def storage_size(dtype: aclDataType, elements: int) -> int:
+    """Bytes of so many elements, one after the other.
+
+    >>> storage_size(aclDataType.ACL_FLOAT16, 3), storage_size(aclDataType.ACL_INT4, 3)
+    (6, 2)
+    """
+    return -(-elements * item_bits(dtype) // 8)
 
 
 def promote(a: aclDataType, b: aclDataType) -> aclDataType | None:

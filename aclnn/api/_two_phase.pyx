@@ -18,7 +18,7 @@ from aclnn.api._arguments cimport (
 from aclnn.execution._bindings cimport address_of
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._launch cimport run_phase_two
-from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t
+from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t, splits_a_byte
 from aclnn.compiler._plan_cache cimport OperatorHandle, find_plan, put_real
 from aclnn.compiler._request cimport (
     NEGATIVE,
@@ -40,7 +40,7 @@ from math import prod
 from time import monotonic_ns
 
 from aclnn.acl._tensor_spec import TensorSpec
-from aclnn.acl import capture as captures, errors, stream as streams
+from aclnn.acl import capture as captures, dtypes, errors, stream as streams
 from aclnn.acl.arguments import as_kind, as_member, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -627,6 +627,10 @@ cdef class EntryHandle:
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
+        if splits_a_byte(value.dtype, value.offset):
+            name = executor.names[slot] if slot < len(executor.names) else "a tensor"
+            raise AclnnError(INVALID, f"{name} has offset {value.offset}, where an element of "
+                             f"{dtypes.cann_name(aclDataType(value.dtype))} begins inside a byte")
         executor.bound[slot] = value
         executor.versions[slot] = value.version
         read_operand(value, &executor.request.operands[slot])

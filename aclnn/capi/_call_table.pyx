@@ -60,7 +60,7 @@ from aclnn.capi.abi cimport (
     runtime_t,
     services_t,
 )
-from aclnn.acl._tensor_spec cimport MAX_DIMS, item_size, operand_t
+from aclnn.acl._tensor_spec cimport MAX_DIMS, bytes_before, bytes_of, operand_t, splits_a_byte
 from aclnn.compiler._compiled_call cimport (
     NEEDS_LOCK,
     CompiledCall,
@@ -354,11 +354,12 @@ cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t wor
 cdef bint put_tensor(const c_tensor *given, operand_t *operand, bound_t *bound) noexcept nogil:
     """Read a tensor; False for what functions in Python have to look at."""
     cdef int axis
-    if given.magic != ACLNN_TENSOR or given.ndim > MAX_DIMS:
+    if (given.magic != ACLNN_TENSOR or given.ndim > MAX_DIMS
+            or splits_a_byte(given.dtype, given.offset)):
         return False
     bound.tensor = <c_tensor *>given
     bound.version = given.version
-    bound.offset = given.offset * item_size(given.dtype)
+    bound.offset = bytes_before(given.dtype, given.offset)
     operand.data = given.storage + bound.offset if given.storage != NULL else NULL
     operand.dtype, operand.format, operand.ndim = given.dtype, given.format, given.ndim
     operand.writable = True
@@ -1106,7 +1107,7 @@ cdef int hold_view(const char *function, const char *name, const c_tensor *tenso
             return OK
         last += (tensor.shape[axis] - 1) * tensor.strides[axis]
     return INVALID if runtime.hold_memory(function, name, address,
-                                          (last + 1) * item_size(tensor.dtype), block) else OK
+                                          bytes_of(tensor.dtype, last + 1), block) else OK
 
 
 cdef object sequence(const int64_t *values, uint64_t count):

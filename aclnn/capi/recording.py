@@ -346,7 +346,7 @@ class Recorder:
         from aclnn.acl import dtypes
 
         elements = cls._elements(by_name)
-        return elements * dtypes.item_size(by_name["dataType"]) if elements else 0
+        return dtypes.storage_size(by_name["dataType"], elements)
 
     @staticmethod
     def _elements(by_name: dict[str, Any]) -> int:

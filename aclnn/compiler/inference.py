@@ -10,6 +10,10 @@ from aclnn import _cache_kernels, _routing_kernels, graph, isa
 Dtypes = tuple[str, ...]
 
 
+# Integers of four bits that an element of a matrix holds.
+_PER_ELEMENT = {"uint8": 2, "int32": 8}
+
+
 def _shape(owner: graph.Graph, id: int) -> tuple[int, ...]:
     return owner.value(id).shape
 
@@ -66,7 +70,9 @@ def make_product(
 ) -> graph.Kernel:
     """A product of quantised matrices."""
     a, b = (_shape(owner, id) for id in node.inputs[:2])
-    options = _given(node, "along", "list_kind", "activation", "clears", "shortens", "group_size")
+    options = _given(
+        node, "along", "list_kind", "activation", "clears", "shortens", "group_size", "nibbles"
+    )
     several = len(node.inputs) - len(_present(node)) - 1
     return isa.quantized_kernels().product_kernel(
         inputs,
@@ -74,8 +80,8 @@ def make_product(
         present=_present(node),
         batch=b[0] if len(b) > 2 else several,
         m=a[-2],
-        k=a[-1],
-        n=b[-1],
+        k=a[-1] * _PER_ELEMENT.get(inputs[0], 1),
+        n=_shape(owner, node.output)[-1],
         several=several if several > 1 else 0,
         **options,
     )

@@ -115,6 +115,7 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
             return call, True
         if message is not None:
             raise RefusedError(message, rule, request.operator, call)
+    _check_bytes(request.operator, call)
     _check_outputs(request.operator, call)
     return call, False
 
@@ -165,6 +166,25 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
     )
 
 
+def _check_bytes(operator: Operator, call: Call) -> None:
+    """Check that kernels can address every tensor: elements of four bits come in pairs."""
+    listed = [
+        (f"{call.names[role]}[{place}]", spec)
+        for role, specs in call.lists.items()
+        for place, spec in enumerate(specs)
+    ]
+    for name, spec in [(call.names[role], spec) for role, spec in call.tensors.items()] + listed:
+        if spec.size and spec.in_bytes() is None:
+            raise RefusedError(
+                f"{name} of {call.word(spec.dtype)} has shape {spec.shape} and strides {spec.strides}: "
+                "elements must lie in pairs along a dimension of even size, and all others must "
+                "step over whole bytes",
+                None,
+                operator,
+                call,
+            )
+
+
 def _check_outputs(operator: Operator, call: Call) -> None:
     """Check the rules of every operator: outputs are writable, no two of their elements share bytes."""
     for role in operator.outputs:
@@ -174,6 +194,14 @@ def _check_outputs(operator: Operator, call: Call) -> None:
         if not out.writable:
             message = f"{call.names[role]} is read-only, but is the output"
             raise RefusedError(message, None, operator, call)
+        if out.pair_axis not in (None, len(out.shape) - 1):
+            raise RefusedError(
+                f"{call.names[role]} of {call.word(out.dtype)} has strides {out.strides}: those of an "
+                "output must be adjacent along the last dimension",
+                None,
+                operator,
+                call,
+            )
         if elements_meet(out):
             raise RefusedError(
                 f"{call.names[role]} has strides {out.strides} for shape {out.shape}, which make "

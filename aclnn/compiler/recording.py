@@ -286,7 +286,8 @@ class Recording:
             if role in results and (wanted is None or role in wanted):
                 dtype, shape = results[role]
                 given = call.tensors.get(role)
-                made[role] = self._value(_dense(dtype if given is None else given.dtype, shape))
+                dense = _dense(dtype if given is None else given.dtype, shape)
+                made[role] = self._value(_in_bytes(dense))
         phase_one.refuse_sizes(call.names, {r: self._specs[value] for r, value in made.items()})
         taken = operator.by_role(inputs)
         lists = {role: taken.pop(role) for role in operator.lists}
@@ -624,7 +625,7 @@ class Recording:
     def _declare_inputs(self, joining: _Joining) -> list[int | None]:
         """The builder's id of each operand; None for one that is absent."""
         for name, value in zip(self.input_names, self.inputs, strict=True):
-            spec = self._specs[value]
+            spec = _in_bytes(self._specs[value])
             joining.ids[value] = joining.builder.input(
                 name,
                 spec.shape,
@@ -672,6 +673,7 @@ class Recording:
         spec = output.spec
         if spec is None or not output.is_written:
             return None
+        spec = _in_bytes(spec)
         alias = None
         for id, overlap in zip(declared, row, strict=True):
             if overlap == IDENTICAL and id is not None and id not in copies:
@@ -829,6 +831,13 @@ def _outputs_of(
 
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:
     return TensorSpec(dtype, shape, contiguous_strides(shape))
+
+
+def _in_bytes(spec: TensorSpec) -> TensorSpec:
+    """A description as graphs have it, whose elements are full bytes."""
+    found = spec.in_bytes() if spec.size else spec
+    assert found is not None, "phase one sees to it that no element begins inside a byte"
+    return found
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -263,7 +263,7 @@ def _cpp_tensor(name: str, tensor: aclTensor) -> list[str]:
         return "{" + ", ".join(map(str, numbers)) + "}"
 
     dtype = aclDataType(tensor.dtype)
-    nbytes = math.prod(tensor.storage_shape) * dtypes.item_size(dtype)
+    nbytes = dtypes.storage_size(dtype, math.prod(tensor.storage_shape))
     return [
         f"aclTensor *{name} = tensor({listed(tensor.dims())}, {dtype.name}, "
         f"{listed(tensor.steps())}, {tensor.offset}, {_format_name(tensor.format)}, "

@@ -347,7 +347,12 @@ def _layouts(job: Any) -> list[tuple[str, TensorSpec] | None]:
     """The operands of a call or of a copy, with their names; None where one is null."""
     if isinstance(job, copies.Copy):
         return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
-    return job.operands()
+    return [None if given is None else (given[0], _in_bytes(given[1])) for given in job.operands()]
+
+
+def _in_bytes(layout: TensorSpec) -> TensorSpec:
+    """An operand as elements of full bytes, as far as phase one has seen to that."""
+    return layout.in_bytes() or layout
 
 
 def _read_and_written(job: Any) -> tuple[list[TensorSpec], list[TensorSpec]]:

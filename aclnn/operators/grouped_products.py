@@ -19,7 +19,17 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.quantization import BITS, BYTE, HALVES, LONG, PACKED, PER_PACK, SINGLE
+from aclnn.operators.quantization import (
+    BITS,
+    BYTE,
+    HALVES,
+    LONG,
+    NIBBLES,
+    PACKED,
+    PER_PACK,
+    SINGLE,
+)
+from aclnn.operators.quantized_products import nibble_axis, nibbles_of
 from aclnn.operators.sizes import number, option_within
 
 Shape = tuple[int, ...]
@@ -47,7 +57,7 @@ def _is_quantised(call: Call) -> bool:
 
 
 def _is_weight_only(call: Call) -> bool:
-    return not _is_quantised(call) and _dtype(call, "weight") in (BYTE, PACKED)
+    return not _is_quantised(call) and _dtype(call, "weight") in (BYTE, *NIBBLES)
 
 
 def _along(call: Call) -> int:
@@ -242,7 +252,7 @@ def _output_dtype() -> Rule:
 
 
 def _weight_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    return (BYTE,) if _is_quantised(call) else (_dtype(call, "x"), BYTE, PACKED)
+    return (BYTE,) if _is_quantised(call) else (_dtype(call, "x"), BYTE, *NIBBLES)
 
 
 def _bias_dtypes(call: Call) -> tuple[aclDataType, ...]:
@@ -419,7 +429,7 @@ def _for_columns(role: str) -> Rule:
 
 def _is_by_groups(call: Call, role: str, shape: Shape, weight: Shape) -> bool:
     """Whether rows of a weight of four bits share scales in groups."""
-    if role not in _ANTIQUANT or _dtype(call, "weight") != PACKED or len(shape) != len(weight):
+    if role not in _ANTIQUANT or _dtype(call, "weight") not in NIBBLES or len(shape) != len(weight):
         return False
     return (*shape[:-2], shape[-1]) == (*weight[:-2], weight[-1]) and (
         shape[-2] > 0 and weight[-2] % shape[-2] == 0
@@ -463,17 +473,26 @@ def _without_rows() -> Rule:
 # --- Lowering -------------------------------------------------------------------------------------
 
 
-def _weight_values(lowering: Lowering) -> list[int]:
-    """The weights; integers of four bits in bytes of their own."""
-    values = lowering.values("weight")
-    if _dtype(lowering.call, "weight") != PACKED:
-        return list(values)
-    made = []
-    for value, shape in zip(values, _weights(lowering.call), strict=True):
-        lines = math.prod(shape[:-1])
-        flat = lowering.reshaped(value, (lines, shape[-1] // PER_PACK))
-        unpacked = lowering.opaque("unpack4", [flat], BYTE, (lines, shape[-1]))
-        made.append(lowering.reshaped(unpacked, shape))
+def _nibbles(call: Call) -> list[str | None]:
+    """The axis of each weight along which elements in memory hold several integers."""
+    return [
+        nibbles_of(nibble_axis(one, len(one.shape) - 1), len(one.shape))
+        for one in call.lists["weight"]
+    ]
+
+
+def _unpacked(lowering: Lowering, kinds: list[str | None]) -> list[int]:
+    """Weights of four bits in bytes of their own."""
+    made, builder = [], lowering.builder
+    values = zip(lowering.values("weight"), kinds, _weights(lowering.call), strict=True)
+    for value, kind, shape in values:
+        axes = tuple(range(len(shape)))
+        turned = axes if kind == "n" else (*axes[:-2], axes[-1], axes[-2])
+        lines = builder.transpose(value, turned)
+        *lead, size = [shape[axis] for axis in turned]
+        flat = lowering.reshaped(lines, (math.prod(lead), builder.shape(lines)[-1]))
+        unpacked = lowering.opaque("unpack4", [flat], BYTE, (math.prod(lead), size))
+        made.append(builder.transpose(lowering.reshaped(unpacked, (*lead, size)), turned))
     return made
 
 
@@ -536,9 +555,13 @@ def _lower_groups(lowering: Lowering) -> int:
     dtype, shape = lowering.results["out_0"]
     present, factors = _factors(lowering, None)
     x = _joined(lowering, list(lowering.values("x")), _dtype(call, "x"))
+    kinds = _nibbles(call)
+    weights, nibbles = list(lowering.values("weight")), kinds[0]
+    if len(set(kinds)) > 1:  # one kernel reads them all
+        weights, nibbles = _unpacked(lowering, kinds), None
     return lowering.opaque(
         "quantized_product",
-        [x, *_weight_values(lowering), *factors, lowering.value("group_list")],
+        [x, *weights, *factors, lowering.value("group_list")],
         dtype,
         shape,
         present=(*present, "groups"),
@@ -546,13 +569,15 @@ def _lower_groups(lowering: Lowering) -> int:
         list_kind=number(call, "group_list_type"),
         activation=number(call, "act_type"),
         clears=not call.c_shaped,
+        nibbles=nibbles,
     )
 
 
 def _lower_each(lowering: Lowering) -> list[int]:
     """A product for each weight, of rows and columns that are known now."""
     call, builder = lowering.call, lowering.builder
-    xs, weights, made = lowering.values("x"), _weight_values(lowering), []
+    xs, weights, made = lowering.values("x"), lowering.values("weight"), []
+    kinds = _nibbles(call)
     start = 0
     for x, place, k in _pairs(call):
         value, (rows, n) = xs[x], _weights(call)[place]
@@ -572,6 +597,7 @@ def _lower_each(lowering: Lowering) -> list[int]:
                 _out_dtype(call),
                 (m, n),
                 present=tuple(present),
+                nibbles=kinds[place],
             )
         )
     return made
@@ -619,8 +645,8 @@ grouped_matmul = Operator(
         "the rows, ends the run with 161002. Rows of no group are 0, those of C-shaped calls are left alone. "
         "int8: (sums + bias)·scale·per_token_scale, then "
         "act_type (1: relu; 2: gelu by tanh; 4: fast gelu; 5: silu); sums are exact. int8 weights of a floating x: "
-        "(weight + antiquant_offset)·antiquant_scale; of int32, which hold eight integers of four bits, rows may share "
-        "scales in groups. Other sums are in float32, over K in its order, and rounded once."
+        "(weight + antiquant_offset)·antiquant_scale; of int32, which hold eight integers of four bits, or INT4 in "
+        "C-shaped calls, rows may share scales in groups. Other sums are in float32, over K in its order, and rounded once."
     ),
     inputs=(*_LISTS, "group_list"),
     optional=(*_LISTS[2:], "group_list"),
@@ -652,7 +678,7 @@ grouped_matmul = Operator(
         _ranks(),
         list_dtype_among("x", (*FLOATING, BYTE)),
         _one_dtype("x"),
-        _dtype_if("weight", _weight_dtypes, "of the dtype of `x`, INT8, or INT32 that is packed"),
+        _dtype_if("weight", _weight_dtypes, "of the dtype of `x`, INT8, INT4, or INT32 that is packed"),
         _one_dtype("weight"),
         dtype_among("group_list", (LONG,)),
         _out_dtypes_fit(),

@@ -12,6 +12,7 @@ from aclnn.operators.checks import (
     Rule,
     dtype_among,
     has_shape,
+    no_private_format,
     option_dtype_among,
     same_dtype,
     switch_among,
@@ -24,10 +25,13 @@ Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 
 SINGLE, BYTE, PACKED = aclDataType.ACL_FLOAT, aclDataType.ACL_INT8, aclDataType.ACL_INT32
+FOUR = aclDataType.ACL_INT4
 LONG, BITS = aclDataType.ACL_INT64, aclDataType.ACL_UINT64
 HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
-PER_PACK = 8
+PER_PACK, PER_BYTE = 8, 2
 _UNSIGNED = aclDataType.ACL_UINT8
+# Dtypes of integers of four bits: as such, which graphs know as pairs of UINT8, or eight in an INT32.
+NIBBLES = {FOUR: (_UNSIGNED, PER_BYTE), PACKED: (PACKED, PER_PACK)}
 ROUNDED = "Computed in float32, rounded to the nearest, ties to even, and saturated; a NaN gives 0."
 _PACKING = "int32 results hold eight integers of four bits each, the first in the lowest bits."
 _ACCURACY = "The formula in float32, each operation rounded."
@@ -39,6 +43,11 @@ _ACCURACY = "The formula in float32, each operation rounded."
 def packed_shape(shape: Shape) -> Shape:
     """The shape of integers of four bits, eight in an element."""
     return (*shape[:-1], shape[-1] // PER_PACK)
+
+
+def shape_in_graph(dtype: aclDataType, shape: Shape) -> Shape:
+    """The shape that a graph has of a result of a dtype, which may hold several integers in an element."""
+    return (*shape[:-1], shape[-1] // NIBBLES[dtype][1]) if dtype in NIBBLES else shape
 
 
 def quantized_shape(role: str, dtype: Callable[[Call], aclDataType]) -> Callable[[Call], Shape]:
@@ -53,16 +62,20 @@ def quantized_shape(role: str, dtype: Callable[[Call], aclDataType]) -> Callable
 
 def packs_evenly(role: str, dtype: Callable[[Call], aclDataType]) -> Rule:
     def test(call: Call) -> str | None:
-        size = call.shape(role)[-1]
-        if dtype(call) != PACKED or size % PER_PACK == 0:
+        size, kind = call.shape(role)[-1], dtype(call)
+        if kind not in NIBBLES or size % NIBBLES[kind][1] == 0:
             return None
+        each = NIBBLES[kind][1]
+        holds = f"{call.word(PACKED)} results hold" if kind == PACKED else "a byte holds"
         return (
-            f"{call.names[role]} has the last size {size}, which {PER_PACK} does not divide: "
-            f"{call.word(PACKED)} results hold {PER_PACK} integers each"
+            f"{call.names[role]} has the last size {size}, which {each} does not divide: "
+            f"{holds} {each} integers{' each' if kind == PACKED else ''}"
         )
 
     return Rule(
-        f"{PER_PACK} divides the last size of `{role}` where results are packed", test, (role,)
+        f"{PER_PACK} divides the last size of `{role}` where results are packed, {PER_BYTE} of INT4",
+        test,
+        (role,),
     )
 
 
@@ -72,10 +85,11 @@ def as_matrix(lowering: Lowering, value: int | str, shape: Shape) -> int:
 
 
 def packed(lowering: Lowering, value: int, dtype: aclDataType, rows: int, size: int) -> int:
-    """Rows of int8, or of eight integers of four bits in an element."""
-    if dtype != PACKED:
+    """Rows of int8, or of integers of four bits, two or eight in an element."""
+    if dtype not in NIBBLES:
         return value
-    return lowering.opaque("pack4", [value], PACKED, (rows, size // PER_PACK))
+    kind, each = NIBBLES[dtype]
+    return lowering.opaque("pack4", [value], kind, (rows, size // each))
 
 
 def quantized(
@@ -93,7 +107,7 @@ def quantized(
 
     `packs`: whether int32 ones hold eight integers of four bits.
     """
-    packs &= dtype == PACKED
+    packs &= dtype in NIBBLES
     made = lowering.opaque(
         "quantize", operands, BYTE if packs else dtype, shape,
         divides=divides, twice=twice, rounding=rounding, bits=4 if packs else 8,
@@ -102,7 +116,7 @@ def quantized(
         return made
     rows = as_matrix(lowering, made, shape)
     folded = packed(lowering, rows, dtype, math.prod(shape[:-1]), shape[-1])
-    return lowering.reshaped(folded, packed_shape(shape))
+    return lowering.reshaped(folded, shape_in_graph(dtype, shape))
 
 
 def dynamic(
@@ -117,14 +131,13 @@ def dynamic(
     *lead, size = shape
     rows = math.prod(lead)
     statistics = [(SINGLE, (rows,))] * (2 if offset else 1)
-    bits = 4 if dtype == PACKED else 8
+    bits = 4 if dtype in NIBBLES else 8
     made = lowering.opaque_all(
         "dynamic_quant", operands, [(BYTE, (rows, size)), *statistics], bits=bits
     )
     first = packed(lowering, made[0], dtype, rows, size)
-    target = packed_shape(shape) if dtype == PACKED else shape
     return [
-        lowering.reshaped(first, target),
+        lowering.reshaped(first, shape_in_graph(dtype, shape)),
         *[lowering.reshaped(one, tuple(lead)) for one in made[1:]],
     ]
 
@@ -152,9 +165,12 @@ def _integer_dtype(option: str, *more: aclDataType) -> Rule:
     among = option_dtype_among(option, (BYTE, PACKED, *more))
 
     def test(call: Call) -> str | None:
-        return None if call.switches[option] is None else among.test(call)
+        chosen = call.switches[option]
+        if chosen is None or (chosen == FOUR and call.c_shaped):
+            return None
+        return among.test(call)
 
-    return Rule(among.text, test, (option,))
+    return Rule(f"{among.text}; INT4 in C-shaped calls", test, (option,))
 
 
 def _chosen_dtype() -> Rule:
@@ -202,7 +218,7 @@ def _dynamic_rules(*outputs: str) -> tuple[Rule, ...]:
         dtype_among("smooth_scales", HALVES),
         same_dtype("smooth_scales", "input"),
         dtype_among("group_index", (aclDataType.ACL_INT32, LONG)),
-        dtype_among("y", (BYTE, PACKED)),
+        dtype_among("y", (BYTE, PACKED, FOUR)),
         *[dtype_among(role, (SINGLE,)) for role in outputs],
         together("group_index", "smooth_scales"),
         has_rank("input", 2, 8),
@@ -430,11 +446,16 @@ ascend_quant = Operator(
             "aclnnAscendQuantV3",
             "x scale offset:in? sqrtMode:bool roundMode:str dstType:dtype axis:int y:out",
         ),
+        entry(
+            "aclnnAscendQuant",
+            "x scale offset:in? sqrtMode:bool roundMode:str dstType:dtype y:out",
+            axis=-1,
+        ),
     ),
     rules=(
         has_rank("x", 1, 8),
         dtype_among("x"),
-        dtype_among("out", (BYTE, PACKED)),
+        dtype_among("out", (BYTE, PACKED, FOUR)),
         dtype_among("scale"),
         dtype_among("offset"),
         same_dtype("offset", "scale"),
@@ -627,3 +648,54 @@ trans_quant_param = Operator(
     accuracy="Results are exact.",
     seealso=("quant_matmul",),
 )
+
+
+# --- Weights of four bits -------------------------------------------------------------------------
+
+
+def _pack_dtype(call: Call) -> aclDataType:
+    return call.dtype("out") if "out" in call.tensors else PACKED
+
+
+def _lower_pack(lowering: Lowering) -> Mapping[str, int]:
+    shape = lowering.call.shape("weight")
+    dtype = lowering.results["out"][0]
+    rows = packed(
+        lowering,
+        as_matrix(lowering, "weight", shape),
+        dtype,
+        math.prod(shape[:-1]),
+        shape[-1],
+    )
+    return {"out": lowering.reshaped(rows, shape_in_graph(dtype, shape))}
+
+
+convert_weight_to_int4pack = Operator(
+    name="convert_weight_to_int4pack",
+    differentiable=False,
+    summary="Integers from -8 to 7 as four bits each.",
+    expression="out[i] = Σ_t (weight[8i + t] mod 16)·16^t",
+    notes=(
+        "int32 results hold eight integers in an element, the first in the lowest bits; C-shaped functions also "
+        "write INT4, two to a byte. Of each integer the four lowest bits are kept."
+    ),
+    inputs=("weight",),
+    unlike={"weight": {"shape": (1, 8), "strides": (8, 1), "dtype": PACKED}, "out": {"dtype": PACKED}},
+    entries=(entry("aclnnConvertWeightToINT4Pack", "weight weightInt4Pack=out:out"),),
+    rules=(
+        dtype_among("weight", (PACKED,)),
+        dtype_among("out", (PACKED, FOUR)),
+        has_rank("weight", 2, 3),
+        no_private_format("weight", "out"),
+        packs_evenly("weight", _pack_dtype),
+        has_shape("out", quantized_shape("weight", _pack_dtype), "the shape of `weight`, packed"),
+    ),
+    infer=lambda call: {"out": (_pack_dtype(call), quantized_shape("weight", _pack_dtype)(call))},
+    lower=_lower_pack,
+    example=(
+        "convert_weight_to_int4pack(np.int32([[1, 2, 3, 0, 0, 0, 0, 0]]))",
+        "array([[801]], dtype=int32)",
+    ),
+    accuracy="Results are exact.",
+    seealso=("weight_quant_batchmatmul", "quant_matmul", "grouped_matmul"),
+)  # fmt: skip

@@ -9,6 +9,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     Call,
     Rule,
+    TensorSpec,
     broadcast_shapes,
     dtype_among,
     has_shape,
@@ -18,7 +19,17 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.quantization import BITS, BYTE, HALVES, LONG, PACKED, PER_PACK, SINGLE
+from aclnn.operators.quantization import (
+    BITS,
+    BYTE,
+    FOUR,
+    HALVES,
+    LONG,
+    NIBBLES,
+    PACKED,
+    PER_PACK,
+    SINGLE,
+)
 from aclnn.operators.sizes import dtype_among_if, has_rank, is_absent, number, size_is, together
 
 Shape = tuple[int, ...]
@@ -38,13 +49,14 @@ def _matrix(call: Call, role: str) -> Shape:
 
 
 def _is_packed(call: Call) -> bool:
-    return call.dtype("x1") == PACKED
+    """Whether matrices are of integers of four bits, two or eight in an element of memory."""
+    return call.dtype("x1") in NIBBLES
 
 
 def _sizes(call: Call) -> tuple[int, int, int, int]:
     """M, K of the first matrix, K and N of the second, in integers."""
     (m, k), (inner, n) = _matrix(call, "x1")[-2:], _matrix(call, "x2")[-2:]
-    if not _is_packed(call):
+    if call.dtype("x1") != PACKED:
         return m, k, inner, n
     k *= PER_PACK
     return (m, k, inner, PER_PACK * n) if inner == k else (m, k, PER_PACK * inner, n)
@@ -117,7 +129,7 @@ def _combination(call: Call) -> str | None:
     if "offset" in call.tensors and out != BYTE:
         return f"{role['offset']} is given, must be null for {call.word(out)}"
     if _is_packed(call) and (out in (BYTE, PACKED) or not (as_bits or token)):
-        return f"{role['x1']} is packed: for {call.word(out)} that needs {role['pertoken_scale']}"
+        return f"{role['x1']} is of four bits: for {call.word(out)} that needs {role['pertoken_scale']}"
     return None
 
 
@@ -148,14 +160,16 @@ def _whole_first() -> Rule:
         if not _is_packed(call):
             return None
         if call.switches["transpose_x1"]:
-            return f"{call.names['transpose_x1']} is true, must be false for a packed {call.names['x1']}"
+            return f"{call.names['transpose_x1']} is true, must be false for {call.names['x1']} of four bits"
+        if call.tensors["x1"].pair_axis not in (None, len(call.shape("x1")) - 1):
+            return f"{call.names['x1']} is transposed, which it must not be, of four bits"
         if len(call.shape("x2")) != 2:
-            return (
-                f"{call.names['x2']} has {len(call.shape('x2'))} dimensions, packed it must have 2"
-            )
+            return f"{call.names['x2']} has {len(call.shape('x2'))} dimensions, of four bits it must have 2"
         return None
 
-    return Rule("a packed `x1` is not transposed, and `x2` has 2 dimensions", test, ("x1", "x2"))
+    return Rule(
+        "`x1` of four bits is not transposed, and `x2` has 2 dimensions then", test, ("x1", "x2")
+    )
 
 
 def _inner_sizes() -> Rule:
@@ -217,26 +231,27 @@ def _not_empty(*roles: str) -> Rule:
 # --- Lowering -------------------------------------------------------------------------------------
 
 
-def _integers(lowering: Lowering, role: str, rows: int, size: int) -> int:
-    """A matrix of int8, taken apart where integers are packed."""
+def _integers(lowering: Lowering, role: str, rows: int) -> tuple[int, int | None]:
+    """A matrix of so many rows as it is, and the axis along which elements hold several integers."""
     call, value = lowering.call, lowering.value(role)
-    turned = bool(call.switches[f"transpose_{role}"])
-    if not _is_packed(call):
-        rank = len(call.shape(role))
-        axes = (*range(rank - 2), rank - 1, rank - 2)
-        return lowering.builder.transpose(value, axes) if turned else value
-    # Along the columns of what is given, which may be the rows of the matrix.
-    shape = _matrix(call, role)[-2:]
-    if turned:
-        value = lowering.builder.transpose(value, (1, 0))
-    across = shape[0] != rows
-    if across:
-        value, rows, size = lowering.builder.transpose(value, (1, 0)), size, rows
-    lead = lowering.builder.value(value).shape[:-1]
-    flat = lowering.reshaped(value, (math.prod(lead), size // PER_PACK))
-    made = lowering.opaque("unpack4", [flat], BYTE, (math.prod(lead), size))
-    made = lowering.reshaped(made, (*lead, size))
-    return lowering.builder.transpose(made, (1, 0)) if across else made
+    rank = len(call.shape(role))
+    axis = nibble_axis(call.tensors[role], rank - 1)
+    if not call.switches[f"transpose_{role}"]:
+        turned = value
+    else:
+        turned = lowering.builder.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+        if axis is not None:
+            axis = 2 * rank - 3 - axis
+    if call.dtype(role) == PACKED:  # along the rows, unless that would not be the size
+        axis = rank - 1 if _matrix(call, role)[-2] == rows else rank - 2
+    return turned, axis
+
+
+def nibble_axis(spec: TensorSpec, last: int) -> int | None:
+    """The axis along which elements in memory hold several integers of four bits, if any does."""
+    if spec.dtype not in NIBBLES:
+        return None
+    return spec.pair_axis if spec.dtype == FOUR else last
 
 
 def _lower_product(lowering: Lowering) -> Mapping[str, int]:
@@ -245,18 +260,23 @@ def _lower_product(lowering: Lowering) -> Mapping[str, int]:
     m, k, _, n = _sizes(call)
     batch = _batch(call)
     assert batch is not None
-    first, second = _integers(lowering, "x1", m, k), _integers(lowering, "x2", k, n)
+    (first, _a_axis), (second, b_axis) = _integers(lowering, "x1", m), _integers(lowering, "x2", k)
+    inner = lowering.builder.shape(first)[-1]
+    of_second = lowering.builder.shape(second)[-2:]
     shared = math.prod(_matrix(call, "x2")[:-2]) == 1 and (
         "bias" not in call.tensors or len(call.shape("bias")) == 1
     )
     count, rows = (1, math.prod(batch) * m) if shared else (math.prod(batch), m)
-    a = lowering.dense(first, None, (*batch, m, k))
+    a = lowering.dense(first, None, (*batch, m, inner))
     b = (
-        lowering.reshaped(second, (k, n))
+        lowering.reshaped(second, of_second)
         if shared
-        else lowering.dense(second, None, (*batch, k, n))
+        else lowering.dense(second, None, (*batch, *of_second))
     )
-    operands = [lowering.reshaped(a, (count, rows, k)), lowering.reshaped(b, (count, k, n))]
+    operands = [
+        lowering.reshaped(a, (count, rows, inner)),
+        lowering.reshaped(b, (count, *of_second)),
+    ]
     present = []
     for role, name in (
         ("scale", "scale"),
@@ -284,6 +304,7 @@ def _lower_product(lowering: Lowering) -> Mapping[str, int]:
         (count, rows, n),
         present=tuple(present),
         shortens=not call.c_shaped and _shortens(call),
+        nibbles=nibbles_of(b_axis, len(call.shape("x2"))),
     )
     return {"out": lowering.reshaped(made, shape)}
 
@@ -292,7 +313,7 @@ _SUMS = "Sums of products are exact, in 32 bits."
 _DTYPES = (
     "Results are float16 (scale UINT64 or INT64 bits, see trans_quant_param; or FLOAT with pertoken_scale), int8 "
     "(bits), bfloat16 (FLOAT or BF16), or int32, which are the sums. int32 matrices hold eight integers "
-    "of four bits in an element. The functional form also takes a FLOAT scale for float16 and int8, and makes "
+    "of four bits in an element; C-shaped functions take INT4, too. The functional form also takes a FLOAT scale for float16 and int8, and makes "
     "bits of it first, so that it loses 13 bits. An offset in the bits counts where `offset` is not given."
 )
 
@@ -305,7 +326,7 @@ def _rules(extra: tuple[str, ...] = ()) -> tuple[Rule, ...]:
         has_rank("scale", 1),
         has_rank("offset", 1),
         has_rank("pertoken_scale", 1),
-        dtype_among("x1", (BYTE, PACKED)),
+        dtype_among("x1", (BYTE, PACKED, FOUR)),
         same_dtype("x2", "x1"),
         dtype_among("scale", (BITS, LONG, SINGLE, _BRAIN)),
         dtype_among("offset", (SINGLE,)),
@@ -424,19 +445,19 @@ def _lower_product_of_v5(lowering: Lowering) -> Mapping[str, int]:
     m, k, _, n = _sizes(call)
     batch = _batch(call)
     assert batch is not None
+    (first, _), (second, axis) = _integers(lowering, "x1", m), _integers(lowering, "x2", k)
     a, b = (
-        lowering.reshaped(
-            lowering.dense(_integers(lowering, role, *sizes), None, (*batch, *sizes)),
-            (math.prod(batch), *sizes),
-        )
-        for role, sizes in (("x1", (m, k)), ("x2", (k, n)))
+        lowering.reshaped(lowering.dense(value, None, (*batch, *sizes)), (math.prod(batch), *sizes))
+        for value in (first, second)
+        for sizes in [builder.shape(value)[-2:]]
     )
     # Sums are not scaled, but the kernel has a scale.
     one = lowering.filled(1.0, SINGLE, (math.prod(batch), n))
     found = (*batch, m, n)
     sums = lowering.opaque(
-        "quantized_product", [a, b, one], PACKED, (math.prod(batch), m, n), present=("scale",)
-    )
+        "quantized_product", [a, b, one], PACKED, (math.prod(batch), m, n), present=("scale",),
+        nibbles=nibbles_of(axis, len(call.shape("x2"))),
+    )  # fmt: skip
     value = lowering.reshaped(sums, found)
     if lowering.has("bias") and call.dtype("bias") == PACKED:
         value = lowering.point(
@@ -549,6 +570,11 @@ def _scales_shape(call: Call, role: str) -> Shape | None:
     return (1, n) if shape in ((n,), (1, n)) else None
 
 
+def nibbles_of(axis: int | None, rank: int) -> str | None:
+    """The name of an axis of a second matrix, as products take it: k or n."""
+    return None if axis is None else ("n" if axis == rank - 1 else "k")
+
+
 def _weight_scales(role: str) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or _scales_shape(call, role) is not None:
@@ -609,15 +635,8 @@ def _lower_weight_product(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
     dtype, shape = lowering.results["out"]
     k, n = _weight_shape(call)
-    weight = lowering.value("weight")
-    if call.dtype("weight") == PACKED:
-        across = call.shape("weight")[0] != k
-        if across:
-            weight = lowering.builder.transpose(weight, (1, 0))
-        rows, size = (n, k) if across else (k, n)
-        weight = lowering.opaque("unpack4", [weight], BYTE, (rows, size))
-        weight = lowering.builder.transpose(weight, (1, 0)) if across else weight
-    operands = [lowering.value("x"), weight]
+    axis = nibble_axis(call.tensors["weight"], 1 if call.shape("weight")[0] == k else 0)
+    operands = [lowering.value("x"), lowering.value("weight")]
     present = []
     if lowering.has("bias"):
         present.append("bias")
@@ -635,6 +654,7 @@ def _lower_weight_product(lowering: Lowering) -> Mapping[str, int]:
     made = lowering.opaque(
         "quantized_product", operands, dtype, shape,
         present=tuple(present), group_size=number(call, "antiquant_group_size"),
+        nibbles=nibbles_of(axis, 2),
     )  # fmt: skip
     return {"out": made}
 
@@ -651,7 +671,8 @@ weight_quant_batchmatmul = Operator(
     notes=(
         "Scales are for the tensor, for columns, or for groups of `antiquant_group_size` rows. The weight in "
         "float32 is multiplied, without rounding it first; sums are in float32, over K in its order, and "
-        "rounded once. int32 weights hold eight integers of four bits in an element."
+        "rounded once. int32 weights hold eight integers of four bits in an element; C-shaped functions take INT4, "
+        "too."
     ),
     inputs=(
         "x", "weight", "antiquant_scale", "antiquant_offset", "quant_scale", "quant_offset", "bias",
@@ -675,10 +696,16 @@ weight_quant_batchmatmul = Operator(
             "quantScaleOptional=quant_scale:in? quantOffsetOptional=quant_offset:in? biasOptional=bias:in? "
             "antiquantGroupSize:int y:out",
         ),
+        entry(
+            "aclnnWeightQuantBatchMatmulV3",
+            "x weight antiquantScale antiquantOffsetOptional=antiquant_offset:in? "
+            "quantScaleOptional=quant_scale:in? quantOffsetOptional=quant_offset:in? biasOptional=bias:in? "
+            "antiquantGroupSize:int innerPrecise:ignored y:out",
+        ),
     ),
     rules=(
         dtype_among("x", HALVES),
-        dtype_among("weight", (BYTE, PACKED)),
+        dtype_among("weight", (BYTE, PACKED, FOUR)),
         same_dtype("antiquant_scale", "x"),
         same_dtype("out", "x"),
         has_rank("x", 2),

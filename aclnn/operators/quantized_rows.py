@@ -26,6 +26,7 @@ from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import (
     BYTE,
+    FOUR,
     HALVES,
     LONG,
     PACKED,
@@ -35,6 +36,7 @@ from aclnn.operators.quantization import (
     packed_shape,
     packs_evenly,
     quantized,
+    shape_in_graph,
 )
 from aclnn.operators.sizes import PLANNING, has_rank, size_is, together
 
@@ -371,13 +373,15 @@ def _lower_norm_dynamic(lowering: Lowering) -> Mapping[str, int]:
         shape, dtype = lowering.call.shape("x1"), lowering.results[f"y{place}"][0]
         made = dynamic(lowering, operands, shape, dtype)
         for role, value in zip((f"y{place}", f"scale{place}"), made, strict=False):
-            found[role] = lowering.reshaped(value, lowering.results[role][1])
+            kind, target = lowering.results[role]
+            target = shape_in_graph(kind, target) if kind == FOUR else target
+            found[role] = lowering.reshaped(value, target)
     return found
 
 
 def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]:
     smooth = ("smooth_scale1", "smooth_scale2")
-    kinds = (BYTE, PACKED) if beta else (BYTE,)
+    kinds = (BYTE, PACKED, FOUR) if beta else (BYTE,)
     return (
         *first,
         dtype_among("x1", HALVES),

@@ -5,6 +5,7 @@ import gc
 import itertools
 import math
 import mmap
+import pickle
 import weakref
 from decimal import Decimal
 from fractions import Fraction
@@ -251,6 +252,33 @@ def test_memory_must_reach_as_far_as_the_view(axes, offset, nbytes, dtype):
     tensor = aclnn.aclCreateTensor(dims, dtype, strides, offset, 2, (10**6,), bytearray(nbytes))
     assert (tensor is not None) == fits
     aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides", "offset", "dtype", "nbytes"),
+    [
+        ((3, 5), None, 0, T.ACL_INT4, 8),
+        ((3, 5), None, 1, T.ACL_INT4, 8),
+        ((3, 5), None, 2, T.ACL_INT4, 9),
+        ((4, 6), (1, 4), 0, T.ACL_INT4, 12),
+        ((2, 4), (16, 1), 0, T.ACL_FLOAT4_E2M1, 10),
+        ((9,), None, 0, T.ACL_UINT1, 2),
+        ((0, 5), None, 3, T.ACL_INT4, 0),
+    ],
+)
+def test_elements_share_bytes(dims, strides, offset, dtype, nbytes):
+    if nbytes:
+        memory = np.zeros(nbytes - 1, np.uint8)
+        assert create(dims, dtype, strides, offset, storage=(1000,), data=memory) is None
+        message = aclnn.aclGetRecentErrMsg()
+        assert f"has {nbytes - 1} bytes" in message
+        assert f"reaches {nbytes} bytes" in message
+    memory = np.arange(nbytes, dtype=np.uint8)
+    made = create(dims, dtype, strides, offset, storage=(1000,), data=memory)
+    assert made.bytes_needed() == nbytes
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.dims(), again.steps(), again.offset) == (made.dims(), made.steps(), offset)
+    assert again.bytes_needed() == nbytes
 
 
 def test_every_format_and_dtype_can_be_described():

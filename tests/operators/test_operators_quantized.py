@@ -82,6 +82,8 @@ def test_all_instruction_sets(instruction_set, monkeypatch):
             test_sums_are_exact((m, k, n))
             test_weights(np.dtype(np.float16), m, k, n)
         test_rows_have_scales_of_their_own(np.dtype(np.float16))
+        test_weights_of_four_bits("aclnnWeightQuantBatchMatmulV2", BF16, 3, 130, 34)
+        test_products_of_four_bits(20, 130, 70)
     finally:
         aclnn.clear_cache()
 
@@ -812,3 +814,346 @@ def test_order_of_checks():
     assert refused("aclnnAddRmsNormDynamicQuant", x, x, short, None, None, 1e-6, *outs)[0] == TILING
     status, _ = refused("aclnnAddRmsNormDynamicQuant", x, y, short, None, None, 1e-6, *outs)
     assert status == INVALID
+
+
+# --- Integers of four bits ------------------------------------------------------------------------
+
+
+def pairs(x):
+    """Two integers of four bits in a byte, the first in its lower half."""
+    low, high = (x[..., start::2].astype(int) & 15 for start in (0, 1))
+    return (low | high << 4).astype(np.uint8)
+
+
+def taken_apart(bytes_):
+    both = np.stack([bytes_ & 15, bytes_ >> 4], -1).astype(np.int8)
+    both = both.reshape(*bytes_.shape[:-1], -1)
+    return np.where(both > 7, both - 16, both).astype(np.int8)
+
+
+def four_at(memory, shape, strides=None, offset=0):
+    made = aclnn.aclCreateTensor(
+        shape, T.ACL_INT4, strides, offset, aclnn.ACL_FORMAT_ND, (2 * memory.size,), memory
+    )
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def four(x, turned=False):
+    """A tensor of integers of four bits, which are adjacent along the last dimension or the one before."""
+    x = np.asarray(x)
+    if not turned:
+        return four_at(pairs(x), x.shape)
+    lines = np.ascontiguousarray(x.swapaxes(-1, -2))
+    strides = (np.array(x.strides) // x.itemsize).tolist()
+    strides[-2:] = [1, x.shape[-2]]
+    return four_at(pairs(lines), x.shape, tuple(strides))
+
+
+def forms_of_four(x):
+    """The same matrix as INT4 and as INT32, by rows and by columns, dense and with gaps."""
+    yield four(x)
+    yield four(x, turned=True)
+    wide = np.zeros((x.shape[0], x.shape[1] // 2 + 3), np.uint8)
+    wide[:, 1 : x.shape[1] // 2 + 1] = pairs(x)
+    yield four_at(wide, x.shape, (2 * wide.shape[1], 1), 2)
+    if x.shape[1] % 8 == 0:
+        yield tensor(packed(x))
+        yield tensor(np.repeat(packed(x), 2, 1)[:, ::2])
+    if x.shape[0] % 8 == 0:
+        yield tensor(packed(np.ascontiguousarray(x.T)).T)
+
+
+@named("function", ["aclnnWeightQuantBatchMatmulV2", "aclnnWeightQuantBatchMatmulV3"])
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+@named(("m", "k", "n"), [(1, 64, 16), (7, 96, 40), (3, 130, 34), (70, 256, 72)])
+def test_weights_of_four_bits(function, dtype, m, k, n):
+    rng = rng_of(m, k, n)
+    x, weight = rng.normal(size=(m, k)).astype(dtype), rng.integers(-8, 8, (k, n))
+    bias = rng.normal(size=n).astype(np.float32 if dtype == BF16 else dtype)
+    last = (0,) if function.endswith("V3") else ()
+    for size, shape in (
+        (0, (1,)),
+        (0, (n,)),
+        (0, (1, n)),
+        (32, (-(-k // 32), n)),
+        (64, (-(-k // 64), n)),
+    ):
+        if size >= k:
+            continue
+        scale = rng.uniform(0.1, 0.2, shape).astype(dtype)
+        offset = rng.integers(-5, 6, shape).astype(dtype)
+        for shift in (None, offset):
+            spread = [
+                np.repeat(one.astype(float), size, 0)[:k] if size else one.astype(float)
+                for one in (scale, np.zeros_like(scale) if shift is None else shift)
+            ]
+            whole = (weight + spread[1]) * spread[0]
+            wanted = x.astype(float) @ whole + bias.astype(float)
+            bound = np.abs(x.astype(float)) @ np.abs(whole) + 1
+            for one in forms_of_four(weight):
+                y = np.zeros((m, n), dtype)
+                shifts = None if shift is None else tensor(shift)
+                run(
+                    function, tensor(x), one, tensor(scale), shifts, None, None, tensor(bias), size,
+                    *last, tensor(y),
+                )  # fmt: skip
+                unit = 2.0**-8 if dtype == BF16 else 2.0**-11
+                error = np.abs(y.astype(float) - wanted)
+                assert (error <= unit * np.abs(wanted) * 1.01 + k * 2.0**-23 * bound).all()
+
+
+@named(("m", "k", "n"), [(1, 2, 2), (3, 64, 16), (20, 130, 70), (65, 256, 96)])
+def test_products_of_four_bits(m, k, n):
+    rng = rng_of(m, k, n)
+    a, b = rng.integers(-8, 8, (m, k)), rng.integers(-8, 8, (k, n))
+    token, scale = (rng.uniform(1, 2, size).astype(np.float32) for size in (m, n))
+    sums = (a @ b).astype(np.float32)
+    wanted = (sums * scale * token[:, None]).astype(BF16)
+    turned = four(np.ascontiguousarray(b.T))
+    for version in (4, 5):
+        for one, flag in ((four(b), False), (four(b, turned=True), False), (turned, True)):
+            out = np.zeros((m, n), BF16)
+            before = (None, tensor(scale), None, tensor(token), None)
+            if version == 5:
+                before = (tensor(token), tensor(scale), None, None, None, None, None)
+            flags = (False, flag, 0) if version == 5 else (False, flag)
+            run(
+                f"aclnnQuantMatmulV{version}",
+                four(a),
+                one,
+                *before[version == 4 :],
+                *flags,
+                tensor(out),
+            )
+            same(out, wanted)
+    factor = rng.uniform(1, 2, (1, n)).astype(np.float32)
+    for one, flag in ((four(b), False), (turned, True)):
+        out = np.zeros((m, n), BF16)
+        given = (tensor(token), tensor(scale), tensor(factor), None, None, None, None, False, flag)
+        run("aclnnQuantMatmulV5", four(a), one, *given, 0, tensor(out))
+        same(out, (sums * scale * token[:, None] * factor).astype(BF16))
+    bits = aclnn.trans_quant_param(scale)
+    half = np.zeros((m, n), np.float16)
+    given = (tensor(bits), None, None, None, False, False, tensor(half))
+    run("aclnnQuantMatmulV4", four(a), four(b), *given)
+    short = (scale.view(np.uint32) & 0xFFFFE000).view(np.float32)
+    same(half, (sums * short).astype(np.float16))
+
+
+def test_batches_of_four_bits():
+    rng = rng_of(5)
+    a, b = rng.integers(-8, 8, (2, 3, 5, 18)), rng.integers(-8, 8, (18, 6))
+    token, out = np.full(5, 0.5, np.float32), np.zeros((2, 3, 5, 6), BF16)
+    scale = np.float32([1])
+    rest = (tensor(scale), None, tensor(token), None, False, False, tensor(out))
+    run("aclnnQuantMatmulV4", four(a), four(b, turned=True), *rest)
+    same(out, ((a @ b) * 0.5).astype(BF16))
+
+
+def four_list(*matrices):
+    return aclnn.aclCreateTensorList(list(matrices))
+
+
+def grouped_arguments(x, weights, scale, offset, groups, outs, *, item, along, version):
+    tuning = (None,) if version == 5 else ()
+    lists = (c_list(*x), weights, None, None, None, c_list(*scale), c_list(*offset), None)
+    listed = None if groups is None else tensor(np.int64(groups))
+    numbers = (item, along, 0, 0, *tuning, c_list(*outs), None, None)
+    return f"aclnnGroupedMatmulV{version}", *lists, listed, None, None, None, *numbers
+
+
+@named("version", [4, 5])
+@named("groups_of_k", [None, 1, 4])
+@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+def test_groups_with_weights_of_four_bits(version, groups_of_k, dtype):
+    rng = rng_of(7)
+    x, weight = rng.normal(size=(9, 48)).astype(dtype), rng.integers(-8, 8, (3, 48, 22))
+    shape = (3, 22) if groups_of_k is None else (3, groups_of_k, 22)
+    scale = rng.uniform(0.1, 0.2, shape).astype(dtype)
+    offset = rng.integers(-4, 5, shape).astype(dtype)
+    spread = [
+        one.astype(float)[:, None]
+        if groups_of_k is None
+        else np.repeat(one.astype(float), 48 // groups_of_k, 1)
+        for one in (scale, offset)
+    ]
+    whole = (weight + spread[1]) * spread[0]
+    ends = [0, 4, 4, 7]
+    wanted = np.concatenate(
+        [x[s:e].astype(float) @ one for s, e, one in zip(ends, ends[1:], whole, strict=False)]
+    )
+    unit = 2.0**-7 if dtype == BF16 else 2.0**-10
+    one_by_one = [four(one, turned=place == 1) for place, one in enumerate(weight)]
+    for weights, scales, offsets in (
+        (four_list(four(weight)), [scale], [offset]),
+        (four_list(four(weight, turned=True)), [scale], [offset]),
+        (four_list(*one_by_one), scale, offset),
+    ):
+        out = np.full((9, 22), 3, dtype)
+        given = {"item": 3, "along": 0, "version": version}
+        run(*grouped_arguments([x], weights, scales, offsets, ends[1:], [out], **given))
+        np.testing.assert_allclose(out[:7].astype(float), wanted, unit, 50 * unit)
+        same(out[7:], np.full((2, 22), 3))
+    outs = [np.zeros((9, 22), dtype) for _ in weight]
+    given = {"item": 0, "along": -1, "version": version}
+    weights = four_list(*[four(one, turned=place == 1) for place, one in enumerate(weight)])
+    run(*grouped_arguments([x] * 3, weights, scale, offset, None, outs, **given))
+    for found, one in zip(outs, whole, strict=True):
+        np.testing.assert_allclose(found.astype(float), x.astype(float) @ one, unit, 50 * unit)
+
+
+def test_elements_become_four_bits():
+    x = rng_of(1).normal(0, 4, (3, 5, 14)).astype(np.float32)
+    scale, shift = rng_of(2).uniform(0.5, 2, (2, 14)).astype(np.float32)
+    wanted = rounded(x * scale + shift, -8, 7)
+    memory = np.full((3, 5, 7), 99, np.uint8)
+    options = (False, b"round", T.ACL_INT4)
+    run(
+        "aclnnAscendQuantV3",
+        tensor(x),
+        tensor(scale),
+        tensor(shift),
+        *options,
+        -1,
+        four_at(memory, x.shape),
+    )
+    same(taken_apart(memory), wanted)
+    memory[:] = 0
+    run(
+        "aclnnAscendQuant",
+        tensor(x),
+        tensor(scale),
+        tensor(shift),
+        *options,
+        four_at(memory, x.shape),
+    )
+    same(taken_apart(memory), wanted)
+    wide = np.full((3, 5, 9), 99, np.uint8)  # rows with gaps, behind two elements
+    y = four_at(wide, x.shape, (90, 18, 1), 2)
+    run("aclnnAscendQuantV3", tensor(x), tensor(scale), tensor(shift), *options, -1, y)
+    same(taken_apart(wide[..., 1:8]), wanted)
+    same(wide[..., [0, 8]], np.full((3, 5, 2), 99))
+
+
+def test_rows_become_four_bits():
+    x = rng_of(1).normal(0, 4, (3, 5, 14)).astype(np.float16)
+    smooth = rng_of(2).uniform(0.5, 2, 14).astype(np.float16)
+    v = x.astype(np.float32) * smooth.astype(np.float32)
+    memory, found = np.zeros((3, 5, 7), np.uint8), np.zeros((3, 5), np.float32)
+    y, scales = four_at(memory, x.shape), tensor(found)
+    run("aclnnDynamicQuant", tensor(x), tensor(smooth), y, scales)
+    scale = np.abs(v).max(-1) / np.float32(7)
+    same(found, scale)
+    same(taken_apart(memory), rounded(v / scale[..., None], -8, 7))
+    shift = np.zeros((3, 5), np.float32)
+    run(
+        "aclnnDynamicQuantV2", tensor(x), tensor(smooth), None, T.ACL_INT4, y, scales, tensor(shift)
+    )
+    scale = (v.max(-1) - v.min(-1)) / np.float32(15)
+    same(found, scale)
+    same(shift, np.float32(7) - v.max(-1) / scale)
+    same(taken_apart(memory), rounded(v / scale[..., None] + shift[..., None], -8, 7))
+
+
+def test_norms_become_four_bits():
+    rng = rng_of(3)
+    x1, x2 = (rng.normal(size=(4, 10)).astype(np.float16) for _ in "12")
+    gamma, memory = np.ones(10, np.float16), np.zeros((4, 5), np.uint8)
+    total, scale = np.zeros_like(x1), np.zeros(4, np.float32)
+    whole = (aclnn.aclCreateBoolArray([True, False]), four_at(memory, (4, 10)), None)
+    run(
+        "aclnnAddRmsNormDynamicQuantV2", tensor(x1), tensor(x2), tensor(gamma), None, None, None, 1e-6,
+        *whole, tensor(total), tensor(scale), None,
+    )  # fmt: skip
+    v = x1.astype(float) + x2.astype(float)
+    v /= np.sqrt((v * v).mean(-1, keepdims=True) + 1e-6)
+    near = np.abs(v).max(-1) / 7
+    np.testing.assert_allclose(scale, near, 1e-5)
+    off = np.abs(taken_apart(memory) - v / near[:, None])
+    assert (off <= 0.5 + 1e-4).all()
+
+
+@named("shape", [(2, 8), (5, 24), (3, 4, 16)], ids=str)
+def test_weights_are_packed(shape):
+    weight = rng_of(4).integers(-8, 8, shape).astype(np.int32)
+    for one in (weight, np.asfortranarray(weight)):
+        same(aclnn.convert_weight_to_int4pack(one), packed(weight))
+        out = np.zeros((*shape[:-1], shape[-1] // 8), np.int32)
+        run("aclnnConvertWeightToINT4Pack", tensor(one), tensor(out))
+        same(out, packed(weight))
+        memory = np.zeros((*shape[:-1], shape[-1] // 2), np.uint8)
+        run("aclnnConvertWeightToINT4Pack", tensor(one), four_at(memory, shape))
+        same(memory, pairs(weight))
+
+
+def test_what_four_bits_cannot_be():
+    x, scale = np.ones((2, 6), np.float16), np.float16([1])
+    memory, out = np.zeros(64, np.uint8), np.zeros((2, 4), np.float16)
+
+    def status(shape, strides=None, offset=0, y=out):
+        weight = four_at(memory, shape, strides, offset)
+        given = (None, None, None, None, 0, tensor(y))
+        return refused("aclnnWeightQuantBatchMatmulV2", tensor(x), weight, tensor(scale), *given)
+
+    for weight, words in (
+        (((6, 4), None, 1), "begins inside a byte"),
+        (((6, 4), (5, 1)), "in pairs"),
+        (((6, 4), (8, 2)), "in pairs"),
+        (((6, 4), (4, 0)), "in pairs"),
+    ):
+        code, message = status(*weight)
+        assert code == INVALID, message
+        assert re.search(words, message), message
+    code, message = status((6, 3), y=np.zeros((2, 3), np.float16))
+    assert code == INVALID
+    assert "in pairs" in message
+    code, message = refused("aclnnDynamicQuant", tensor(np.ones((2, 7), np.float16)), None,
+                            four_at(memory, (2, 7)), tensor(np.zeros(2, np.float32)))  # fmt: skip
+    assert code == INVALID
+    assert "2 does not divide" in message
+    code, message = refused("aclnnDynamicQuant", tensor(np.ones((2, 6), np.float16)), None,
+                            four_at(memory, (2, 6), (1, 2)), tensor(np.zeros(2, np.float32)))  # fmt: skip
+    assert code == INVALID
+    assert "adjacent along the last" in message
+    with pytest.raises(aclnn.AclnnError, match="dst_type"):
+        aclnn.dynamic_quant(x, dst_type=T.ACL_INT4)
+
+
+def test_four_bits_in_captures():
+    """A capture hands integers of four bits from call to call, through device memory."""
+    x = rng_of(6).normal(size=(6, 16)).astype(np.float32)
+    a, scale = rng_of(7).normal(size=(3, 6)).astype(np.float16), np.float16([1])
+    address, status = aclnn.aclrtMalloc(48, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    assert status == 0
+    weight = aclnn.aclCreateTensor(
+        (6, 16), T.ACL_INT4, None, 0, aclnn.ACL_FORMAT_ND, (6, 16), address
+    )
+    y, one = np.zeros((3, 16), np.float16), np.float32([1])
+    stream, _ = aclnn.aclrtCreateStream()
+    mode = aclnn.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL
+    keep = [tensor(array) for array in (x, one, a, scale, y)]
+
+    def phases(name, *arguments):
+        size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
+        assert status == 0, aclnn.aclGetRecentErrMsg()
+        return getattr(aclnn, name), (np.empty(size, np.uint8), size, executor, stream)
+
+    quant = phases("aclnnAscendQuantV3", keep[0], keep[1], None, False, b"round", 29, -1, weight)
+    given = (keep[3], None, None, None, None, 0, keep[4])
+    product = phases("aclnnWeightQuantBatchMatmulV2", keep[2], weight, *given)
+    assert aclnn.aclmdlRICaptureBegin(stream, mode) == 0
+    for function, arguments in (quant, product):
+        assert function(*arguments) == 0, aclnn.aclGetRecentErrMsg()
+    model, status = aclnn.aclmdlRICaptureEnd(stream)
+    assert status == 0, aclnn.aclGetRecentErrMsg()
+    for factor in (1, 3):
+        x *= factor
+        assert aclnn.aclmdlRIExecute(model, -1) == 0
+        wanted = a.astype(float) @ rounded(x, -8, 7)
+        np.testing.assert_allclose(y.astype(float), wanted, 2.0**-10, 2.0**-8)
+    host = np.zeros(48, np.uint8)
+    assert aclnn.aclrtMemcpy(host, 48, address, 48, aclnn.ACL_MEMCPY_DEVICE_TO_HOST) == 0
+    same(taken_apart(host).reshape(6, 16), rounded(x, -8, 7))
+    assert aclnn.aclmdlRIDestroy(model) == 0
+    assert aclnn.aclrtFree(address) == 0

@@ -300,6 +300,7 @@ UNLIKE = {
     "trans_quant_param": Unlike(
         {"scale": (3,)}, dict.fromkeys(("scale", "offset"), np.float32), values={"offset": [3, 4, 5]}
     ),
+    "convert_weight_to_int4pack": Unlike({"weight": (2, 8)}, {"weight": np.int32}),
     "quant_matmul": _quantized(("offset",)),
     "quant_matmul_v5": _quantized(("offset", "y_scale", "x1_offset", "y_offset")),
     "weight_quant_batchmatmul": Unlike(
@@ -486,6 +487,7 @@ def floats_of(name):
     """The floating dtypes of an operator."""
     if name in (
         "trans_quant_param",
+        "convert_weight_to_int4pack",
         "quant_matmul",
         "quant_matmul_v5",
         "dequant_swiglu_quant_v2",

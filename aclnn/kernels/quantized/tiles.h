@@ -16,6 +16,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 enum { TILE_COLS_MOST = 32, TILE_ROWS_MOST = 12, TILE_GROUP = 4 };
@@ -124,6 +126,39 @@ static inline int tile_integers(void) { return __builtin_cpu_supports("avx512vnn
 #define tile_of_quads tile_of_pairs
 static inline int tile_integers(void) { return 2; }
 #endif
+
+/* Integers of four bits, of which elements of `unit` bytes, `step` bytes apart, hold 2 * unit, the first in
+ * the lowest bits; n is a multiple of as many. */
+static inline void take_bytes(const uint8_t *x, ptrdiff_t bytes, int8_t *to) {
+    ptrdiff_t i = 0;
+#if defined(__SSE2__)
+    const __m128i low = _mm_set1_epi8(15), sign = _mm_set1_epi8(8);
+    for (; i + 8 <= bytes; i += 8) {
+        const __m128i both = _mm_loadl_epi64((const __m128i_u *)(x + i));
+        const __m128i second = _mm_and_si128(_mm_srli_epi16(both, 4), low);
+        const __m128i apart = _mm_unpacklo_epi8(_mm_and_si128(both, low), second);
+        _mm_storeu_si128((__m128i_u *)(to + 2 * i), _mm_sub_epi8(_mm_xor_si128(apart, sign), sign));
+    }
+#elif defined(__ARM_NEON)
+    for (; i + 8 <= bytes; i += 8) {
+        const int8x8_t both = vreinterpret_s8_u8(vld1_u8(x + i));
+        int8x8x2_t apart = {{vshr_n_s8(vshl_n_s8(both, 4), 4), vshr_n_s8(both, 4)}};
+        vst2_s8(to + 2 * i, apart);
+    }
+#endif
+    for (; i < bytes; i++) {
+        to[2 * i] = (int8_t)((x[i] & 15) ^ 8) - 8;
+        to[2 * i + 1] = (int8_t)((x[i] >> 4) ^ 8) - 8;
+    }
+}
+static inline void take_nibbles(const char *x, ptrdiff_t step, int unit, ptrdiff_t n, int8_t *to) {
+    ptrdiff_t i;
+    if (step == unit || n <= 2 * unit) {
+        take_bytes((const uint8_t *)x, n / 2, to);
+        return;
+    }
+    for (i = 0; i < n; i += 2 * unit, x += step) take_bytes((const uint8_t *)x, unit, to + i);
+}
 
 /* Rows of int8 with k side by side, as groups; what lies beyond k is 0 in B, so anything here. */
 static inline void pack_quads_of_row(const int8_t *x, ptrdiff_t step, ptrdiff_t k, char *to) {
