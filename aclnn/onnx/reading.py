@@ -12,7 +12,6 @@ import threading
 import warnings
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,9 @@ from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx import control
 from aclnn.onnx.evaluation import called, has_body, runtime, said, titled
+from aclnn.onnx.files import read_file, weights_of
 from aclnn.onnx.forms import FORMS, OF_SHAPES
-from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier, initializers
+from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier
 from aclnn.onnx.reports import ModelReport, report_of
 from aclnn.onnx.schemas import STANDARD, schema_of
 from aclnn.tracing.compiled import compile as compiled
@@ -91,7 +91,7 @@ def from_onnx(
     0
     """
     onnx = need("onnx", "ONNX models")
-    proto = _loaded(onnx, model)
+    proto, weights = _loaded(onnx, model)
     if not proto.HasField("graph"):  # what protobuf reads in an empty file
         raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
     for name, given in (("dims", dims), ("inputs", inputs)):
@@ -105,7 +105,7 @@ def from_onnx(
         "materialize": materialize,
         "packed": as_truth("packed", packed),
     }
-    program = _Program(_inlined(proto), dict(dims or {}), dict(inputs or {}), fallback)
+    program = _Program(_inlined(proto), weights, dict(dims or {}), dict(inputs or {}), fallback)
     return OnnxModel(program, options)
 
 
@@ -309,18 +309,18 @@ class _Program:
     """A model's graph, and what it declares of inputs and outputs."""
 
     def __init__(
-        self, proto: Any, dims: Mapping[str, int], given: Mapping[str, Any], fallback: str,
-        constants: Mapping[str, np.ndarray] | None = None,
+        self, proto: Any, weights: Mapping[str, np.ndarray], dims: Mapping[str, int],
+        given: Mapping[str, Any], fallback: str,
     ):  # fmt: skip
         import onnx
 
         self._proto, self._dims, self._given = proto, dims, given
+        self._weights, weights = weights, dict(weights)
         graph = proto.graph
         self.fallback = fallback
         self.name = self.__name__ = graph.name or "model"
         self.warned: set[str] = set()
         opsets = {("" if o.domain in STANDARD else o.domain): o.version for o in proto.opset_import}
-        weights = initializers(graph) if constants is None else dict(constants)
         inputs = [*graph.input]
         unknown = [name for name in given if name not in {one.name for one in inputs}]
         if unknown:
@@ -349,8 +349,12 @@ class _Program:
 
     def __reduce__(self) -> Any:
         return _read_again, (
-            self._proto.SerializeToString(), dict(self._dims), dict(self._given), self.fallback,
-        )  # fmt: skip
+            _without_weights(self._proto).SerializeToString(),
+            {name: np.asarray(one) for name, one in self._weights.items()},
+            dict(self._dims),
+            dict(self._given),
+            self.fallback,
+        )
 
     # --- Inputs -------------------------------------------------------------------------------------
 
@@ -597,24 +601,43 @@ def _check_dims(model: str, dims: Mapping[str, Any], known: Collection[str]) -> 
 
 
 def _read_again(
-    content: bytes, dims: Mapping[str, int], given: Mapping[str, Any], fallback: str
+    content: bytes,
+    weights: Mapping[str, np.ndarray],
+    dims: Mapping[str, int],
+    given: Mapping[str, Any],
+    fallback: str,
 ) -> _Program:
     proto = need("onnx", "ONNX models").load_from_string(content)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever made the pickle was warned
-        return _Program(proto, dims, given, fallback)
+    # Whoever made the pickle was warned.
+    return _Program(proto, weights, dims, given, "allow" if fallback == "warn" else fallback)
 
 
-def _loaded(onnx: Any, model: Any) -> Any:
+def _without_weights(proto: Any) -> Any:
+    """A model whose initialisers, which are elsewhere, have names only."""
+    import onnx
+
+    small = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import)
+    for field in ("name", "node", "input", "output", "value_info", "doc_string"):
+        value = getattr(proto.graph, field)
+        if isinstance(value, str):
+            setattr(small.graph, field, value)
+        else:
+            getattr(small.graph, field).extend(value)
+    small.graph.SetInParent()
+    return small
+
+
+def _loaded(onnx: Any, model: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    """A model and its weights by name."""
     if isinstance(model, onnx.ModelProto):
-        return model
+        return model, weights_of(model, None)
     try:
         if isinstance(model, bytes | bytearray | memoryview):
-            return onnx.load_from_string(bytes(model))
+            proto = onnx.load_from_string(bytes(model))
+            return proto, weights_of(proto, None)
         if isinstance(model, str | os.PathLike):
-            with open(model, "rb"):  # says what is wrong with the path, without frames of onnx
-                return onnx.load(Path(model))
-    except OSError:
+            return read_file(model)
+    except (OSError, AclnnError):
         raise
     except Exception as error:  # of protobuf, which names its errors in several ways
         raise invalid(f"{shown(model)} is no ONNX model: {error}") from None
