@@ -24,6 +24,8 @@ COMMANDS = {
     "ops": "the operators: signatures, dtypes, formulas",
     "inspect": "one executor from every side: graph, passes, plan, schedule, profile",
     "plan": "workspace plans, of operators or of lifetimes of your own",
+    "run": "a model in ONNX on arrays of files, with times and memory",
+    "compare": "a model in ONNX node by node, with ONNX Runtime or the reference",
     "bench": "timings against the peers that are installed",
     "config": "versions, instruction set, threads, SoC",
 }

@@ -119,6 +119,8 @@ class OnnxModel:
     inputs : dict of str to (numpy.dtype, tuple)
         In the order of positional arguments: sizes of dimensions are numbers, or names of those
         that are known at the call. Those that may be left out come last.
+    optional_inputs : frozenset of str
+        Those that may be left out.
     outputs : tuple of str
         A call gives an array for one, and a named tuple for several.
 
@@ -143,6 +145,7 @@ class OnnxModel:
         self._runs = 0
         self.name = program.name
         self.inputs = program.inputs
+        self.optional_inputs = frozenset(program.optional)
         self.outputs = program.outputs
 
     @boundary
@@ -625,6 +628,19 @@ def _without_weights(proto: Any) -> Any:
             getattr(small.graph, field).extend(value)
     small.graph.SetInParent()
     return small
+
+
+def loaded(model: Any) -> Any:
+    """A model with all its weights, and without functions of its own."""
+    import onnx
+
+    proto, weights = _loaded(need("onnx", "ONNX models"), model)
+    whole = type(proto)()
+    whole.CopyFrom(_inlined(proto))
+    for one in whole.graph.initializer:
+        if one.data_location == onnx.TensorProto.EXTERNAL or one.external_data:
+            one.CopyFrom(onnx.numpy_helper.from_array(np.asarray(weights[one.name]), one.name))
+    return whole
 
 
 def _loaded(onnx: Any, model: Any) -> tuple[Any, dict[str, np.ndarray]]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 from aclnn.graph import Lifetime
 from aclnn.graph.planner import strategies
@@ -979,3 +980,77 @@ def test_names_in_files_do_not_command_the_terminal(capsys, tmp_path):
     with pytest.raises(SystemExit):
         cli.main(["inspect", "gelu", "--self", "\x1b[2J"])
     assert "\x1b" not in capsys.readouterr().err
+
+
+# --- Models ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    f (float[n, 3] x, int64 k) => (float[n, 3] y, float[n] s) {
+      y = Softmax (x)
+      t = Constant <value_ints = [1]> ()
+      h = Mul (y, x)
+      s = ReduceSum <keepdims = 0> (h, t)
+      u = Einsum <equation = "ij->ji"> (h)
+    }"""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def test_models_run_on_arrays_of_files(model_file, tmp_path, capsys):
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words = ["run", str(model_file), "--input", f"x={tmp_path / 'x.npy'}"]
+    assert (
+        cli.main([*words, "--output", f"y={tmp_path / 'y.npy'}", "--repeat", "3", "--report"]) == 0
+    )
+    shown = capsys.readouterr().out
+    assert "y: float32[4, 3]\ns: float32[4]\nread in " in shown
+    assert "median of 2" in shown
+    assert "kernel" in shown
+    weights = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(
+        np.load(tmp_path / "y.npy"), weights / weights.sum(1, keepdims=True), rtol=1e-6
+    )
+    assert cli.main(["run", str(model_file), "--model-dim", "n=5"]) == 0
+    assert "s: float32[5]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--input", "z=x.npy"], "no input 'z'; those there are: x, k"),
+        (["--output", "z=x.npy"], "no output 'z'; those there are: y, s"),
+        (["--input", "x"], "--input is 'x', must be NAME=VALUE"),
+        ([], "x is needed: give --input x=FILE.npy or --model-dim n=SIZE"),
+        (["--model-dim", "n=many"], "--model-dim n is 'many', must be a size"),
+        (["--input", "x=none.npy"], "none.npy: No such file"),
+    ],
+)
+def test_what_a_model_lacks_is_said(model_file, words, reason, capsys):
+    assert cli.main(["run", str(model_file), *words]) == 1
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["onnxruntime", "reference"])
+def test_models_are_compared_node_by_node(model_file, other, capsys, monkeypatch):
+    if other == "onnxruntime":
+        pytest.importorskip("onnxruntime")
+    words = ["compare", str(model_file), "--model-dim", "n=5", "--with", other]
+    assert cli.main(words) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[1] for line in shown.splitlines()[1:6]] == [
+        "Softmax", "Constant", "Mul", "ReduceSum", "Einsum",
+    ]  # fmt: skip
+    assert f"all 5 results are within 64 ULP of those of {other}" in shown
+    from aclnn.onnx.forms import FORMS
+
+    monkeypatch.setitem(FORMS, "Mul", FORMS["Add"])
+    assert cli.main([*words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["first"] == "h"
+    assert found["values"][0]["ulp"] <= 2
