@@ -349,7 +349,7 @@ def extensions() -> list[Extension]:
             if inner.parent.name == "capi":
                 ext.include_dirs = [*INCLUDES, *CAPI_INCLUDES]
             if path.stem == "_runtime":
-                ext.include_dirs = ["aclnn/acl/runtime", CAPI_GENERATED]
+                ext.include_dirs = ["aclnn/acl/runtime", "graph/runtime", CAPI_GENERATED]
                 ext.extra_compile_args.append("-pthread")
                 ext.extra_link_args.append("-pthread")
             if path.stem == "_scheduler":
@@ -542,7 +542,7 @@ if __name__ == "__main__":
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
-            "aclnn.capi": ["interface/*.txt"],
+            "aclnn.capi": ["interface/*.txt", "interface/include/*.h", "interface/include/*/*/*.h"],
             "aclnn.operators": ["*.json"],
             "aclnn.torch": ["*.json"],
             "aclnn.reports": ["templates/*", "schemas/*.json", "vendored/*"],

@@ -30,6 +30,8 @@ cdef extern from "entries.h" nogil:
     ctypedef struct rt_thread:
         rt_text message, failure
         int status, last_error
+    ctypedef struct rt_cause:
+        rt_text first, latest
     ctypedef struct rt_object:
         int in_python
         uint64_t handle
@@ -68,6 +70,7 @@ cdef extern from "entries.h" nogil:
     void rt_load()
     void rt_begin_anew()
     rt_thread *rt_this_thread()
+    rt_cause *rt_cause_of(rt_thread *, const char *, size_t)
     void rt_set_message(const char *, size_t)
     int rt_note_failure(int, const char *, size_t)
     int rt_fail(int, const char *, ...)
@@ -150,7 +153,12 @@ cdef extern from "entries.h":
     void *(*rt_object_of)(void *) noexcept
     void *(*rt_handle_of)(void *) noexcept
 
+cdef extern from "stack.h" nogil:
+    bint stack_is_short(size_t)
+
 cdef enum:
+    STACK = 64 << 10  # bytes that a call of the interpreter takes at most
+    INTERNAL_ERROR = 507000
     SLICE = 20_000_000  # nanoseconds after which a wait looks whether signals have come
     KEEP_LOCK_BELOW = 16384  # bytes that are copied with the interpreter's lock
 
@@ -174,10 +182,7 @@ def take_message():
     cdef rt_thread *own = rt_this_thread()
     if own == NULL or own.message.bytes == NULL:
         return None
-    text = decoded(&own.message)
-    free(own.message.bytes)
-    own.message.bytes = NULL
-    return text
+    return taken(&own.message)
 
 
 def note_failure(int status, str text not None):
@@ -192,6 +197,22 @@ def latest_failure():
     if own == NULL or own.failure.bytes == NULL:
         return None
     return own.status, decoded(&own.failure)
+
+
+cdef object taken(rt_text *text):
+    found = decoded(text)
+    free(text.bytes)
+    text.bytes = NULL
+    return found
+
+
+def take_causes(str maker not None):
+    """The first and the latest failure of a function that makes objects; asking clears them."""
+    cdef bytes name = maker.encode()
+    cdef rt_cause *cause = rt_cause_of(rt_this_thread(), name, len(name))
+    if cause == NULL:
+        return None, None
+    return taken(&cause.first), taken(&cause.latest)
 
 
 def last_error(bint clear):
@@ -877,6 +898,9 @@ cdef int ask_python(const char *name, const char *kinds, const uint64_t *argumen
                     uint64_t *results) noexcept nogil:
     if rt_python_ended:
         return rt_fail(RT_UNINITIALIZE, b"%s: the interpreter has ended", name)
+    if stack_is_short(STACK):
+        return rt_fail(INTERNAL_ERROR, b"%s: the thread has less than %d KiB left of its stack, "
+                       b"which the interpreter needs", name, STACK >> 10)
     with gil:
         return asked(name, kinds, arguments, results)
 
@@ -899,9 +923,9 @@ cdef int asked(const char *name, const char *kinds, const uint64_t *arguments,
     except BaseException as error:
         try:
             return note_failure(
-                507000, f"{name.decode()}: {type(error).__name__}: {error}")
+                INTERNAL_ERROR, f"{name.decode()}: {type(error).__name__}: {error}")
         except BaseException:
-            return 507000
+            return INTERNAL_ERROR
 
 
 cdef object argument(from_c, char kind, uint64_t value):

@@ -121,6 +121,24 @@ def fail(status: int, message: str) -> int:
     return _runtime.note_failure(status, _shortened(message))
 
 
+def why_null(kind: str) -> str:
+    """Why an object of CANN's is a null pointer, for the end of a message; empty where nothing failed.
+
+    >>> _runtime.note_failure(161002, "aclCreateScalar: value is a list")
+    161002
+    >>> why_null("aclScalar"), why_null("aclScalar")
+    (': aclCreateScalar failed: value is a list', '')
+    """
+    maker = f"aclCreate{kind.removeprefix('acl')}"
+    first, latest = _runtime.take_causes(maker)
+    if first is None:
+        return ""
+    if kind.endswith("List"):  # an element that is null has a cause of its own
+        first += why_null(kind.removesuffix("List"))
+    again = f"; the latest time: {latest}" if latest and not first.startswith(latest) else ""
+    return f": {maker} failed: {first}{again}"
+
+
 def latest_failure() -> tuple[int, str] | None:
     """Status and message of this thread's most recent failure, if there was one."""
     return _runtime.latest_failure()

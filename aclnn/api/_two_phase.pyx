@@ -50,7 +50,7 @@ from aclnn.acl.constants import (
     ACLNN_SUCCESS,
     aclDataType,
 )
-from aclnn.acl.errors import AclnnError
+from aclnn.acl.errors import AclnnError, why_null
 from aclnn.api.tensors import tensor
 from aclnn.graph.strides import expanded_strides, merged_around, merged_dims
 from aclnn.operators.checks import broadcast_shapes
@@ -535,7 +535,8 @@ cdef class EntryHandle:
             if value is None:
                 if not self.nullable[index] and (wanted is not None
                                                  or self.switch_kinds[index] == "str"):
-                    raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
+                    why = "" if wanted is None else why_null(wanted.__name__)
+                    raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null{why}")
                 continue
             if wanted is None:
                 continue

@@ -12,6 +12,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strlen
 
 from aclnn.acl cimport _captures
@@ -152,7 +153,11 @@ cdef int INNER = int(ACLNN_ERR_INNER)
 cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
 cdef int MISSING = int(ACLNN_ERR_INNER_FIND_KERNEL_ERROR)
 
+cdef extern from "stack.h" nogil:
+    bint stack_is_short(size_t)
+
 cdef enum:
+    STACK = 64 << 10       # bytes that a call takes at most, but for kernels
     FAST_OPERANDS = 64     # of calls that are looked up here
     FAST_WORDS = 1400      # of their keys
     FAST_VALUES = 128      # numbers and characters in arrays and texts, as words of keys
@@ -235,6 +240,14 @@ cdef int drop_lock = 0
 cdef int failed(int status, object message):
     """Keep the message of the calling thread's failure; gives the status."""
     return errors.fail(status, str(message))
+
+
+cdef int refuse_stack(const char *function, const char *phase) noexcept nogil:
+    """The status of a thread whose stack is too small for a call of the interpreter."""
+    cdef char message[256]
+    snprintf(message, sizeof(message), b"%.90s%s: the thread has less than %d KiB left of its stack; "
+             b"start it with one of 256 KiB or more", function, phase, STACK >> 10)
+    return runtime.fail(INNER, message)
 
 
 cdef int defect(str function, object error):
@@ -603,9 +616,12 @@ cdef int plan(int number, const argument_t *given, uint64_t *size,
     cdef executor_t *made = NULL
     if size != NULL:
         size[0] = 0
+    if result != NULL:
+        result[0] = NULL
+    if stack_is_short(STACK):
+        return refuse_stack(known_pairs[number].name, b"GetWorkspaceSize")
     if result == NULL or size == NULL:
         return plan_in_python(number, given, size, result)
-    result[0] = NULL
     if known_pairs[number].entry != NULL and not has_call_hook():
         made = plan_known(number, given)
     if made == NULL:
@@ -898,7 +914,11 @@ cdef int run(int pair, void *workspace, uint64_t size, c_executor *given,
              void *stream) noexcept nogil:
     """Phase two of the pair of a number; a one-shot executor is gone afterwards."""
     cdef executor_t *executor = <executor_t *>given
-    cdef int status = run_known(pair, workspace, size, executor, stream)
+    cdef int status
+    if stack_is_short(STACK):
+        status = refuse_stack(known_pairs[pair].name, b"")
+    else:
+        status = run_known(pair, workspace, size, executor, stream)
     if status == NOT_KNOWN:
         status = run_in_python(pair, workspace, size, executor, stream)
     if (executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.pair == pair
@@ -998,6 +1018,8 @@ cdef int set_repeatable(c_executor *given) noexcept nogil:
     if executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.python == NULL:
         executor.repeatable = True
         return OK
+    if stack_is_short(STACK):
+        return refuse_stack(b"aclSetAclOpExecutorRepeatable", b"")
     keep_thread()
     with gil:
         try:
@@ -1013,12 +1035,13 @@ cdef int set_repeatable(c_executor *given) noexcept nogil:
 
 cdef int destroy(c_executor *given) noexcept nogil:
     cdef executor_t *executor = <executor_t *>given
-    if executor == NULL or executor.magic != ACLNN_EXECUTOR:
-        keep_thread()
-        with gil:
-            return failed(INNER_NULLPTR, "aclDestroyAclOpExecutor: executor is "
-                          + ("null" if executor == NULL else "destroyed"))
+    if executor == NULL:
+        return runtime.fail(INNER_NULLPTR, b"aclDestroyAclOpExecutor: executor is null")
+    if executor.magic != ACLNN_EXECUTOR:
+        return runtime.fail(INNER_NULLPTR, b"aclDestroyAclOpExecutor: executor is destroyed")
     if executor.python != NULL:
+        if stack_is_short(STACK):
+            return refuse_stack(b"aclDestroyAclOpExecutor", b"")
         keep_thread()
         with gil:
             Py_XDECREF(executor.python)
@@ -1028,6 +1051,8 @@ cdef int destroy(c_executor *given) noexcept nogil:
 
 cdef int set_address(const char *function, c_executor *given, const size_t *place, int n_place,
                      void *target, void *address) noexcept nogil:
+    if stack_is_short(STACK):
+        return refuse_stack(function, b"")
     keep_thread()
     with gil:
         name = (<bytes>function).decode()
@@ -1122,6 +1147,8 @@ cdef object sequence(const int64_t *values, uint64_t count):
 
 cdef int refuse_tensor(const char *function, const description_t *given) noexcept nogil:
     """The status and the message of a description that cannot be a tensor's."""
+    if stack_is_short(STACK):
+        return refuse_stack(function, b"")
     keep_thread()
     with gil:
         name = (<bytes>function).decode()
@@ -1140,6 +1167,8 @@ cdef int refuse_tensor(const char *function, const description_t *given) noexcep
 
 
 cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
+    if stack_is_short(STACK):
+        return refuse_stack(b"aclCreateScalar", b"")
     keep_thread()
     with gil:
         try:
@@ -1150,6 +1179,8 @@ cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
 
 
 cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept nogil:
+    if stack_is_short(STACK):
+        return refuse_stack(b"aclnnCalculateMatmulWeightSizeV2", b"")
     keep_thread()
     with gil:
         name = "aclnnCalculateMatmulWeightSizeV2"
@@ -1268,6 +1299,8 @@ cdef void note(int function, const argument_t *given, int64_t result,
                int is_before) noexcept nogil:
     """Record a call; what cannot be recorded must not disturb the program."""
     cdef int place
+    if stack_is_short(STACK):
+        return
     keep_thread()
     with gil:
         try:

@@ -173,11 +173,14 @@ constexpr aclnnStatus OK = 0;
 def operator_header(name: str) -> str:
     """The functions of one header."""
     found = [one for one in pairs.EVERY if one.header == name]
+    others = [f"aclnnop/aclnn_{one}.h" for one in pairs.HEADERS.get(name, ())]
     lines = [f"ACLNN_API {text};\n" for one in found for text in (one.plan, one.run)]
     if name == "trans_matmul_weight":
         lines.append(f"ACLNN_API {WEIGHT_SIZE};\n")
     names = ", ".join(f"aclnn{one.name}" for one in found)
-    return header(f"aclnnop/aclnn_{name}.h", names, ("aclnn/aclnn_base.h",), "".join(lines))
+    names = names or ("Functions of other headers." if others else "No function is here yet.")
+    includes = ("aclnn/aclnn_base.h", *others)
+    return header(f"aclnnop/aclnn_{name}.h", names, includes, "".join(lines))
 
 
 def headers() -> dict[str, str]:
@@ -215,12 +218,16 @@ def headers() -> dict[str, str]:
     for name in ("acl_op", "acl_mdl", "acl_op_compiler"):
         path = f"acl/{name}.h"
         found[path] = header(path, "Nothing here: programs include it.", (base,), "")
-    for name in dict.fromkeys(one.header for one in pairs.EVERY):
+    for name in sorted({one.header for one in pairs.EVERY} | set(pairs.HEADERS)):
         found[f"aclnnop/aclnn_{name}.h"] = operator_header(name)
     for name in [one for one in found if one.startswith("aclnnop/")]:
         again = name.replace("aclnnop/", "aclnnop/level2/")
         found[again] = header(again, "The same functions.", (name,), "")
-    return found
+    written = HERE / "interface" / "include"
+    return found | {
+        path.relative_to(written).as_posix(): path.read_text(encoding="utf-8")
+        for path in written.rglob("*.h")
+    }
 
 
 def _phases(listed: Iterable[Any]) -> list[str]:

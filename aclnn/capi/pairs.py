@@ -29,6 +29,7 @@ TYPES = {
     "S": Kind("const aclScalar *", "S", "scalar"),
     "S&": Kind("aclScalar *", "S", "scalar"),
     "I[]": Kind("const aclIntArray *", "I", "ints"),
+    "I[]&": Kind("aclIntArray *", "I", "ints"),
     "B[]": Kind("const aclBoolArray *", "B", "bools"),
     "T[]": Kind("const aclTensorList *", "L", "tensors"),
     "T[]&": Kind("aclTensorList *", "L", "tensors"),
@@ -41,6 +42,7 @@ TYPES = {
     "f64": Kind("double ", "f", "real"),
     "f32": Kind("float ", "f", "real"),
     "char*": Kind("char *", "s", "text"),
+    "text": Kind("const char *", "s", "text"),
 }
 
 
@@ -91,6 +93,18 @@ def _read(name: str) -> tuple[Pair, ...]:
     return tuple([_pair(line) for line in text.splitlines()])
 
 
+def _headers() -> dict[str, tuple[str, ...]]:
+    text = (INTERFACE / "headers.txt").read_text(encoding="utf-8")
+    found: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, colon, others = line.partition(":")
+        found |= {name: tuple(others.split())} if colon else dict.fromkeys(line.split(), ())
+    return found
+
+
+HEADERS = _headers()  # names that programs include, and the headers that one includes
 PAIRS = _read("operators.txt")
 FURTHER = _read("further.txt")  # which may be missing
 FIRST = PAIRS + FURTHER  # of the library that CANN's programs link

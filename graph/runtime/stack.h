@@ -27,7 +27,7 @@ static __thread stack_bounds stack_of_thread = { .enough = UINTPTR_MAX };
 
 static inline uintptr_t stack_here(void) { return (uintptr_t)__builtin_frame_address(0); }
 
-static void stack_measure(stack_bounds *bounds) {
+static inline void stack_measure(stack_bounds *bounds) {
 #if defined(__linux__)
     pthread_attr_t attributes;
     void *low;
@@ -50,7 +50,7 @@ static void stack_measure(stack_bounds *bounds) {
 }
 
 /* Bytes left below the caller; SIZE_MAX where nobody knows, as on the stack of a coroutine. */
-static size_t stack_left(void) {
+static inline size_t stack_left(void) {
     stack_bounds *bounds = &stack_of_thread;
     uintptr_t here = stack_here();
     if (!bounds->measured) {
@@ -60,9 +60,9 @@ static size_t stack_left(void) {
     return bounds->low <= here && here < bounds->high ? here - bounds->low : SIZE_MAX;
 }
 
-static size_t stack_size(void) { return stack_of_thread.high - stack_of_thread.low; }
+static inline size_t stack_size(void) { return stack_of_thread.high - stack_of_thread.low; }
 
-static int stack_short_of(size_t needed) {
+static inline int stack_short_of(size_t needed) {
     size_t left = stack_left();
     stack_of_thread.enough = stack_of_thread.high ? stack_of_thread.low + needed : 0;
     return left < needed;

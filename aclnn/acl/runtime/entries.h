@@ -1470,7 +1470,11 @@ static void rt_use_memory(void *block) { rt_use_of(block); }
 static int rt_memory_serves(void *block) { return !rt_is_lost(block); }
 static void rt_end_use_of_memory(void *block) { rt_end_use_of(block); }
 static int rt_fail_with(int status, const char *message) { return rt_note_failure(status, message, strlen(message)); }
-static void rt_message_is(const char *message) { rt_set_message(message, strlen(message)); }
+/* Also of a failure that came before the runtime did. */
+static void rt_message_is(const char *message) {
+    rt_set_message(message, strlen(message));
+    rt_keep_cause(rt_this_thread(), message, strlen(message));
+}
 
 /* Python's object of a handle, and the reverse; set when the module is loaded. */
 static void *(*rt_object_of)(void *handle);

@@ -41,12 +41,23 @@ typedef struct {
     size_t length;
 } rt_text;
 
+/* Functions whose failure is a null pointer, which somebody else is given later. */
+enum { RT_MAKERS = 7 };
+static const char *const rt_makers[RT_MAKERS] = {
+    "aclCreateTensor",    "aclCreateScalar",     "aclCreateIntArray",   "aclCreateFloatArray",
+    "aclCreateBoolArray", "aclCreateTensorList", "aclCreateScalarList",
+};
+typedef struct {
+    rt_text first, latest; /* since the last time that somebody asked */
+} rt_cause;
+
 typedef struct {
     rt_text message; /* for the next question */
     char *told;      /* the answer to the latest one, which stays until the thread asks again */
     int status;      /* of the latest failure, which questions do not clear */
     rt_text failure;
     int last_error;  /* the latest status of the runtime, which aclrtGetLastError clears */
+    rt_cause causes[RT_MAKERS];
 } rt_thread;
 
 static pthread_once_t rt_once = PTHREAD_ONCE_INIT;
@@ -59,6 +70,10 @@ static void rt_thread_ends(void *given) {
     free(own->message.bytes);
     free(own->told);
     free(own->failure.bytes);
+    for (int k = 0; k < RT_MAKERS; k++) {
+        free(own->causes[k].first.bytes);
+        free(own->causes[k].latest.bytes);
+    }
     free(own);
 }
 static void rt_make_key(void) { pthread_key_create(&rt_key, rt_thread_ends); }
@@ -83,6 +98,22 @@ static void rt_store(rt_text *text, const char *bytes, size_t length) {
     text->length = copy == NULL ? 0 : length;
 }
 
+/* What a thread knows of a function's failures, by the name that ends after `length`; NULL for other functions. */
+static rt_cause *rt_cause_of(rt_thread *own, const char *name, size_t length) {
+    for (int k = 0; k < RT_MAKERS && own != NULL; k++)
+        if (strlen(rt_makers[k]) == length && !memcmp(rt_makers[k], name, length)) return &own->causes[k];
+    return NULL;
+}
+/* Keep a message, "function: cause", if it says why an object is a null pointer. */
+static void rt_keep_cause(rt_thread *own, const char *bytes, size_t length) {
+    const char *colon = RT_LIKELY(strncmp(bytes, "aclCreate", 9)) ? NULL : memchr(bytes, ':', length);
+    rt_cause *cause = colon == NULL ? NULL : rt_cause_of(own, bytes, (size_t)(colon - bytes));
+    if (cause == NULL || colon + 2 >= bytes + length) return;
+    length -= (size_t)(colon + 2 - bytes);
+    if (cause->first.bytes == NULL) rt_store(&cause->first, colon + 2, length);
+    rt_store(&cause->latest, colon + 2, length);
+}
+
 static void rt_set_message(const char *bytes, size_t length) {
     rt_thread *own = rt_this_thread();
     if (own != NULL) rt_store(&own->message, bytes, length);
@@ -98,6 +129,7 @@ static int rt_note_failure(int status, const char *bytes, size_t length) {
     if (own == NULL) return status;
     rt_store(&own->message, bytes, length);
     rt_store(&own->failure, bytes, length);
+    rt_keep_cause(own, bytes, length);
     own->status = status;
     if (rt_is_of_runtime(status)) own->last_error = status;
     return status;

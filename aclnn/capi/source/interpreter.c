@@ -17,6 +17,7 @@
 
 #include "aclnn/opdev/op_errno.h"
 #include "library.h"
+#include "stack.h"
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
@@ -394,7 +395,15 @@ static void start_once(void) {
   if (saved) py.PyEval_RestoreThread(saved);
 }
 
+/* Python's modules are imported by calls of calls. */
+enum { STACK_OF_START = 160 << 10 };
+
 const aclnn_call_table *aclnn_start(void) {
+  if (__atomic_load_n(&life, __ATOMIC_ACQUIRE) == NEW && stack_left() < STACK_OF_START) {
+    aclnn_fail_with(0, "the thread has less than 160 KiB left of its stack, which the start of the runtime needs: "
+                    "call aclInit on another thread first");
+    return 0;
+  }
   if (__atomic_load_n(&life, __ATOMIC_ACQUIRE) == NEW) start_once();
   const aclnn_call_table *table = __atomic_load_n(&aclnn_calls, __ATOMIC_ACQUIRE);
   if (table) return table;

@@ -47,7 +47,9 @@ static int64_t product(int64_t a, int64_t b) {
 }
 
 static int64_t sum(int64_t a, int64_t b) {
-  return a + b > MOST_ELEMENTS ? MOST_ELEMENTS : a + b;
+  int64_t found;
+  if (__builtin_add_overflow(a, b, &found) || found > MOST_ELEMENTS) return MOST_ELEMENTS;
+  return found;
 }
 
 static void row_major(const int64_t *shape, uint64_t ndim, int64_t *strides) {

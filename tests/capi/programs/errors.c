@@ -33,6 +33,10 @@ int main(void) {
   CHECK(!aclCreateScalar(0, ACL_FLOAT) && says("null"));
   CHECK(!aclCreateScalar(x, ACL_STRING) && says("ACL_STRING"));
   CHECK(!aclCreateIntArray(0, 1) && says("value is null"));
+  const int64_t two[] = {2}, far[] = {(int64_t)1 << 62};
+  CHECK(!aclCreateTensor(two, 1, ACL_FLOAT, far, far[0], ACL_FORMAT_ND, two, 1, x) && says("exceed any memory"));
+  CHECK(!aclCreateTensor(two, 1, ACL_FLOAT, 0, far[0], ACL_FORMAT_ND, two, 1, x) && says("exceed any memory"));
+  CHECK(!aclCreateTensor(far, 1, ACL_FLOAT, far, 0, ACL_FORMAT_ND, two, 1, x) && says("exceed any memory"));
   CHECK(aclGetRecentErrMsg() == 0);
 
   aclTensor *a = plain(shape, 2, ACL_FLOAT, x), *b = plain(shape, 2, ACL_FLOAT, y);
@@ -53,7 +57,9 @@ int main(void) {
   CHECK(aclnnGeluGetWorkspaceSize(0, b, &size, &executor) == ACLNN_ERR_PARAM_NULLPTR && says("self is null"));
   CHECK(executor == 0 && size == 0);
   CHECK(aclnnGeluGetWorkspaceSize(0, b, 0, 0) == ACLNN_ERR_PARAM_NULLPTR && says("self is null"));
+  executor = (aclOpExecutor *)x;
   CHECK(aclnnGeluGetWorkspaceSize(a, b, 0, &executor) == ACLNN_ERR_PARAM_NULLPTR && says("workspaceSize is null"));
+  CHECK(executor == 0);
   CHECK(aclnnGeluGetWorkspaceSize(a, b, &size, 0) == ACLNN_ERR_PARAM_NULLPTR && says("executor is null"));
   CHECK(aclnnGeluGetWorkspaceSize(a, short_one, &size, &executor) == ACLNN_ERR_PARAM_INVALID && says("aclnnGelu"));
   CHECK(aclnnCastGetWorkspaceSize(a, (aclDataType)1000, b, &size, &executor) == ACLNN_ERR_PARAM_INVALID);
