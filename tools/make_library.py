@@ -148,7 +148,14 @@ def compile_sources(
     generated: Path, sources: list[Path], folder: Path, flags: list[str]
 ) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    includes = [*sources, SOURCES, HERE / "graph" / "runtime", generated / "include", generated / "capi", generated]
+    includes = [
+        *sources,
+        SOURCES,
+        HERE / "graph" / "runtime",
+        generated / "include",
+        generated / "capi",
+        generated,
+    ]
     multiarch = sysconfig.get_config_var("MULTIARCH") or "lib"
     given = [*FLAGS, *flags, *(f"-I{one}" for one in includes)]
     given += [f"-I{sysconfig.get_path('include')}", f"-DACLNN_MULTIARCH={multiarch}"]

@@ -133,6 +133,19 @@ def _test_shape(call: Call) -> str | None:
     return f"{call.names['out']} has shape {call.shape('out')}, must have {shape_left(call)}"
 
 
+def _lone_shape(call: Call, role: str = "out") -> tuple[int, ...]:
+    """The shape that is left; in C-shaped calls (1,) where an output without dimensions has that."""
+    shape = shape_left(call)
+    is_lone = call.c_shaped and role in call.tensors and call.shape(role) == (1,)
+    return (1,) if is_lone and shape == () else shape
+
+
+def _test_lone_shape(call: Call) -> str | None:
+    if "out" not in call.tensors or call.shape("out") == _lone_shape(call):
+        return None
+    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape_left(call)}"
+
+
 def _runs(call: Call) -> list[tuple[int, bool]]:
     """Dimensions as they are walked: (size, whether it is summed over), neighbours that are as one.
 
@@ -235,6 +248,11 @@ KEEPDIM = Attribute(
 KNOWN_DIMS = Rule("`dim` has dimensions of `input`, none twice", _test_dims, ("dim", "input"))
 _CASTABLE = Rule("the result's dtype can be cast to that of `out`", _test_cast, ("out",))
 _SHAPE = Rule("`out` has the shape that is left", _test_shape, ("out", "input"))
+_LONE_SHAPE = Rule(
+    "`out` has the shape that is left; in C-shaped calls, (1,) will do for one without dimensions",
+    _test_lone_shape,
+    ("out", "input"),
+)
 
 sum = Operator(
     name="sum",
@@ -346,9 +364,9 @@ mean = Operator(
         _CASTABLE,
         at_most_8_dims("input"),
         KNOWN_DIMS,
-        _SHAPE,
+        _LONE_SHAPE,
     ),
-    infer=lambda call: {"out": (_result_dtype(call), shape_left(call))},
+    infer=lambda call: {"out": (_result_dtype(call), _lone_shape(call))},
     lower=_lower_mean,
     example=("mean(np.float32([[1, 2], [3, 4]]), 1)", "array([1.5, 3.5], dtype=float32)"),
     seealso=("sum", "var"),
@@ -488,9 +506,11 @@ def _largest(name: str, summary: str, item: tuple[str, str], example: tuple[str,
             at_most_8_dims("input"),
             *((KNOWN_DIMS,) if by_dims else (ends_if_empty("input", "out"),)),
             _ELEMENTS,
-            _SHAPE,
+            _SHAPE if by_dims else _LONE_SHAPE,
         ),
-        infer=lambda call: {"out": (call.dtype("input"), shape_left(call))},
+        infer=lambda call: {
+            "out": (call.dtype("input"), shape_left(call) if by_dims else _lone_shape(call))
+        },
         lower=lambda lowering: {"out": largest(lowering, *lowering.results["out"])},
         example=example,
         accuracy="Results are exact.",
@@ -568,9 +588,9 @@ arg_max = Operator(
         KNOWN_DIMS,
         ends_if_empty("input", "out"),
         _ELEMENTS,
-        _SHAPE,
+        _LONE_SHAPE,
     ),
-    infer=lambda call: {"out": (aclDataType.ACL_INT64, shape_left(call))},
+    infer=lambda call: {"out": (aclDataType.ACL_INT64, _lone_shape(call))},
     lower=_lower_place,
     example=("arg_max(np.float32([[1, 2], [4, 3]]), 1)", "array([1, 0])"),
     accuracy="Results are exact.",
@@ -595,7 +615,7 @@ argmin = Operator(
         at_most_8_dims("input"),
         _ELEMENTS,
         ends_if_empty("input", "out"),
-        _SHAPE,
+        _LONE_SHAPE,
     ),
     infer=arg_max.infer,
     lower=_lower_least_place,
@@ -695,7 +715,7 @@ def _lower_extreme(kernel: str) -> Callable[[Lowering], Mapping[str, int]]:
         found = lowering.opaque("gather", [value, places], dtype, made, axis=axis)
         results = {"out": lowering.reshaped(found, shape)}
         if lowering.wants("indices"):
-            results["indices"] = lowering.reshaped(places, shape)
+            results["indices"] = lowering.reshaped(places, lowering.results["indices"][1])
         return results
 
     return lower
@@ -709,7 +729,7 @@ def axis_of_one(call: Call) -> int:
 
 
 def _test_indices_shape(call: Call) -> str | None:
-    if "indices" not in call.tensors or call.shape("indices") == shape_left(call):
+    if "indices" not in call.tensors or call.shape("indices") == _lone_shape(call, "indices"):
         return None
     return (
         f"{call.names['indices']} has shape {call.shape('indices')}, must have {shape_left(call)}"
@@ -746,12 +766,17 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
             axis_within("dim", "input"),
             ends_if_empty("input"),
             _ELEMENTS,
-            _SHAPE,
-            Rule("`indices` has the shape of `out`", _test_indices_shape, ("indices", "input")),
+            _LONE_SHAPE,
+            Rule(
+                "`indices` has the shape that is left; in C-shaped calls, (1,) will do for one "
+                "without dimensions",
+                _test_indices_shape,
+                ("indices", "input"),
+            ),
         ),
         infer=lambda call: {
-            "out": (call.dtype("input"), shape_left(call)),
-            "indices": (aclDataType.ACL_INT64, shape_left(call)),
+            "out": (call.dtype("input"), _lone_shape(call)),
+            "indices": (aclDataType.ACL_INT64, _lone_shape(call, "indices")),
         },
         lower=_lower_extreme(kernel),
         example=(f"{name}(np.float32([[1, 2], [4, 3]]), 1)", example),
@@ -829,9 +854,9 @@ def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
             dtype_among("out", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
             KNOWN_DIMS,
             at_most_8_dims("input", "out"),
-            _SHAPE,
+            _LONE_SHAPE,
         ),
-        infer=lambda call: {"out": (_truth_dtype(call), shape_left(call))},
+        infer=lambda call: {"out": (_truth_dtype(call), _lone_shape(call))},
         lower=_lower_truth(name == "all"),
         example=(f"{name}(np.float32([[0, 2], [0, 0]]), 1)", f"array([{found}])"),
         accuracy="Results are exact.",

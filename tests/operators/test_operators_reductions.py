@@ -209,3 +209,45 @@ def test_threads_and_strides_change_no_bit():
         for other in found[1:]:
             wanted = found[0][5:6] if len(other) == 1 else found[0]
             np.testing.assert_array_equal(other, wanted)
+
+
+LONE = {
+    "Max": ((), np.max, None),
+    "Min": ((), np.min, None),
+    "Mean": ((aclnn.aclCreateIntArray([0]), False, T.ACL_FLOAT), np.mean, None),
+    "ArgMax": ((0, False), np.argmax, np.int64),
+    "ArgMin": ((0, False), np.argmin, np.int64),
+    "Any": ((aclnn.aclCreateIntArray([0]), False), np.any, np.bool_),
+    "All": ((aclnn.aclCreateIntArray([0]), False), np.all, np.bool_),
+    "ReduceSum": ((aclnn.aclCreateIntArray([0]), False, T.ACL_FLOAT), np.sum, None),
+    "Prod": ((T.ACL_FLOAT,), np.prod, None),
+}
+
+
+@named("name", LONE)
+@named("shape", [(), (1,)])
+def test_results_without_dimensions_may_have_one(name, shape):
+    """One of one element, in C-shaped calls."""
+    options, function, dtype = LONE[name]
+    x = np.float32([3, -2, 0, 4.5])
+    out = np.zeros(shape, dtype or np.float32)
+    run(f"aclnn{name}", tensor(x), *options, tensor(out))
+    assert out.tolist() == np.full(shape, function(x)).tolist()
+    status, message = refused(f"aclnn{name}", tensor(x), *options, tensor(np.zeros(2, out.dtype)))
+    assert status == 161002
+    assert "has shape (2,)" in message
+
+
+@named("name", ["MaxDim", "MinDim"])
+@named("shapes", [((1,), (1,)), ((1,), ()), ((), (1,)), ((), ())])
+def test_extremes_without_dimensions_may_have_one(name, shapes):
+    x = np.float32([3, -2, 0, 4.5])
+    out, places = np.zeros(shapes[0], np.float32), np.zeros(shapes[1], np.int64)
+    for input_ in (x, np.float32(7)):
+        run(f"aclnn{name}", tensor(input_), 0, False, tensor(out), tensor(places))
+        place = (np.argmax if name == "MaxDim" else np.argmin)(input_)
+        assert out.reshape(()) == input_.reshape(-1)[place]
+        assert places.reshape(()) == place
+    for wrong in ((2,), (1, 1)):
+        long = tensor(np.zeros(wrong, np.int64))
+        assert refused(f"aclnn{name}", tensor(x), 0, False, tensor(out), long)[0] == 161002
