@@ -245,8 +245,8 @@ cdef int failed(int status, object message):
 cdef int refuse_stack(const char *function, const char *phase) noexcept nogil:
     """The status of a thread whose stack is too small for a call of the interpreter."""
     cdef char message[256]
-    snprintf(message, sizeof(message), b"%.90s%s: the thread has less than %d KiB left of its stack; "
-             b"start it with one of 256 KiB or more", function, phase, STACK >> 10)
+    snprintf(message, sizeof(message), b"%.90s%s: the thread has less than %d KiB left of its "
+             b"stack; start it with one of 256 KiB or more", function, phase, STACK >> 10)
     return runtime.fail(INNER, message)
 
 

@@ -318,7 +318,8 @@ class Recorder:
         if one.name == "aclCreateScalar":
             return self._number(value, by_name["dataType"])
         if name in ("tensorData", "tensorDataAddr"):
-            return self._address(value, self._reach(by_name))
+            # What was refused may reach anywhere.
+            return self._address(value, self._reach(by_name) if by_name["succeeded"] else 1)
         if name == "addr":
             listed = self._lists.get(by_name.get("tensors", 0), [])
             place = by_name.get("relativeIndex", 0)

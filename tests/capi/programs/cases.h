@@ -77,8 +77,8 @@ template <> struct Argument<aclScalar *> {
 template <> struct Argument<const aclScalar *> {
   static const aclScalar *get(Case &c) { return Argument<aclScalar *>::get(c); }
 };
-template <> struct Argument<const aclIntArray *> {
-  static const aclIntArray *get(Case &c) {
+template <> struct Argument<aclIntArray *> {
+  static aclIntArray *get(Case &c) {
     auto kind = c.read<std::string>();
     if (kind == "null") return nullptr;
     std::vector<int64_t> values(c.read<size_t>());
@@ -87,6 +87,9 @@ template <> struct Argument<const aclIntArray *> {
     c.ints.push_back(made);
     return made;
   }
+};
+template <> struct Argument<const aclIntArray *> {
+  static const aclIntArray *get(Case &c) { return Argument<aclIntArray *>::get(c); }
 };
 template <> struct Argument<const aclBoolArray *> {
   static const aclBoolArray *get(Case &c) {
@@ -122,6 +125,9 @@ template <> struct Argument<char *> {
     c.texts.push_back(text);
     return &(*text)[0];
   }
+};
+template <> struct Argument<const char *> {
+  static const char *get(Case &c) { return Argument<char *>::get(c); }
 };
 template <> struct Argument<bool> { static bool get(Case &c) { return c.read<int>() != 0; } };
 template <> struct Argument<double> { static double get(Case &c) { return c.read<double>(); } };
