@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "causes.c", "headers.cpp", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.cpp", "sampler.cpp", "sample.cpp", "nibbles.c"])  # fmt: skip
+@pytest.mark.parametrize("name", ["views.c", "getters.cpp", "errors.c", "causes.c", "headers.cpp", "pool.cpp", "rebinding.c", "threads.cpp", "capture.cpp", "forks.c", "runtime.cpp", "growth.c", "backend.cpp", "found_shapes.cpp", "sampler.cpp", "sample.cpp", "nibbles.c"])  # fmt: skip
 def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
