@@ -1,6 +1,7 @@
 """Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
 
-The file is CSV with the columns id, lower, upper and size, as MiniMalloc's (--csv writes these and the
+The file is CSV with the columns id, lower, upper and size, as MiniMalloc's, and perhaps alignment, offset
+(a fixed place) and hint (where it should be if that costs nothing). (--csv writes the first four and the
 offsets; what is computed in place shares a row, and what is in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
 device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
@@ -13,6 +14,8 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ from aclnn.graph import (
 from aclnn.graph.loops.tiling import pad
 from aclnn.graph.planner import strategies
 from aclnn.graph.planner.lifetimes import merged
+from aclnn.graph.planner.plan import BY_SIZE
 from aclnn.graph.planner.strategies import Assignment
 from aclnn.graph.views import json as documents
 
@@ -47,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device", type=natural, metavar="N", help="whose allocations, of those in a snapshot"
+    )
+    parser.add_argument(
+        "--alignment",
+        type=size,
+        metavar="BYTES",
+        help="what every place of --lifetimes is a multiple of, such as 512",
     )
     parser.add_argument(
         "--timeout", type=seconds, metavar="S",
@@ -182,7 +192,10 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
 
 def _plan_in_csv(text: str) -> WorkspacePlan:
     """The plan that lifetimes with offsets are, as --csv and MiniMalloc write it."""
-    lives = lifetimes_from_csv(text)
+    # The file says where they are: nothing is left to demand.
+    lives = [
+        replace(life, alignment=1, offset=None, hint=None) for life in lifetimes_from_csv(text)
+    ]
     rows = csv.DictReader(io.StringIO(text))
     if "offset" not in (rows.fieldnames or ()):
         raise ValueError("no plan: a plan is JSON (--json), or CSV with the column offset (--csv)")
@@ -202,6 +215,8 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
     if options.lifetimes is None:
         if options.device is not None:
             options.refuse("--device is for --lifetimes")
+        if options.alignment is not None:
+            options.refuse("--alignment is for --lifetimes")
         executors = calls.executors(options, strategy)
         return [(executor.operator.name, executor.plan) for executor in executors]
     if unheard := calls.given(options):
@@ -230,11 +245,22 @@ def _searched(lifetimes: Sequence[Lifetime], timeout: float | None) -> Workspace
     return plan_lifetimes(lifetimes, exact)
 
 
+def _aligned(life: Lifetime, alignment: int) -> Lifetime:
+    if alignment < 1:
+        raise ValueError("--alignment is 0, must be at least 1")
+    return replace(life, alignment=lcm(life.alignment, alignment))
+
+
 def _plan_of_file(options: argparse.Namespace, strategy: str) -> WorkspacePlan:
     """The plan of the lifetimes in a file, or an error that names it."""
     name, timeout = options.lifetimes, options.timeout if strategy == "exact" else None
     try:
         lifetimes = read_lifetimes(name, options.device)
+        if options.alignment is not None:
+            lifetimes = tuple([_aligned(life, options.alignment) for life in lifetimes])
+        if strategy in BY_SIZE and any(life.offset is not None for life in lifetimes):
+            print(f"{strategy} places by sizes alone: fixed offsets do not count", file=sys.stderr)
+            lifetimes = tuple([replace(life, offset=None) for life in lifetimes])
         if strategy == "exact":
             return for_executor(_searched(lifetimes, timeout))
         return for_executor(plan_lifetimes(lifetimes, strategy))

@@ -10,6 +10,8 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import lcm
+from typing import Any
 
 from ..brief import fields_given
 from ..constraints import Count
@@ -48,6 +50,9 @@ class Lifetime:
     whose bytes it takes over, as a result in place takes those of its operand: both get one
     offset, and are planned as one lifetime from the first start to the last end.
 
+    Its place is a multiple of `alignment`, and of 64, unless `offset` says where it is; `hint` is
+    where it should be if that costs nothing.
+
     Raises
     ------
     ValueError
@@ -69,6 +74,9 @@ class Lifetime:
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
     same_as: str = ""
+    alignment: int = 1
+    offset: int | None = None
+    hint: int | None = None
 
     __repr__ = fields_given
 
@@ -86,6 +94,25 @@ class Lifetime:
         if not 0 <= self.nbytes <= MOST_BYTES:
             size = self.nbytes
             raise ValueError(f"{self.name}: a size of {size}, must be from 0 to {MOST_BYTES}")
+        if self.alignment != 1 or self.offset is not None or self.hint is not None:
+            self._check_demands()
+
+    def _check_demands(self) -> None:
+        for demand in ("alignment", "offset", "hint"):
+            given, least = getattr(self, demand), int(demand == "alignment")
+            if given is None and demand != "alignment":
+                continue
+            number = whole_number(given, f"{self.name}: {demand}")
+            object.__setattr__(self, demand, number)
+            if not least <= number <= MOST_BYTES:
+                raise ValueError(
+                    f"{self.name}: {demand} is {number}, must be from {least} to {MOST_BYTES}"
+                )
+        if self.offset is not None and self.offset % self.alignment:
+            raise ValueError(
+                f"{self.name}: offset is {self.offset}, which alignment {self.alignment} does not "
+                "divide"
+            )
 
     @property
     def first(self) -> int:
@@ -186,6 +213,30 @@ def merged(lifetimes: Sequence[Lifetime]) -> tuple[tuple[Lifetime, ...], list[in
     return tuple(map(_hull, groups.values())), [place_of[root] for root in roots]
 
 
+def fixed_overlap(lifetimes: Sequence[Lifetime]) -> tuple[int, int] | None:
+    """The numbers of two lifetimes whose fixed offsets make them overlap at one step, if there are any.
+
+    >>> fixed_overlap([Lifetime("a", 0, 2, 100, offset=0), Lifetime("b", 1, 3, 64, offset=64)])
+    (0, 1)
+    """
+    fixed = [(life.lower, i) for i, life in enumerate(lifetimes) if life.offset is not None]
+    live: list[int] = []
+    for lower, i in sorted(fixed):
+        begin, end = _fixed_bytes(lifetimes[i])
+        live = [j for j in live if lifetimes[j].upper > lower]
+        for j in live:
+            other, last = _fixed_bytes(lifetimes[j])
+            if begin < last and other < end:
+                return min(i, j), max(i, j)
+        live.append(i)
+    return None
+
+
+def _fixed_bytes(life: Lifetime) -> tuple[int, int]:
+    begin = life.offset or 0
+    return begin, begin + life.nbytes
+
+
 def _hull(group: Sequence[Lifetime]) -> Lifetime:
     """A lifetime that covers all of a group."""
     return replace(
@@ -194,7 +245,21 @@ def _hull(group: Sequence[Lifetime]) -> Lifetime:
         upper=max(life.upper for life in group),
         nbytes=max(life.nbytes for life in group),
         same_as="",
+        alignment=lcm(*[life.alignment for life in group]),
+        offset=_one_offset(group),
     )
+
+
+def _one_offset(group: Sequence[Lifetime]) -> int | None:
+    """The fixed offset of lifetimes that have one place."""
+    fixed = [life for life in group if life.offset is not None]
+    for life in fixed[1:]:
+        if life.offset != fixed[0].offset:
+            raise ValueError(
+                f"{fixed[0].name} at {fixed[0].offset} and {life.name} at {life.offset} have one "
+                "place, but different offsets"
+            )
+    return fixed[0].offset if fixed else None
 
 
 def _roots(lifetimes: Sequence[Lifetime]) -> list[int]:
@@ -262,7 +327,8 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     Parameters
     ----------
     text : str
-        With the columns id, lower, upper and size; others are ignored.
+        With the columns id, lower, upper and size, and perhaps alignment, offset and hint, as in
+        `Lifetime`; others are ignored, but gaps, which must be empty.
 
     Returns
     -------
@@ -283,9 +349,16 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
         missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
         if missing:
             raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
-        return tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+        found = tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+        if pair := fixed_overlap(found):
+            a, b = (found[i] for i in pair)
+            raise ValueError(
+                f"rows {pair[0] + 1} and {pair[1] + 1}: {a.name} at {a.offset} and {b.name} at "
+                f"{b.offset} overlap, and both are needed at step {max(a.lower, b.lower)}"
+            )
     except csv.Error as error:
         raise ValueError(f"no CSV, line {rows.line_num + 1}: {error}") from None
+    return found
 
 
 def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
@@ -294,7 +367,20 @@ def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
     lower, upper, size = (
         _number(place, column, row[column]) for column in ("lower", "upper", "size")
     )
-    return Lifetime(row["id"], lower, upper, size)
+    if (row.get("gaps") or "").strip():
+        raise ValueError(
+            f"row {place}: gaps is {row['gaps']!r}, must be empty: bytes of a lifetime are its own "
+            "from lower to upper"
+        )
+    demands: dict[str, Any] = {
+        column: _number(place, column, row[column])
+        for column in ("alignment", "offset", "hint")
+        if (row.get(column) or "").strip()
+    }
+    try:
+        return Lifetime(row["id"], lower, upper, size, **demands)
+    except ValueError as error:
+        raise ValueError(f"row {place}: {error}") from None
 
 
 def _number(place: int, column: str, word: str | None) -> int:

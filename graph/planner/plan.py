@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..brief import counted, printable
@@ -21,6 +21,7 @@ from ..names import listed
 from ..numbers import positive_number, whole_number
 from ..viewed import Tabled
 from ._search import Search, sharers
+from .demands import has_demands, planned_with_demands
 from .lifetimes import Lifetime, PackedMemory, SpareMemory, TilePart, merged
 from .liveness import ScratchOf, ThreadsOf, graph_lifetimes, spare_memory
 from .outputs import Held, bound_beside, in_outputs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MOST_SHARING = 16  # buffers that `shared_with` names
 PROOFS = ("optimal", "feasible")
 STEP_NAMES = 6  # nodes of a step that it is named after
+BY_SIZE = ("bucket", "naive")  # strategies that know sizes alone
 USE_OUTPUTS = ("default", "exact")  # strategies; the others do as the NPU library does
 
 
@@ -396,7 +398,9 @@ def plan_lifetimes(
         Each with a name of its own.
     strategy : str or callable
         'default', 'bucket', 'naive' or 'exact', or a planner of your own, whatever can be called:
-        it takes the lifetimes and gives an `Assignment`.  Lifetimes with `same_as` reach it as one.
+        it takes the lifetimes and gives an `Assignment`.  Lifetimes with `same_as` reach it as one;
+        with alignments or hints, but no fixed offsets, it plans in units of the largest alignment, and
+        simple packings are tried besides.  'bucket' and 'naive' refuse such.
     steps : sequence of str
         Names of the steps.
     threads : int
@@ -432,10 +436,25 @@ def plan_lifetimes(
     apart, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
     numbers = places or range(len(lives))
     heirs = _heirs(lives, numbers, spare)
-    held = in_outputs(apart, spare, heirs) if spare and strategy in USE_OUTPUTS else {}
+    demands = any(map(has_demands, apart))
+    if demands and strategy in BY_SIZE:
+        first = next(filter(has_demands, apart))
+        raise ValueError(
+            f"strategy is {strategy!r}, which places by sizes alone, but {first.name} has an "
+            "alignment, an offset or a hint"
+        )
+    if demands:
+        planner = partial(planned_with_demands, planner=planner)
+    uses_outputs = spare and strategy in USE_OUTPUTS and not demands
+    held = in_outputs(apart, spare, heirs) if uses_outputs else {}
     inside = [life for i, life in enumerate(apart) if i not in held] if held else apart
     chosen, search = planner(inside), Search(apart)
     bound = bound_beside(apart, spare, heirs) if held else max(search.peak, chosen.bound)
+    if demands:  # places may have fewer bytes than others have, and ends that are fixed
+        spans = [
+            (life.lower, life.upper, size) for life, size in zip(apart, chosen.padded, strict=True)
+        ]
+        bound = max([*live_bytes(spans).values(), chosen.bound])
     optimal = chosen.size == bound or (chosen.searched and not held)
     return WorkspacePlan(
         size=chosen.size,

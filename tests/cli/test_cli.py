@@ -300,7 +300,7 @@ FILES = {
        (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
-       (["plan", "--lifetimes", "early.csv"], "early.csv: b: [-1, 2) is not a range of steps"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: row 2: b: [-1, 2) is not a range of steps"),
        (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
        (["plan", "--lifetimes", "twice.csv"], "twice.csv: lifetimes: 2 are called 'a'"),
        (["plan", "--lifetimes", "words.csv"], "words.csv: row 2: upper is 'two', must be an int"),

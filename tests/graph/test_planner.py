@@ -4,8 +4,11 @@ import csv
 import gc
 import hashlib
 import io
+import itertools
 import json
+import math
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -438,7 +441,139 @@ def test_validate_finds_what_comparing_all_pairs_finds(lives, data):
         validate(moved)
 
 
+# --- Demands ----------------------------------------------------------------------------------
+
+
+@st.composite
+def demanding(draw):
+    """Lifetimes of which some have alignments and hints, and perhaps fixed offsets side by side."""
+    count, top, lives = draw(st.integers(1, 5)), 0, []
+    for i in range(count):
+        lower = draw(st.integers(0, 4))
+        life = Lifetime(
+            f"b{i}",
+            lower,
+            lower + draw(st.integers(1, 4)),
+            draw(st.integers(0, 700)),
+            alignment=draw(st.sampled_from([1, 1, 32, 128, 192, 512])),
+            hint=draw(st.sampled_from([None, None, 0, 512, 1000])),
+        )
+        if draw(st.integers(0, 3)) == 0:
+            offset = -(-(top + draw(st.integers(0, 300))) // life.alignment) * life.alignment
+            life, top = replace(life, offset=offset, hint=None), offset + life.nbytes
+        lives.append(life)
+    return lives
+
+
+def lowest_of_all_orders(lives):
+    """The least size of placing in every order, each as low as it may be: no place can be lower in all."""
+
+    def taken(i):
+        return lives[i].nbytes if lives[i].offset is not None else -(-lives[i].nbytes // 64) * 64
+
+    best = None
+    for order in itertools.permutations(range(len(lives))):
+        places = {i: one.offset for i, one in enumerate(lives) if one.offset is not None}
+        for i in order:
+            if i in places:
+                continue
+            unit = math.lcm(64, lives[i].alignment)
+            met = [(places[j], places[j] + taken(j)) for j in places if lives[i].overlaps(lives[j])]
+            places[i] = next(
+                at
+                for at in itertools.count(0, unit)
+                if all(at >= end or begin >= at + taken(i) for begin, end in met)
+            )
+        size = max(at + taken(i) for i, at in places.items())
+        best = size if best is None else min(best, size)
+    return -(-best // 64) * 64
+
+
+@settings(deadline=None, max_examples=150)
+@given(demanding(), st.sampled_from(["default", "exact"]))
+def test_demands_are_met(lives, strategy):
+    plan = plan_lifetimes(lives, strategy)
+    for life, buffer in zip(lives, plan.buffers, strict=True):
+        if life.offset is not None:
+            assert buffer.offset == life.offset
+        else:
+            assert buffer.offset % math.lcm(life.alignment, 64) == 0
+        assert buffer.offset + buffer.nbytes <= plan.size
+    for (a, x), (b, y) in itertools.combinations(zip(lives, plan.buffers, strict=True), 2):
+        meet = x.offset < y.offset + y.nbytes and y.offset < x.offset + x.nbytes
+        assert not (a.overlaps(b) and meet and a.nbytes and b.nbytes)
+    best = lowest_of_all_orders(lives)
+    assert plan.lower_bound <= best <= plan.size
+    assert plan.proof == "feasible" or plan.size == best
+
+
+def test_one_alignment_for_all_is_planned_as_well_as_none():
+    blocks = [-(-life.nbytes // 64) for life in UNREACHABLE]
+    lives = [
+        replace(life, nbytes=512 * count, alignment=512)
+        for life, count in zip(UNREACHABLE, blocks, strict=True)
+    ]
+    for strategy in ("default", "exact"):
+        plan, scaled = plan_lifetimes(UNREACHABLE, strategy), plan_lifetimes(lives, strategy)
+        assert [8 * one.offset for one in plan.buffers] == [one.offset for one in scaled.buffers]
+        assert scaled.proof == plan.proof
+
+
+def test_a_hint_is_taken_where_that_costs_nothing():
+    lives = [Lifetime("a", 0, 2, 640), Lifetime("b", 1, 3, 64), Lifetime("c", 2, 4, 64, hint=320)]
+    assert plan_lifetimes(lives).buffer("c").offset == 320
+    lives[2] = replace(lives[2], hint=6400)
+    assert plan_lifetimes(lives).size == 704
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("a,0,2,100,,128,\nb,3,4,1,,0,\nc,1,3,50,,200,\n", "rows 1 and 3: a at 128 and c at 200 overlap, and both are needed at step 1"),
+        ("a,0,2,100,512,128,\n", "row 1: a: offset is 128, which alignment 512 does not divide"),
+        ("a,0,2,100,0,,\n", "row 1: a: alignment is 0, must be from 1"),
+        ("a,0,2,100,,-64,\n", "row 1: a: offset is -64, must be from 0"),
+        ("a,0,2,100,x,,\n", "row 1: alignment is 'x', must be an integer"),
+        ("a,0,2,100,,,1-2\n", "row 1: gaps is '1-2', must be empty"),
+        ("a,2,0,100,,,\n", "row 1: a: [2, 0) is not a range of steps"),
+    ],
+)  # fmt: skip
+def test_demands_that_cannot_be_met_name_their_rows(rows, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        lifetimes_from_csv("id,lower,upper,size,alignment,offset,gaps\n" + rows)
+
+
+def test_strategies_by_size_refuse_demands():
+    lives = [Lifetime("a", 0, 1, 64), Lifetime("b", 0, 1, 64, alignment=512)]
+    for strategy in ("bucket", "naive"):
+        with pytest.raises(ValueError, match="but b has an alignment, an offset or a hint"):
+            plan_lifetimes(lives, strategy)
+    pair = [Lifetime("a", 0, 2, 64, offset=0), Lifetime("b", 1, 2, 64, offset=32)]
+    with pytest.raises(ValueError, match="a at 0 and b at 32 have fixed offsets and overlap"):
+        plan_lifetimes(pair)
+
+
 # --- The command ------------------------------------------------------------------------------
+
+
+def test_alignments_of_a_file_and_of_the_command(capsys, tmp_path):
+    given_file, written = tmp_path / "lives.csv", tmp_path / "places.csv"
+    given_file.write_text("id,lower,upper,size,alignment\na,0,2,100,1\nb,1,3,50,512\nc,2,4,9,1\n")
+    arguments = ["plan", "--lifetimes", str(given_file), "--csv", str(written)]
+    for more, unit in (
+        ([], 64), (["--alignment", "256"], 256), (["--alignment", "256", "--strategy", "exact"], 256),
+    ):  # fmt: skip
+        assert cli.main([*arguments, *more]) == 0
+        rows = {
+            row["id"]: int(row["offset"])
+            for row in csv.DictReader(io.StringIO(written.read_text()))
+        }
+        assert rows["b"] % 512 == 0
+        assert all(offset % unit == 0 for offset in rows.values())
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cli.main(["plan", "gelu", "--self", "float32[3]", "--alignment", "512"])
+    assert "--alignment is for --lifetimes" in capsys.readouterr().err
 
 
 def test_plans_go_through_csv(capsys, tmp_path):
@@ -452,8 +587,10 @@ def test_plans_go_through_csv(capsys, tmp_path):
     assert "strategy exact, optimal for these lifetimes" in capsys.readouterr().out
     rows = list(csv.DictReader(io.StringIO(written.read_text())))
     assert list(rows[0]) == ["id", "lower", "upper", "size", "offset"]
-    assert lifetimes_from_csv(written.read_text()) == tuple(UNREACHABLE)
     plan = plan_lifetimes(UNREACHABLE, "exact")
+    pinned = [replace(life, offset=plan.buffer(life.name).offset) for life in UNREACHABLE]
+    assert lifetimes_from_csv(written.read_text()) == tuple(pinned)
+    assert plan_lifetimes(pinned).size == plan.size
     assert [int(row["offset"]) for row in rows] == [buffer.offset for buffer in plan.buffers]
     assert cli.main([*arguments, "--strategy", "exact", "--budget", "447"]) == 1
 
