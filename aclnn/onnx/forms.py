@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -95,6 +95,7 @@ class Step:
 
 
 Form = Callable[[Step], Any]
+EXACT_PRODUCTS = 2**24 // 255**2  # of two bytes each, whose sum single precision holds
 
 
 def operand(given: Any, rank: int) -> Any:
@@ -229,6 +230,70 @@ def _identity(step: Step) -> Any:
     return step.inputs[0]
 
 
+def _is_inf(step: Step) -> Any:
+    (x,) = step.inputs
+    below, above = step.attribute("detect_negative", 1), step.attribute("detect_positive", 1)
+    if below and above:
+        return ours.isinf(x)
+    if not below and not above:
+        return ours.ne(x, x) & ours.eq(x, x)
+    return ours.isposinf(x) if above else ours.isneginf(x)
+
+
+def _mod(step: Step) -> Any:
+    return (ours.fmod if step.attribute("fmod", 0) else ours.remainder)(*step.inputs)
+
+
+def _along(step: Step, array: Any, axis: int, rank: int) -> Any:
+    """Numbers of quantisation in a shape that broadcasts: of a tensor, of an axis, or of blocks of it."""
+    if array is None or array.ndim == 0 or (array.ndim == 1 and array.shape[0] == 1):
+        return array if array is None else array.reshape(())
+    if array.ndim == 1:
+        shape = [1] * rank
+        shape[axis] = array.shape[0]
+        return array.reshape(tuple(shape))
+    block = step.attribute("block_size", 0)
+    if not block:
+        raise step.refused("it has neither an axis nor blocks for its scales")
+    whole = ours.repeat_interleave(array, block, axis)
+    size = step.inputs[0].shape[axis]
+    return whole[(*[slice(None)] * axis, slice(0, size))]
+
+
+def _dequantize(step: Step) -> Any:
+    x, scale, zero = step.inputs[0], step.inputs[1], step.given(2)
+    kind = np.dtype(scale.dtype)
+    axis = _from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
+    scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
+    wide = x.astype(np.int32)
+    if zero is not None:
+        wide = ours.sub(wide, zero.astype(np.int32))
+    made = wide.astype(np.float32) * scale.astype(np.float32)
+    to = step.attribute("output_dtype", 0)
+    return made.astype(_dtype_of(to) if to else kind)
+
+
+def _dtype_of(number: int) -> np.dtype:
+    import onnx
+
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+
+
+def _quantize(step: Step) -> Any:
+    x, scale, zero = step.inputs[0], step.inputs[1], step.given(2)
+    to = step.attribute("output_dtype", 0)
+    kind = np.dtype(zero.dtype) if zero is not None else _dtype_of(to) if to else np.dtype(np.uint8)
+    if kind.name not in ("int8", "uint8", "int16", "uint16"):
+        raise step.refused(f"results of {kind} are not supported")
+    axis = _from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
+    scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
+    limits = np.iinfo(kind)
+    made = ours.round(x.astype(np.float32) / scale.astype(np.float32))
+    if zero is not None:
+        made = made + zero.astype(np.float32)
+    return ours.clamp(made, float(limits.min), float(limits.max)).astype(np.int32).astype(kind)
+
+
 def _dropout(step: Step) -> Any:
     if step.attribute("is_test") == 0 or (len(step.inputs) > 2 and step.scalar(2, default=False)):
         raise step.refused("training is not supported")
@@ -260,6 +325,33 @@ def _gemm(step: Step) -> Any:
         product = ours.matmul(a, b)
         return product if alpha == 1 else product * alpha
     return ours.addmm(c, a, b, beta=beta, alpha=alpha)
+
+
+def _centred(array: Any, zero: Any, is_left: bool) -> Any:
+    """Quantised integers as numbers from their zero on; one zero for each row or column broadcasts."""
+    wide = array.astype(np.float32)
+    if zero is None:
+        return wide
+    if zero.ndim == 1 and zero.shape[0] > 1 and is_left:
+        zero = zero.reshape(zero.shape[0], 1)
+    elif zero.ndim == 1 and zero.shape[0] == 1:
+        zero = zero.reshape(())
+    return wide - zero.astype(np.float32)
+
+
+def _integer_product(step: Step) -> Any:
+    """Sums of products of bytes, by parts that are exact in single precision: below 2^24."""
+    a = _centred(step.inputs[0], step.given(2), True)
+    b = _centred(step.inputs[1], step.given(3), False)
+    length, made = a.shape[-1], None
+    for begin in range(0, length, EXACT_PRODUCTS):
+        rows = slice(begin, min(begin + EXACT_PRODUCTS, length))
+        right = b[rows] if b.ndim == 1 else b[..., rows, :]
+        part = ours.matmul(a[..., rows], right).astype(np.int32)
+        made = part if made is None else ours.add(made, part)
+    if made is None:
+        raise step.refused("its matrices have no elements to sum")
+    return made
 
 
 def _margins(step: Step, sizes: Sequence[int], reach: Sequence[int]) -> tuple[Any, Any]:
@@ -332,6 +424,8 @@ class Windows:
     @classmethod
     def of(cls, step: Step) -> Windows:
         x, sizes = step.inputs[0], tuple(step.required("kernel_shape"))
+        if x.ndim == 3:  # a line is an image of one row
+            return cls.of(_of_rows(step))
         if x.ndim != 4:
             raise step.refused(f"inputs of {x.ndim} dimensions are not supported, only images")
         if any(one != 1 for one in step.attribute("dilations", ())):
@@ -341,18 +435,42 @@ class Windows:
         return cls(sizes, tuple(strides), tuple(before), tuple(after), bool(ceil))
 
 
-def _max_pool(step: Step) -> Any:
-    if step.n_outputs > 1:
-        raise step.refused("indices are not supported")
-    windows = Windows.of(step)
+def _of_rows(step: Step) -> Step:
+    """A pool of lines as one of images with one row."""
+    (x,), attributes = step.inputs, dict(step.attributes)
+    for name, one in (("kernel_shape", 1), ("strides", 1), ("dilations", 1)):
+        if name in attributes:
+            attributes[name] = [one, *attributes[name]]
+    if "pads" in attributes:
+        before, after = attributes["pads"]
+        attributes["pads"] = [0, before, 0, after]
+    image = x.reshape(x.shape[0], x.shape[1], 1, x.shape[2])
+    return replace(step, inputs=(image,), attributes=attributes)
+
+
+def _pooled(pool: Callable[[Step, Windows], Any]) -> Form:
+    """A pool of images, or of lines."""
+
+    def form(step: Step) -> Any:
+        if step.n_outputs > 1:
+            raise step.refused("indices are not supported")
+        windows, (x,) = Windows.of(step), step.inputs
+        if x.ndim != 3:
+            return pool(step, windows)
+        made = pool(_of_rows(step), windows)
+        return made.reshape(made.shape[0], made.shape[1], made.shape[3])
+
+    return form
+
+
+def _max_pool(step: Step, windows: Windows) -> Any:
     margins = (*windows.before, *windows.after)
     return ours.max_pool2d(
         step.inputs[0], windows.sizes, windows.strides, margins, ceil_mode=int(windows.ceil)
     )
 
 
-def _average_pool(step: Step) -> Any:
-    windows = Windows.of(step)
+def _average_pool(step: Step, windows: Windows) -> Any:
     if windows.before != windows.after:
         raise step.refused("margins that differ before and after are not supported")
     counted = bool(step.attribute("count_include_pad", 0))
@@ -458,6 +576,12 @@ def _mean(x: Any, axes: Any, keep: bool) -> Any:
     return ours.div_mod(ours.sum(x, axes, keep), count, mode="trunc")
 
 
+def _product(x: Any, axes: Any, keep: bool) -> Any:
+    for axis in sorted([axis % x.ndim for axis in axes], reverse=True):
+        x = ours.prod(x, axis, keep)
+    return x
+
+
 def _root(x: Any) -> Any:
     return ours.sqrt(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x)
 
@@ -470,18 +594,57 @@ def _log_sum_exp(x: Any, axes: Any, keep: bool) -> Any:
     return ours.logsumexp(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x, axes, keep)
 
 
-def _arg_max(step: Step) -> Any:
-    if step.attribute("select_last_index", 0):
-        raise step.refused("select_last_index is not supported")
-    keep = bool(step.attribute("keepdims", 1))
-    found = ours.arg_max(step.inputs[0], step.attribute("axis", 0), keep)
-    return found.astype(np.int64, copy=False)
+def _backwards(x: Any, axis: int) -> Any:
+    return x[(*[slice(None)] * axis, slice(None, None, -1))]
+
+
+def _place_of(name: str) -> Form:
+    """The place of the largest or least element, the first or the last of several."""
+
+    def form(step: Step) -> Any:
+        (x,), keep = step.inputs, bool(step.attribute("keepdims", 1))
+        axis = _from_start(step.attribute("axis", 0), x.ndim)
+        is_last = bool(step.attribute("select_last_index", 0))
+        found = getattr(ours, name)(_backwards(x, axis).copy() if is_last else x, axis, keep)
+        found = found.astype(np.int64, copy=False)
+        return (x.shape[axis] - 1) - found if is_last else found
+
+    return form
 
 
 def _cumsum(step: Step) -> Any:
-    if step.attribute("exclusive", 0) or step.attribute("reverse", 0):
-        raise step.refused("exclusive and reverse are not supported")
-    return ours.cumsum(step.inputs[0], step.scalar(1))
+    (x, _), axis = step.inputs, _from_start(step.scalar(1), step.inputs[0].ndim)
+    is_reverse = bool(step.attribute("reverse", 0))
+    x = _backwards(x, axis).copy() if is_reverse else x
+    made = ours.cumsum(x, axis)
+    if step.attribute("exclusive", 0) and x.shape[axis]:  # each sum ends before its element
+        before = (*[slice(None)] * axis, slice(0, -1))
+        margins = [0] * (2 * x.ndim)
+        margins[2 * (x.ndim - 1 - axis)] = 1
+        made = ours.constant_pad_nd(made[before], margins, 0)
+    return _backwards(made, axis).copy() if is_reverse else made
+
+
+def _top_k(step: Step) -> Any:
+    x, axis = step.inputs[0], _from_start(step.attribute("axis", -1), step.inputs[0].ndim)
+    count = step.scalar(1, "k")
+    if not 0 <= count <= x.shape[axis]:
+        raise step.refused(f"k is {count}, must be from 0 to {x.shape[axis]}")
+    is_largest = bool(step.attribute("largest", 1))
+    # Of equal elements the first come first, which a stable sort says.
+    values, places = ours.sort(x, axis, is_largest, stable=True)
+    first = (*[slice(None)] * axis, slice(0, count))
+    return values[first].copy(), places[first].copy()
+
+
+def _scatter_elements(step: Step) -> Any:
+    x, index, updates = step.inputs
+    axis = _from_start(step.attribute("axis", 0), x.ndim)
+    reduction = step.attribute("reduction", "none")
+    if reduction not in ("none", "add"):
+        raise step.refused(f"reduction {reduction} is not supported")
+    form = ours.scatter if reduction == "none" else ours.scatter_add
+    return form(x, axis, _counted(index, x.shape[axis]).astype(np.int64), updates)
 
 
 # --- Shapes -----------------------------------------------------------------------------------------
@@ -593,15 +756,29 @@ def _gather_nd(step: Step) -> Any:
 
 
 def _pad(step: Step) -> Any:
-    if step.attribute("mode", "constant") != "constant":
-        raise step.refused(f"mode {step.attribute('mode')} is not supported")
     x, pads, axes = step.inputs[0], step.whole(1, "pads") or (), step.whole(3)
+    mode = step.attribute("mode", "constant")
+    if mode != "constant":
+        return _pad_by_places(step, x, pads, axes or range(x.ndim), mode)
     margins = [0] * (2 * x.ndim)
     places = [_from_start(axis, x.ndim) for axis in axes or range(x.ndim)]
     for place, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
         last = 2 * (x.ndim - 1 - place)  # PyTorch's order: from the last dimension on
         margins[last : last + 2] = before, after
     return ours.constant_pad_nd(x, margins, step.scalar(2, "value", 0))
+
+
+def _pad_by_places(step: Step, x: Any, pads: Sequence[int], axes: Sequence[int], mode: str) -> Any:
+    """Margins of the tensor's own elements: NumPy says which, axis by axis."""
+    for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
+        place = _from_start(axis, x.ndim)
+        if not before and not after:
+            continue
+        if min(before, after) < 0 or not x.shape[place]:
+            raise step.refused(f"pads {list(pads)} in mode {mode} are not supported")
+        places = np.pad(np.arange(x.shape[place]), (before, after), mode=mode)  # type: ignore[call-overload]
+        x = ours.gather_v2(x, place, places)
+    return x
 
 
 def _tile(step: Step) -> Any:
@@ -623,7 +800,7 @@ FORMS: dict[str, Form] = {
         kind: _named(kind.lower())
         for kind in (
             "Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Neg", "Abs", "Floor", "Reciprocal",
-            "Erf", "Sin", "Cos", "Softplus", "Mish", "HardSwish", "MatMul",
+            "Erf", "Sin", "Cos", "Softplus", "Mish", "HardSwish", "MatMul", "Sign", "Ceil", "Round",
         )
     },
     **{
@@ -631,17 +808,20 @@ FORMS: dict[str, Form] = {
         for kind, name in (
             ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Equal", "eq"), ("Less", "lt"),
             ("LessOrEqual", "le"), ("Greater", "gt"), ("GreaterOrEqual", "ge"),
+            ("BitwiseAnd", "bitwise_and"), ("BitwiseOr", "bitwise_or"), ("BitwiseXor", "bitwise_xor"),
             ("And", "logical_and"), ("Or", "logical_or"), ("Xor", "logical_xor"),
         )
     },
-    "Not": _named("logical_not"),
+    "Not": _named("logical_not"), "BitwiseNot": _named("bitwise_not"),
+    "IsInf": _is_inf, "Mod": _mod, "MatMulInteger": _integer_product,
+    "QuantizeLinear": _quantize, "DequantizeLinear": _dequantize,
     "Max": _folded("maximum"), "Min": _folded("minimum"), "Sum": _folded("add"),
     "Mean": _mean_of_inputs, "Div": _div, "Pow": _pow, "Clip": _clip, "Where": _where,
     "HardSigmoid": _hard_sigmoid, "Softsign": _softsign,
     "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
     "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
     "Conv": _convolution, "ConvTranspose": _transposed_convolution,
-    "MaxPool": _max_pool, "AveragePool": _average_pool,
+    "MaxPool": _pooled(_max_pool), "AveragePool": _pooled(_average_pool),
     "GlobalMaxPool": _of_channels("amax"), "GlobalAveragePool": _of_channels("mean"),
     "Softmax": _along_rows("softmax"), "LogSoftmax": _along_rows("log_softmax"),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
@@ -656,7 +836,9 @@ FORMS: dict[str, Form] = {
     "ReduceL1": _reduced(ours.sum, before=ours.abs),
     "ReduceLogSum": _reduced(ours.sum, after=_logarithm),
     "ReduceLogSumExp": _reduced(_log_sum_exp),
-    "ArgMax": _arg_max, "CumSum": _cumsum,
+    "ReduceProd": _reduced(_product),
+    "ArgMax": _place_of("arg_max"), "ArgMin": _place_of("argmin"), "CumSum": _cumsum,
+    "TopK": _top_k, "ScatterElements": _scatter_elements,
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements,
