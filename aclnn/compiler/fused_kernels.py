@@ -137,7 +137,9 @@ def fuse(
     return Fused(kernel, reads, writes, tuple([n for part in parts for n in part.params]))
 
 
-def join(step: Step, first: int, kernels: Sequence[Kernel]) -> list[Call]:
+def join(
+    step: Step, first: int, kernels: Sequence[Kernel], last_reads: Mapping[int, int]
+) -> list[Call]:
     """The calls that ops of a step become, from the op number `first` on.
 
     Parameters
@@ -146,6 +148,8 @@ def join(step: Step, first: int, kernels: Sequence[Kernel]) -> list[Call]:
     first : int
     kernels : sequence of Kernel
         Of neighbouring ops.
+    last_reads : mapping of int to int
+        The number of the last op of the step that reads a place.
 
     Returns
     -------
@@ -154,21 +158,69 @@ def join(step: Step, first: int, kernels: Sequence[Kernel]) -> list[Call]:
     """
     found: list[Call] = []
     end, begin = first + len(kernels), first
+    fits = [_can_join(step, op) for op in step.ops[first:end]]
+    most = _library().limits()["steps"]  # every op takes one at least
     while begin < end:
-        last = begin
-        while last < end and _can_join(step, step.ops[last]):
-            last += 1
-        program = None
-        while program is None and last - begin > 1:
-            program = _program(step, begin, kernels[begin - first : last - first])
-            if program is None:
-                last -= 1
+        near = slice(begin - first, begin - first + most)
+        counts = _counts_with_room(step, begin, fits[near], last_reads)
+        call = _longest(step, begin, kernels[near], counts, last_reads)
+        found.append(call or Call.of(step.ops[begin], kernels[begin - first]))
+        begin += len(found[-1].nodes)
+    return found
+
+
+def _counts_with_room(
+    step: Step, begin: int, fits: Sequence[bool], last_reads: Mapping[int, int]
+) -> list[int]:
+    """Of how many ops from `begin` on a program may have room for operands and numbers.
+
+    Whether it has is known once it is written.
+    """
+    limits = _library().limits()
+    found: list[int] = []
+    made: set[int] = set()
+    reads: set[int] = set()
+    ends: Counter[int] = Counter()  # of the program's own results, by the last op that reads them
+    numbers = writes = 0
+    ops = step.ops[begin : begin + len(fits)]
+    for count, (op, fit) in enumerate(zip(ops, fits, strict=True), 1):
+        numbers += bool(op.params)
+        if not fit or numbers > limits["numbers"]:
+            break
+        *inputs, out = op.operands
+        reads.update(place for place in inputs if place not in made)
+        made.add(out)
+        last = begin + count - 1
+        writes += 1
+        if step.operands[out].base == SCRATCH:
+            ends[max(last, last_reads.get(out, last))] += 1
+        writes -= ends.pop(last, 0)
+        if count > 1 and len(reads) + writes <= limits["operands"]:
+            found.append(count)
+    return found
+
+
+def _longest(
+    step: Step,
+    begin: int,
+    kernels: Sequence[Kernel],
+    counts: Sequence[int],
+    last_reads: Mapping[int, int],
+) -> Call | None:
+    """A program from `begin` on, of as many ops of those that `counts` has as there is room for.
+
+    Longer ones need not take more room than shorter ones: all are not tried, so that the time does
+    not grow with the square of the number, but the longest are tried first.
+    """
+    found = None
+    low, high = 0, len(counts)
+    while low < high:
+        at = (low + high) // 2 if found else (high - 1 if high == len(counts) else 3 * high // 4)
+        program = _program(step, begin, kernels[: counts[at]], last_reads)
         if program is None:
-            found.append(Call.of(step.ops[begin], kernels[begin - first]))
-            begin += 1
+            high = at
         else:
-            found.append(program)
-            begin = last
+            found, low = program, at + 1
     return found
 
 
@@ -184,7 +236,9 @@ def _is_transposed(operand: Operand) -> bool:
     return len(operand.strides) > 1 and 0 < abs(operand.strides[-2]) < abs(operand.strides[-1])
 
 
-def _program(step: Step, begin: int, kernels: Sequence[Kernel]) -> Call | None:
+def _program(
+    step: Step, begin: int, kernels: Sequence[Kernel], last_reads: Mapping[int, int]
+) -> Call | None:
     """One call of the ops from `begin` on; None where a program has no room for them, or does not pay."""
     end = begin + len(kernels)
     ops = step.ops[begin:end]
@@ -192,12 +246,11 @@ def _program(step: Step, begin: int, kernels: Sequence[Kernel]) -> Call | None:
         Part(kernel, op.operands[:-1], op.operands[-1], op.params)
         for op, kernel in zip(ops, kernels, strict=True)
     ]
-    read_later = {place for op in step.ops[end:] for place in op.operands[: -op.outputs]}
     operands = step.operands
     kept = [
         part.output
         for part in parts
-        if operands[part.output].base != SCRATCH or part.output in read_later
+        if operands[part.output].base != SCRATCH or last_reads.get(part.output, -1) >= end
     ]
     places = {p: _place_of(operands[p]) for part in parts for p in (*part.inputs, part.output)}
     far = any(op.flags & TILE_PREFETCH_FAR for op in ops)

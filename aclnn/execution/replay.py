@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -417,7 +420,8 @@ def _record_copy(
     if copy.nbytes == 0:
         return
     now = held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)
-    found = [now, *[dtype for later, dtype in uses if later > place]]
+    first = bisect.bisect_right(uses, place, key=itemgetter(0))
+    found = itertools.chain([now], (uses[at][1] for at in range(first, len(uses))))
     dtype = next((one for one in found if one is not None and _has_whole(copy, one)), BYTES)
     held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))
 

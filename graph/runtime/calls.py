@@ -82,8 +82,9 @@ def calls_of(step: Any, kernels: Sequence[Kernel]) -> list[Call]:
     """The calls of a step.
 
     A kernel may have a `join`: a function that turns ops of a step that follow each other
-    into calls, given the step, the number of the first op, and the kernels. Neighbours with the same
-    one are handed to it together.
+    into calls, given the step, the number of the first op, the kernels, and for each place of the
+    step's operands the number of the last op that reads it. Neighbours with the same one are handed
+    to it together.
 
     Parameters
     ----------
@@ -96,6 +97,9 @@ def calls_of(step: Any, kernels: Sequence[Kernel]) -> list[Call]:
     list of Call
     """
     found: list[Call] = []
+    last_reads = {
+        place: at for at, op in enumerate(step.ops) for place in op.operands[: -op.outputs]
+    }
     begin = 0
     while begin < len(kernels):
         join = kernels[begin].join
@@ -103,7 +107,7 @@ def calls_of(step: Any, kernels: Sequence[Kernel]) -> list[Call]:
         while join is not None and end < len(kernels) and kernels[end].join is join:
             end += 1
         if join is not None and end - begin > 1:
-            found += join(step, begin, kernels[begin:end])
+            found += join(step, begin, kernels[begin:end], last_reads)
         else:
             found.append(Call.of(step.ops[begin], kernels[begin]))
         begin = end

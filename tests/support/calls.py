@@ -87,10 +87,15 @@ def scalar(value, dtype=T.ACL_FLOAT):
 
 
 def run(name, *arguments):
+    run_on(None, name, *arguments)
+
+
+def run_on(stream, name, *arguments):
+    """Both phases, the second on a stream."""
     size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
     assert status == OK, aclnn.aclGetRecentErrMsg()
     space = np.empty(size, np.uint8) if size else None
-    assert getattr(aclnn, name)(space, size, executor, None) == OK, aclnn.aclGetRecentErrMsg()
+    assert getattr(aclnn, name)(space, size, executor, stream) == OK, aclnn.aclGetRecentErrMsg()
 
 
 def refused(name, *arguments):
