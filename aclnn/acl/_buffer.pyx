@@ -15,7 +15,7 @@ import numpy as np
 
 from aclnn.acl import _dlpack
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.acl.errors import AclnnError
+from aclnn.acl.errors import AclnnError, NoMemoryError
 
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 
@@ -39,9 +39,11 @@ def memory_of(data, name):
     """Memory of an object: its owner, address, length, and whether it is writable.
 
     A buffer's length is that from its first byte to the end of its last element, gaps included; no
-    element may lie before the first.
+    element may lie before the first. Raises `NoMemoryError` for what has no memory to show.
     """
     cdef Storage held
+    if isinstance(data, Unreadable):
+        raise NoMemoryError(data.no_memory())
     if issubclass(type(data), np.ndarray):  # `__class__` may tell anything
         refuse_mask(data, name)
         # By its own header, whatever attributes a subclass defines; the view keeps what it is of,

@@ -40,6 +40,23 @@ class AclnnError(ValueError):
         return public, (self.status, str(self))
 
 
+class NoMemoryError(TypeError):
+    """A function that gives a status was given what only stands for an array, and has no memory.
+
+    It is no `AclnnError`, which would become a status that nobody need look at: nothing was written,
+    and nothing would be in any later run.
+
+    Attributes
+    ----------
+    error : AclnnError
+        What is said instead, where the function is known that uses the object.
+    """
+
+    def __init__(self, error: AclnnError):
+        super().__init__(str(error))
+        self.error = error
+
+
 class AclnnTypeError(AclnnError, TypeError):
     """An argument of the wrong kind: no array, of a dtype that is not taken, a keyword that is none.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl.arguments import did_you_mean, shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError, NoMemoryError, invalid
 from aclnn.compiler._settings import current_settings
 from aclnn.compiler.recording import Recording
 from aclnn.compiler.settings import strategy_number
@@ -145,6 +145,10 @@ class Tracer:
         except AclnnError as error:
             add_line(error, self._function)
             raise
+        except NoMemoryError as outer:
+            error = outer.error.with_traceback(outer.__traceback__)
+            add_line(error, self._function)
+            raise error from None
         finally:
             if request.integers is not None:
                 request.integers.read = trace.integers_read

@@ -1,5 +1,7 @@
 """Memory of traced arrays: writes through views, arguments without elements, numbers by their bits."""
 
+import ctypes
+import os
 import pickle
 import struct
 
@@ -148,6 +150,37 @@ def test_arguments_that_repeat_elements_are_not_written(function):
             aclnn.compile(function)(x)
         assert "test_traced_memory.py" in str(caught.value)
         same(aclnn.compile(lambda x: x + 1)(x), x + 1)
+
+
+HOST = np.ones(6, np.float32)
+TO_HOST = aclnn.ACL_MEMCPY_HOST_TO_HOST
+ASKS = {
+    "aclrtMemcpy into": lambda x: aclnn.aclrtMemcpy(x, 24, HOST, 24, TO_HOST),
+    "aclrtMemcpy of": lambda x: aclnn.aclrtMemcpy(HOST, 24, x, 24, TO_HOST),
+    "aclrtMemset": lambda x: aclnn.aclrtMemset(x, 24, 0, 24),
+    "aclCreateTensor": lambda x: aclnn.aclCreateTensor(
+        (6,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (6,), x
+    ),
+    "tensor": aclnn.tensor,
+    "memoryview": memoryview,
+    "from_buffer": ctypes.c_float.from_buffer,
+    "frombuffer": np.frombuffer,
+    "ndarray": lambda x: np.ndarray((2, 3), np.float32, x),
+    "from_dlpack": np.from_dlpack,
+    "readv": lambda x: os.readv(0, [x]),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_who_asks_for_memory_hears_of_it_and_of_the_line(ask):
+    """Functions that give a status raise: what they do not write no run would write."""
+
+    def function(x):
+        ask(x)  # here
+        return x * 2
+
+    with pytest.raises(aclnn.AclnnError, match=r"memory was asked(.|\n)*in function, .*# here"):
+        aclnn.compile(function)(np.ones((2, 3), np.float32))
 
 
 def test_read_only_arguments_name_the_line():
