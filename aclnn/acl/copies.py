@@ -11,11 +11,11 @@ import numpy as np
 from aclnn.acl import _runtime
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
-from aclnn.acl._buffer import memory_of
+from aclnn.acl._buffer import Unreadable, memory_of
 from aclnn.acl._runtime import Allocation
 from aclnn.acl.arguments import as_count, as_int, as_member, shown
 from aclnn.acl.constants import ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS, aclrtMemcpyKind
-from aclnn.acl.errors import AclnnError, fail
+from aclnn.acl.errors import AclnnError, NoMemoryError, fail
 from aclnn.acl.memory import checked, serves
 
 OK = int(ACL_SUCCESS)
@@ -357,6 +357,8 @@ class _Side:
             is_own = foreign and address and not _runtime.is_ours(address)
             self.keep = None if is_own else checked(address, nbytes, what)
             return
+        if isinstance(given, Unreadable):
+            raise NoMemoryError(given.no_memory())
         if device:
             kind = "null" if given is None else type(given).__name__
             raise ValueError(f"{what} is {kind}, must be an address of aclrtMalloc")

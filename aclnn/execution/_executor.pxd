@@ -4,7 +4,8 @@ from aclnn.execution._operand cimport Headers
 from graph.runtime.abi cimport kernel_number
 
 cdef class aclOpExecutor(Bindings):
-    cdef object run_with(self, Headers inputs, object out, object kind, Headers held, bytes numbers)
+    cdef object run_with(self, Headers inputs, object out, object kind, Headers held, bytes numbers,
+                         object workspace)
     cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
     cdef bint runs_as_bound(self) noexcept
     cdef object run_bound(self)

@@ -319,7 +319,7 @@ cdef class aclOpExecutor(Bindings):
         return self.handed_back(results, out)
 
     cdef object run_with(self, Headers inputs, object out, object kind, Headers held,
-                         bytes numbers):
+                         bytes numbers, object workspace):
         """Run on other arrays, of the planned descriptions, without binding them.
 
         `inputs` are the first ones, `held` the next; outputs that are made become arrays of the
@@ -349,7 +349,7 @@ cdef class aclOpExecutor(Bindings):
             others = () if held is None else held.arrays
             given = list(inputs.arrays) + list(others)
             bound = given + list(bound[len(given):])
-        self.execute(addresses, NULL, numbers, bound)
+        self.run_in(addresses, workspace, numbers, bound)
         return self.handed_back(results, out)
 
     @boundary

@@ -81,13 +81,13 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
 
 
 def run_on(aclOpExecutor executor not None, Headers inputs not None, out, kind, Headers held=None,
-           numbers=None):
+           numbers=None, workspace=None):
     """Run on other arrays, of the planned descriptions, without binding them.
 
     `inputs` are the first ones, then `held`; outputs that are made become arrays of the library
-    `kind`; `numbers` are packed.
+    `kind`; `numbers` are packed; `workspace` is as for a run of an executor.
     """
-    return executor.run_with(inputs, out, kind, held, numbers)
+    return executor.run_with(inputs, out, kind, held, numbers, workspace)
 
 
 def takes_outputs(aclOpExecutor executor not None, outs not None):

@@ -11,3 +11,4 @@ cdef class WorkspaceHold:
 
 cdef class OwnWorkspace:
     cdef char *address
+    cdef size_t mapped  # bytes of pages of its own; 0: of malloc's

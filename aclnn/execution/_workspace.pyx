@@ -27,8 +27,16 @@ from aclnn.acl.errors import AclnnError, invalid
 cdef extern from "stdlib.h" nogil:
     void *aligned_alloc(size_t alignment, size_t size) noexcept
 
+cdef extern from "sys/mman.h" nogil:
+    void *MAP_FAILED
+    int PROT_READ, PROT_WRITE, MAP_PRIVATE, MAP_ANONYMOUS
+    void *mmap(void *address, size_t size, int protection, int flags, int file, long offset) noexcept
+    int munmap(void *address, size_t size) noexcept
+
 cdef enum:
     WORKSPACE_ALIGNMENT = 64
+    # From here on pages are the system's: malloc would keep them for each thread that once ran.
+    OWN_PAGES_FROM = 256 << 10
 
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 
@@ -282,9 +290,18 @@ cdef class OwnWorkspace:
 
     def __cinit__(self, Py_ssize_t size):
         cdef Py_ssize_t whole_lines = (size + WORKSPACE_ALIGNMENT - 1) & -WORKSPACE_ALIGNMENT
-        self.address = <char *>aligned_alloc(WORKSPACE_ALIGNMENT, whole_lines)
+        cdef void *memory
+        if size >= OWN_PAGES_FROM:
+            memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            if memory != MAP_FAILED:
+                self.address, self.mapped = <char *>memory, size
+        else:
+            self.address = <char *>aligned_alloc(WORKSPACE_ALIGNMENT, whole_lines)
         if self.address == NULL:
             raise MemoryError(f"no memory for a workspace of {size} bytes")
 
     def __dealloc__(self):
-        free(self.address)
+        if self.mapped:
+            munmap(self.address, self.mapped)
+        else:
+            free(self.address)

@@ -604,15 +604,15 @@ class Runner:
             )
         known.update(cut.names)
 
-    def run(self, values: Mapping[str, Any]) -> list[Any]:
+    def run(self, values: Mapping[str, Any], workspace: Any = None) -> list[Any]:
         """The outputs, of what is given by names."""
         graph, at = self.graph, 0
         found = dict(values)
         while at < len(graph.nodes):
-            at = self._advance(at, found)
+            at = self._advance(at, found, workspace)
         return [found[name] if name in found else graph.constants[name] for name in graph.outputs]
 
-    def _advance(self, at: int, found: dict[str, Any]) -> int:
+    def _advance(self, at: int, found: dict[str, Any], workspace: Any) -> int:
         """Run what comes at a place; gives the next one."""
         if at in self._alone:
             self._run_alone(at, found)
@@ -623,7 +623,7 @@ class Runner:
         try:
             with self._lock:
                 piece, inputs = self._piece(at, stop, found)
-            results = piece(*inputs) if piece is not None else ()
+            results = piece(*inputs, workspace=workspace) if piece is not None else ()
         except CutError as cut:
             self.note(cut)
             return at

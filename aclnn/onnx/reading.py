@@ -149,12 +149,14 @@ class OnnxModel:
         self.outputs = program.outputs
 
     @boundary
-    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, workspace: Any = None, **named: Any) -> Any:
+        if workspace is not None and "workspace" in self.inputs:
+            named, workspace = {**named, "workspace": workspace}, None
         bound = self._program.bound(arrays, named)
-        return self._run(bound, out)
+        return self._run(bound, out, workspace)
 
     @boundary
-    def run(self, inputs: Mapping[str, Any], *, out: Any = None) -> Any:
+    def run(self, inputs: Mapping[str, Any], *, out: Any = None, workspace: Any = None) -> Any:
         """The outputs, of arrays by the inputs' names.
 
         Parameters
@@ -163,6 +165,8 @@ class OnnxModel:
             Whatever the names are.
         out : array or tuple of array, optional
             Where results go.
+        workspace : buffer or WorkspacePool, optional
+            As for a run of an executor; of several plans each uses it in turn.
 
         Returns
         -------
@@ -170,14 +174,14 @@ class OnnxModel:
         """
         if not isinstance(inputs, Mapping):
             raise invalid(f"{self.name}: inputs is {shown(inputs)}, must be a mapping of names")
-        return self._run(self._program.bound((), inputs), out)
+        return self._run(self._program.bound((), inputs), out, workspace)
 
-    def _run(self, bound: Mapping[str, Any], out: Any) -> Any:
+    def _run(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
         program = self._program
         self._runs += 1
         if self._is_one and not program.optional.intersection(bound):
             try:
-                found = self._compiled(*bound.values(), out=out)
+                found = self._compiled(*bound.values(), out=out, workspace=workspace)
             except CutError as cut:
                 self._is_one = False
                 self._runner.note(cut)
@@ -185,7 +189,7 @@ class OnnxModel:
                 self._tell()
                 return found if len(self.outputs) == 1 else program.result(*found)
         arrays = {name: kinds_of_arrays.as_ndarray(one, name) for name, one in bound.items()}
-        results = self._runner.run(arrays)
+        results = self._runner.run(arrays, workspace)
         self._tell()
         given = [*bound.values()]
         if out is not None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aclnn.acl.errors import AclnnError
+from aclnn.graph.brief import counted
 from aclnn.graph.views.notebook import folded, sheet_html, view
 from aclnn.graph.views.text import human_bytes, schedule_sheet
 from aclnn.reports.profile_table import sheet_of
@@ -23,7 +24,8 @@ def executor_html(executor: Any) -> str:
     """
     plan, graph = executor.plan, executor.graph
     facts = (
-        f"{executor.operator.name}: {len(graph.nodes)} nodes in {len(graph.steps())} steps, "
+        f"{executor.operator.name}: {counted(len(graph.nodes), 'node')} in "
+        f"{counted(len(graph.steps()), 'step')}, "
         f"workspace {human_bytes(plan.size)} ({plan.strategy}, {plan.proof})"
     )
     return view(

@@ -37,6 +37,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_NOT_GIVEN: Any = object()
+
+
+def _with_workspace(named: Mapping[str, Any], workspace: Any) -> dict[str, Any]:
+    return {**named} if workspace is None else {**named, "workspace": workspace}
+
+
 class Compiled(Generic[P, R]):
     """A function whose calls run as one plan; made by `aclnn.compile`.
 
@@ -89,9 +96,15 @@ class Compiled(Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **named: P.kwargs) -> R: ...
     @overload
-    def __call__(self, *args: Any, out: Any, **named: Any) -> R: ...
+    def __call__(self, *args: Any, out: Any = None, workspace: Any = None, **named: Any) -> R: ...
     @boundary
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(
+        self, *args: Any, out: Any = None, workspace: Any = _NOT_GIVEN, **named: Any
+    ) -> Any:
+        if workspace is _NOT_GIVEN:
+            workspace = None
+        elif "workspace" in self._parameters.signature[0]:  # of the function's own
+            named, workspace = {**named, "workspace": workspace}, None
         headers = None if named else read_headers(args, True)
         key: Any = None
         parts = None
@@ -105,7 +118,7 @@ class Compiled(Generic[P, R]):
                 if outside is None or held is not None:
                     cache.hits += 1
                     found.last_used = next(clock)
-                    return run_on(found.executor, headers, out, None, held)
+                    return run_on(found.executor, headers, out, None, held, None, workspace)
         else:
             parts = call_key(args, named)
             if parts is not None:
@@ -116,7 +129,9 @@ class Compiled(Generic[P, R]):
                     if run is not None and (out is None or found.takes(out)):
                         cache.hits += 1
                         found.last_used = next(clock)
-                        return run_on(found.executor, headers, out, None, run.held, run.numbers)
+                        return run_on(
+                            found.executor, headers, out, None, run.held, run.numbers, workspace
+                        )
         leaves: list[Any] = []
         numbers: list[float] = []
         owners: list[Any] = []
@@ -134,13 +149,13 @@ class Compiled(Generic[P, R]):
         try:
             run = cache.run_for(Request(form, headers, owners, numbers, integers))
         except IntegersReadError:
-            return self(*args, out=out, **named)
+            return self(*args, out=out, **_with_workspace(named, workspace))
         traced = run.traced
         if key is not None and (type(key) is bytes or is_in_order(parts, leaves, numbers, owners)):
             cache.keep_plain(traced, key, owners)
         kind = _kind(leaves) if inputs is not leaves else None
         executor = traced.executor if out is None else traced.executor_for(out, unbound)
-        return run_on(executor, headers, out, kind, run.held, run.numbers)
+        return run_on(executor, headers, out, kind, run.held, run.numbers, workspace)
 
     @overload
     def executor(self, *args: P.args, **named: P.kwargs) -> aclOpExecutor: ...

@@ -935,3 +935,18 @@ def test_inputs_may_be_constants_or_have_a_default():
     np.testing.assert_array_equal(model(ROW, ROW), 2 * ROW)
     np.testing.assert_array_equal(model.run({"b": ROW, "a": ROW}), 2 * ROW)
     np.testing.assert_array_equal(model(ROW), 3 * ROW)
+
+
+def test_models_take_a_workspace():
+    text = """<ir_version: 8, opset_import: ["" : 20]> f (float[n, 64] x) => (float[n, 64] y)
+        { a = MatMul (x, x)  b = Transpose (a)  y = Softmax <axis = 0> (b) }"""
+    model = aclnn.from_onnx(onnx.parser.parse_model(text))
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    wanted, pool = model(x), aclnn.WorkspacePool(1 << 24)
+    (plan,) = model.plans
+    before = plan.own_workspaces
+    np.testing.assert_array_equal(model(x, workspace=pool), wanted)
+    np.testing.assert_array_equal(model.run({"x": x}, workspace=pool), wanted)
+    assert pool.lent == 0
+    assert (pool.allocated > 0) == (plan.workspace_size > 0)
+    assert model.plans[0].own_workspaces == before

@@ -264,3 +264,17 @@ def test_counts_that_are_asked_for_but_not_given():
         status, text = refused("aclnnMoeInitRoutingV2", x, ids, *numbers, made, places, None, None)
         assert (status, words in text) == (FAILED_PLAN, True)
     run("aclnnMoeInitRoutingV2", x, ids, 0, 0, 3, 0, 0, True, out, places, None, None)
+
+
+@pytest.mark.parametrize("wanted", [-10, -11, -9, 1])
+def test_tokens_of_which_no_row_is_left_are_still_sorted(wanted):
+    """Negative numbers say how many rows go: of ten, all, or more than there are."""
+    x, indices = np.ones((5, 3), np.float32), np.array([[0, 1], [1, 0], [0, 1], [1, 1], [0, 0]])
+    rows = max(0, 10 + wanted) if wanted < 0 else wanted
+    order = np.argsort(indices.ravel(), kind="stable")
+    places = np.empty(10, np.int32)
+    places[order] = np.arange(10)
+    for function in (aclnn.moe_token_permute, aclnn.compile(aclnn.moe_token_permute)):
+        made, found = function(x, indices.astype(np.int32), wanted)
+        assert made.shape == (rows, 3)
+        np.testing.assert_array_equal(found, places)

@@ -984,3 +984,32 @@ def test_products_are_written_where_they_are_results_in_another_shape():
     assert "out_0_view_copy" not in nodes
     for found, expected in zip(compiled(x, w), both(x, w), strict=True):
         same(np.ascontiguousarray(found), np.ascontiguousarray(expected))
+
+
+def chain_with_workspace(x):
+    return aclnn.softmax(aclnn.matmul(aclnn.matmul(x, x), x)[::-1], 0)
+
+
+def test_calls_take_a_workspace():
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    compiled = aclnn.compile(chain_with_workspace, threads=1)
+    wanted, size = compiled(x), compiled.executor(x).workspace_size
+    (executor,) = compiled.executors()
+    before = executor.own_workspaces
+    for workspace in (np.empty(size, np.uint8), aclnn.WorkspacePool(1 << 24)):
+        for named in ({}, {"out": np.empty_like(x)}):
+            found = compiled(x, workspace=workspace, **named)
+            np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(compiled(x=x, workspace=workspace), wanted)
+    assert workspace.allocated >= size
+    assert workspace.lent == 0
+    with pytest.raises(aclnn.AclnnError, match=f"at least {size} are needed"):
+        compiled(x, workspace=np.empty(size - 1, np.uint8))
+    assert executor.own_workspaces == before <= 1
+
+
+def test_a_parameter_called_workspace_is_the_functions_own():
+    compiled = aclnn.compile(lambda x, workspace: aclnn.add(x, workspace))
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(compiled(x, workspace=x), x + x)
+    np.testing.assert_array_equal(compiled(x, x), x + x)
