@@ -30,7 +30,8 @@ cdef extern from "stdlib.h" nogil:
 cdef extern from "sys/mman.h" nogil:
     void *MAP_FAILED
     int PROT_READ, PROT_WRITE, MAP_PRIVATE, MAP_ANONYMOUS
-    void *mmap(void *address, size_t size, int protection, int flags, int file, long offset) noexcept
+    void *mmap(
+        void *address, size_t size, int protection, int flags, int file, long offset) noexcept
     int munmap(void *address, size_t size) noexcept
 
 cdef enum:
@@ -290,11 +291,11 @@ cdef class OwnWorkspace:
 
     def __cinit__(self, Py_ssize_t size):
         cdef Py_ssize_t whole_lines = (size + WORKSPACE_ALIGNMENT - 1) & -WORKSPACE_ALIGNMENT
-        cdef void *memory
+        cdef void *pages
         if size >= OWN_PAGES_FROM:
-            memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-            if memory != MAP_FAILED:
-                self.address, self.mapped = <char *>memory, size
+            pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            if pages != MAP_FAILED:
+                self.address, self.mapped = <char *>pages, size
         else:
             self.address = <char *>aligned_alloc(WORKSPACE_ALIGNMENT, whole_lines)
         if self.address == NULL:

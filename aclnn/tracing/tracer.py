@@ -146,9 +146,9 @@ class Tracer:
             add_line(error, self._function)
             raise
         except NoMemoryError as outer:
-            error = outer.error.with_traceback(outer.__traceback__)
-            add_line(error, self._function)
-            raise error from None
+            refused = outer.error.with_traceback(outer.__traceback__)
+            add_line(refused, self._function)
+            raise refused from None
         finally:
             if request.integers is not None:
                 request.integers.read = trace.integers_read
