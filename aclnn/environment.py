@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 MOST_PLANS = 2**31 - 1  # kept as a C int
 LOGS = ("stderr", "logger")
+FALLBACKS = ("count", "warn", "forbid")
 INSTRUCTION_SETS = ("generic", "neon", "v3", "v4")  # that kernels are built for, best last
 _OTHERS = ("ACLNN_BUILD_", "ACLNN_REQUIRE_")  # of the build and of tests
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -141,6 +143,36 @@ def _product(text: str) -> str:
         raise ValueError(socs.RULE) from None
 
 
+MOST_COUNTED = 10**18 - 1  # everything that counts bytes or elements takes it
+_UNITS = {"": 1, "B": 1} | {
+    f"{letter}{form}": base**power
+    for power, letter in enumerate("KMGT", 1)
+    for form, base in (("iB", 1024), ("B", 1000), ("", 1024))
+}
+_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([KMGT]?(?:i?B)?)\s*", re.IGNORECASE)
+
+
+def size_in_bytes(text: str) -> int:
+    """A number of bytes, perhaps with a unit.
+
+    >>> size_in_bytes("64GiB") == 64 << 30, size_in_bytes("1.5 kB")
+    (True, 1500)
+    """
+    units = {unit.lower(): factor for unit, factor in _UNITS.items()}
+    found = _SIZE.fullmatch(text)
+    if not found or found[2].lower() not in units:
+        raise ValueError("must be a number of bytes from 0 to 999999999999999999, or such as 3KiB")
+    count = int(Decimal(found[1]) * units[found[2].lower()])
+    if count > MOST_COUNTED:
+        raise ValueError(f"must be at most {MOST_COUNTED} bytes")
+    return count
+
+
+def _soc_name(text: str) -> str:
+    _product(text)
+    return text
+
+
 def _absolute(text: str) -> Path:
     if not Path(text).is_absolute():
         raise ValueError("must be an absolute path")
@@ -250,6 +282,36 @@ NPU_DEVICES = Variable(
     1,
     partial(whole, low=1, high=MOST_DEVICES),
 )
+NPU = Variable(
+    "ACLNN_NPU",
+    "Enable the emulated npu device of PyTorch in every process that imports PyTorch; see `aclnn.torch.npu`.",
+    "`0`, `1`",
+    False,
+    truth,
+    "`0`",
+)
+NPU_SOC = Variable(
+    "ACLNN_NPU_SOC",
+    "What that device says that it is.",
+    "a name such as `Ascend910B3`",
+    "Ascend910B3",
+    _soc_name,
+)
+NPU_MEMORY = Variable(
+    "ACLNN_NPU_MEMORY",
+    "Memory of each such device, beyond which `torch.OutOfMemoryError` is raised.",
+    "bytes, such as `32GiB`",
+    64 << 30,
+    size_in_bytes,
+    "`64GiB`",
+)
+NPU_FALLBACK = Variable(
+    "ACLNN_NPU_FALLBACK",
+    "What happens besides counting where PyTorch's kernel for the CPU computes an operator of that device.",
+    ", ".join(f"`{name}`" for name in FALLBACKS),
+    "count",
+    partial(_one_of, names=FALLBACKS),
+)
 PYTHON: Variable[str | None] = Variable(
     "ACLNN_PYTHON",
     "The interpreter that programs in C start.",
@@ -260,7 +322,8 @@ PYTHON: Variable[str | None] = Variable(
 )
 
 VARIABLES: tuple[Variable[Any], ...] = (
-    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, NPU_DEVICES, PYTHON, VERBOSE, VERBOSE_TO,
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, NPU_DEVICES, NPU, NPU_SOC, NPU_MEMORY,
+    NPU_FALLBACK, PYTHON, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "a model in ONNX on arrays of files, with times and memory",
     "compare": "a model in ONNX node by node, with ONNX Runtime or the reference",
     "bench": "timings against the peers that are installed",
+    "npu": "an unmodified PyTorch program with an emulated npu device",
     "config": "versions, instruction set, threads, SoC",
 }
 
@@ -94,10 +95,12 @@ def parser(command: str | None = None, operator: str | None = None) -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 for success, 1 for a failed run, 2 for bad usage."""
     _print_to_any_encoding()
-    words = with_numbers(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [*given] if given and given[0] == "npu" else with_numbers(given)
     command = next((word for word in words if not word.startswith("-")), None)
     try:
-        with environment.ignored() if {"-h", "--help"} & set(words) else nullcontext():
+        asks = bool({"-h", "--help"} & set(words)) and command != "npu"
+        with environment.ignored() if asks else nullcontext():
             asked = operator_of_help(words)
             options, unknown = parser(command, asked).parse_known_args(words)
         if unknown:

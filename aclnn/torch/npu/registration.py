@@ -1,0 +1,52 @@
+"""Registration of the device, once in a process: memory, module, methods, operators, `torch_npu`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+import aclnn.torch  # noqa: F401  # registers the forms
+from aclnn.torch.npu import building, kernels, module, operators, vendor
+from aclnn.torch.npu.refusals import REFUSED
+from aclnn.torch.npu.settings import FALLBACKS, Settings
+
+DEVICE: Any = None
+
+
+def register(settings: Settings) -> None:
+    """Register everything; what can fail comes before what cannot be undone."""
+    global DEVICE
+    DEVICE = building.loaded()
+    DEVICE.register(settings.devices, settings.memory, FALLBACKS.index(settings.fallback))
+    torch.utils.rename_privateuse1_backend("npu")
+    made = module.made(DEVICE, settings)
+    torch._register_device_module("npu", made)
+    torch.utils.generate_methods_for_privateuse1_backend(
+        for_storage=True,
+        unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8],
+    )
+    operators.register(DEVICE)
+    kernels.register(DEVICE)
+    vendor.install(DEVICE, settings, made)
+    print(
+        f"aclnn: the device npu is emulated on the CPU ({settings.soc} by name only)",
+        file=sys.stderr,
+    )
+
+
+def counts() -> dict[str, tuple[int, int]]:
+    fallbacks = DEVICE.fallbacks()
+    names = {*operators.COMPUTED, *fallbacks}
+    return {_shown(n): (operators.COMPUTED[n], fallbacks.get(n, 0)) for n in sorted(names)}
+
+
+def _shown(name: str) -> str:
+    return name.removesuffix(".default")
+
+
+def reset_counts() -> None:
+    operators.COMPUTED.clear()
+    REFUSED.clear()
+    DEVICE.reset_fallbacks()

@@ -1,0 +1,184 @@
+"""Programs of others on the emulated npu device: models that train and generate, pipelines, process groups."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import aclnn.torch.npu as npu
+
+pytestmark = pytest.mark.filterwarnings("default")  # programs of others warn
+
+npu.enable()
+
+
+def losses_of(make, batch, steps=20):
+    """A model on the CPU and its copy on the device, with the losses of their steps."""
+    torch.manual_seed(0)
+    model = make().train()
+    found = []
+    for one in (model, copy.deepcopy(model).to("npu")):
+        optimizer, losses = torch.optim.AdamW(one.parameters(), 1e-3), []
+        on = {key: value.to(one.device) for key, value in batch.items()}
+        for _ in range(steps):
+            loss = one(**on).loss
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        found.append((one.eval(), losses))
+    return found
+
+
+def llama():
+    transformers = pytest.importorskip("transformers")
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            vocab_size=100,
+        )
+    )  # fmt: skip
+
+
+def test_a_llama_trains_and_generates(tmp_path):
+    ids = torch.randint(0, 100, (2, 16))
+    (cpu, wanted), (on, losses) = losses_of(llama, {"input_ids": ids, "labels": ids})
+    assert losses == pytest.approx(wanted, abs=1e-4)
+    assert losses[-1] < losses[0]
+    options = {"max_new_tokens": 8, "do_sample": False}
+    assert torch.equal(
+        cpu.generate(ids[:1], **options), on.generate(ids[:1].npu(), **options).cpu()
+    )
+    on.save_pretrained(tmp_path)
+    read = type(on).from_pretrained(tmp_path, device_map="npu")
+    assert read.device.type == "npu"
+    assert torch.equal(
+        read.generate(ids[:1].npu(), **options), on.generate(ids[:1].npu(), **options)
+    )
+
+
+def test_a_bert_trains():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=100,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    batch = {"input_ids": torch.randint(0, 100, (2, 16)), "labels": torch.tensor([0, 1])}
+    (_, wanted), (_, losses) = losses_of(
+        lambda: transformers.BertForSequenceClassification(config), batch
+    )
+    assert losses == pytest.approx(wanted, abs=1e-4)
+
+
+def test_accelerate_trains_there():
+    accelerate = pytest.importorskip("accelerate")
+    accelerator = accelerate.Accelerator()
+    assert accelerator.device.type == "npu"
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(16, 4)), 4)
+    model, optimizer, data = accelerator.prepare(model, optimizer, data)
+    losses = []
+    for _ in range(8):
+        for (x,) in data:
+            assert x.device.type == "npu"
+            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    assert sum(losses[-4:]) < sum(losses[:4])
+
+
+def test_adapters_train():
+    peft = pytest.importorskip("peft")
+    model = peft.get_peft_model(
+        llama(), peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
+    ).to("npu")
+    ids = torch.randint(0, 100, (2, 16)).npu()
+    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], 1e-2)
+    losses = []
+    for _ in range(5):
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+
+
+def test_a_diffusion_pipeline_runs_with_a_generator_of_the_device():
+    diffusers = pytest.importorskip("diffusers")
+    torch.manual_seed(0)
+    network = diffusers.UNet2DModel(
+        sample_size=8, in_channels=3, out_channels=3, layers_per_block=1, block_out_channels=(32, 64),
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+    )  # fmt: skip
+    pipeline = diffusers.DDPMPipeline(network, diffusers.DDPMScheduler(num_train_timesteps=10)).to(
+        "npu"
+    )
+    pipeline.set_progress_bar_config(disable=True)
+    made = [
+        pipeline(
+            generator=torch.Generator("npu").manual_seed(3), num_inference_steps=2, output_type="np"
+        ).images
+        for _ in range(2)
+    ]
+    assert made[0].shape == (1, 8, 8, 3)
+    assert (made[0] == made[1]).all()
+
+
+GROUP = """
+import sys, torch, torch.distributed as dist
+import aclnn.torch.npu as npu
+npu.enable(devices=2)
+rank, path = int(sys.argv[1]), sys.argv[2]
+torch.npu.set_device(rank)
+dist.init_process_group("hccl", init_method=f"file://{path}", rank=rank, world_size=2)
+x = torch.full((4,), float(rank + 1), device=f"npu:{rank}")
+dist.all_reduce(x)
+assert x.tolist() == [3.0] * 4
+dist.all_reduce(y := torch.full((2,), float(rank), device=f"npu:{rank}"), op=dist.ReduceOp.AVG)
+assert y.tolist() == [0.5, 0.5]
+parts = [torch.zeros(2, device=f"npu:{rank}") for _ in range(2)]
+dist.all_gather(parts, torch.full((2,), float(rank), device=f"npu:{rank}"))
+assert [one.tolist() for one in parts] == [[0, 0], [1, 1]]
+whole = torch.zeros(4, device=f"npu:{rank}")
+dist.all_gather_into_tensor(whole, torch.full((2,), float(rank), device=f"npu:{rank}"))
+assert whole.tolist() == [0, 0, 1, 1]
+dist.broadcast(b := torch.full((2,), float(rank), device=f"npu:{rank}"), 1)
+assert b.tolist() == [1, 1]
+if rank == 0:
+    dist.send(torch.full((2,), 7.0, device="npu:0"), 1)
+else:
+    dist.recv(r := torch.zeros(2, device="npu:1"), 0)
+    assert r.tolist() == [7, 7]
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2).npu())
+model(torch.full((2, 3), float(rank + 1), device=f"npu:{rank}")).sum().backward()
+assert torch.allclose(model.module.weight.grad.cpu(), torch.full((2, 3), 3.0))
+dist.barrier()
+dist.destroy_process_group()
+print("done", rank)
+"""
+
+
+def test_two_processes_share_a_group(tmp_path):
+    program = tmp_path / "group.py"
+    program.write_text(GROUP)
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(program), str(rank), str(tmp_path / "store")], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    try:
+        for rank, one in enumerate(started):
+            out, err = one.communicate(timeout=200)
+            assert out.strip() == f"done {rank}", err
+    finally:
+        for one in started:
+            one.kill()
