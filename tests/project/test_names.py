@@ -43,6 +43,7 @@ USES = {
     "aclnn/onnx/forms.py": "ONNX's operators, of other arguments",
     "aclnn/torch/counterparts.py": "PyTorch's operators, of other arguments",
     "aclnn/torch/npu/functions.py": "the vendor's functions, of other arguments",
+    "aclnn/torch/npu/hccl.py": "collectives",
     "aclnn/torch/npu/kernels.py": "cells of recurrent layers",
     "aclnn/torch/npu/transfer.py": "PyTorch's functions that take a device",
     "aclnn/torch/npu/operators.py": "operators that are the device's own business",

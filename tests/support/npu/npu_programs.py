@@ -76,7 +76,8 @@ def test_accelerate_trains_there():
     accelerate = pytest.importorskip("accelerate")
     accelerator = accelerate.Accelerator()
     assert accelerator.device.type == "npu"
-    model = torch.nn.Linear(4, 1)
+    # Moving makes parameters anew, as on every device that PyTorch does not know itself.
+    model = torch.nn.Linear(4, 1).to(accelerator.device)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(16, 4)), 4)
     model, optimizer, data = accelerator.prepare(model, optimizer, data)
@@ -131,6 +132,7 @@ def test_a_diffusion_pipeline_runs_with_a_generator_of_the_device():
 
 
 GROUP = """
+import faulthandler; faulthandler.dump_traceback_later(150, exit=True)
 import sys, torch, torch.distributed as dist
 import aclnn.torch.npu as npu
 npu.enable(devices=2)
