@@ -1,8 +1,6 @@
-"""Programs of others on the emulated npu device: models that train and generate, pipelines, process groups."""
+"""Programs of others on the emulated npu device: models that train and generate, pipelines."""
 
 import copy
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -129,58 +127,3 @@ def test_a_diffusion_pipeline_runs_with_a_generator_of_the_device():
     ]
     assert made[0].shape == (1, 8, 8, 3)
     assert (made[0] == made[1]).all()
-
-
-GROUP = """
-import faulthandler; faulthandler.dump_traceback_later(150, exit=True)
-import sys, torch, torch.distributed as dist
-import aclnn.torch.npu as npu
-npu.enable(devices=2)
-rank, path = int(sys.argv[1]), sys.argv[2]
-torch.npu.set_device(rank)
-dist.init_process_group("hccl", init_method=f"file://{path}", rank=rank, world_size=2)
-x = torch.full((4,), float(rank + 1), device=f"npu:{rank}")
-dist.all_reduce(x)
-assert x.tolist() == [3.0] * 4
-dist.all_reduce(y := torch.full((2,), float(rank), device=f"npu:{rank}"), op=dist.ReduceOp.AVG)
-assert y.tolist() == [0.5, 0.5]
-parts = [torch.zeros(2, device=f"npu:{rank}") for _ in range(2)]
-dist.all_gather(parts, torch.full((2,), float(rank), device=f"npu:{rank}"))
-assert [one.tolist() for one in parts] == [[0, 0], [1, 1]]
-whole = torch.zeros(4, device=f"npu:{rank}")
-dist.all_gather_into_tensor(whole, torch.full((2,), float(rank), device=f"npu:{rank}"))
-assert whole.tolist() == [0, 0, 1, 1]
-dist.broadcast(b := torch.full((2,), float(rank), device=f"npu:{rank}"), 1)
-assert b.tolist() == [1, 1]
-if rank == 0:
-    dist.send(torch.full((2,), 7.0, device="npu:0"), 1)
-else:
-    dist.recv(r := torch.zeros(2, device="npu:1"), 0)
-    assert r.tolist() == [7, 7]
-torch.manual_seed(0)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2).npu())
-model(torch.full((2, 3), float(rank + 1), device=f"npu:{rank}")).sum().backward()
-assert torch.allclose(model.module.weight.grad.cpu(), torch.full((2, 3), 3.0))
-dist.barrier()
-dist.destroy_process_group()
-print("done", rank)
-"""
-
-
-def test_two_processes_share_a_group(tmp_path):
-    program = tmp_path / "group.py"
-    program.write_text(GROUP)
-    started = [
-        subprocess.Popen(
-            [sys.executable, str(program), str(rank), str(tmp_path / "store")], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        for rank, one in enumerate(started):
-            out, err = one.communicate(timeout=200)
-            assert out.strip() == f"done {rank}", err
-    finally:
-        for one in started:
-            one.kill()
