@@ -172,7 +172,7 @@ def join(
 def _counts_with_room(
     step: Step, begin: int, fits: Sequence[bool], last_reads: Mapping[int, int]
 ) -> list[int]:
-    """Of how many ops from `begin` on a program may have room for operands and numbers.
+    """Number of ops from `begin` on of which a program may have room for operands and numbers.
 
     Whether it has is known once it is written.
     """
