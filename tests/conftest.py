@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from samples import product_that_has_it  # noqa: F401 - for all tests
 
 import aclnn
+from aclnn import isa
 
 # Examples are not timed: the first one of a test imports what the others find there, and machines
 # are busy.
@@ -29,6 +30,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "each_instruction_set: once with the kernels of each that this machine has"
+    )
     if config.getoption("--quick"):
         settings.load_profile("quick")
         cases.ONE = True
@@ -52,6 +56,24 @@ def pytest_collection_modifyitems(config, items):
 def measurements_apart(tmp_path_factory):
     """What tests measure on a busy machine is not kept for others."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("measurements"))
+
+
+@pytest.fixture
+def instruction_set(request, monkeypatch):
+    """What is planned uses the kernels of an instruction set, not of the best one."""
+    monkeypatch.setattr(isa, "name", lambda: request.param)
+    aclnn.clear_cache()
+    yield request.param
+    aclnn.clear_cache()
+
+
+def pytest_generate_tests(metafunc):
+    """Whoever asks for an instruction set, or is marked so, has each one."""
+    marked = metafunc.definition.get_closest_marker("each_instruction_set") is not None
+    if marked and "instruction_set" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("instruction_set")
+    if "instruction_set" in metafunc.fixturenames:
+        metafunc.parametrize("instruction_set", isa.available(), indirect=True)
 
 
 @pytest.fixture

@@ -37,6 +37,9 @@ from aclnn.kernels.exactly cimport (
 )
 from aclnn.kernels.number cimport number, real
 
+cdef extern from "quotient.h" nogil:
+    double exact_rest(double a, double q, double b) noexcept
+
 cdef extern from "kernel_abi.h":
     ctypedef union kernel_number:
         double real
@@ -1274,7 +1277,7 @@ cdef inline complex_t fill_complex(const double *p) noexcept nogil:
 
 cdef inline double div_trunc(double a, double b, const double *p) noexcept nogil:
     """The whole part of a / b; where the quotient was rounded to a whole number, one less of it."""
-    cdef double q = floor_f64(fabs(a / b)), rest = fma_f64(-q, fabs(b), fabs(a))
+    cdef double q = floor_f64(fabs(a / b)), rest = exact_rest(fabs(a), q, fabs(b))
     return canonical(copysign(q - 1 if rest < 0 else q, a / b))
 
 
@@ -1284,7 +1287,7 @@ cdef inline int64_t div_trunc_whole(int64_t a, int64_t b, const kernel_number *p
 
 cdef inline double div_floor(double a, double b, const double *p) noexcept nogil:
     """The largest whole number that is no larger than a / b."""
-    cdef double q = floor_f64(a / b), rest = fma_f64(-q, b, a)
+    cdef double q = floor_f64(a / b), rest = exact_rest(a, q, b)
     return canonical(q - 1 if (rest < 0 if b > 0 else rest > 0) else q)
 
 
@@ -1296,7 +1299,7 @@ cdef inline int64_t div_floor_whole(int64_t a, int64_t b, const kernel_number *p
 
 cdef inline double floor_divide(double a, double b, const double *p) noexcept nogil:
     """As PyTorch has it: by 0 it is a / b, of an infinity none, by one 0 or -1."""
-    cdef double q = a / b, whole = floor_f64(q), rest = fma_f64(-whole, b, a)
+    cdef double q = a / b, whole = floor_f64(q), rest = exact_rest(a, whole, b)
     cdef double past = -rest if b > 0 else rest  # above 0: the quotient was rounded to the next one
     cdef double found = whole - 1 if (past > 0) & (fabs(q) < 9007199254740992.0) else whole
     cdef double quotient = -1 if ((a < 0) != (b < 0)) & (a != 0) else q
@@ -1313,7 +1316,7 @@ cdef inline int64_t floor_divide_whole(int64_t a, int64_t b,
 
 cdef inline double fmod(double a, double b, const double *p) noexcept nogil:
     """Remainder of a, with its sign: exact. The quotient may be any."""
-    cdef double q = trunc_f64(a / b), rest = fma_f64(-q, b, a)
+    cdef double q = trunc_f64(a / b), rest = exact_rest(a, q, b)
     if not (fabs(q) < 4503599627370496.0) & (fabs(b) < INFINITY):
         return canonical(fmod_f64(a, b))
     rest += copysign(b, a) if (rest < 0 if a > 0 else rest > 0) else 0

@@ -93,15 +93,6 @@ def test_every_half_is_correctly_rounded(name, options, gradients, dtype):
     assert not len(wrong), [(*(v[i] for v in operands), actual[i]) for i in wrong[:5]]
 
 
-@pytest.fixture(params=isa.available())
-def instruction_set(request, monkeypatch):
-    """What is planned uses the kernels of an instruction set, not of the best one."""
-    monkeypatch.setattr(isa, "name", lambda: request.param)
-    aclnn.clear_cache()
-    yield request.param
-    aclnn.clear_cache()
-
-
 @pytest.mark.parametrize(("name", "options", "gradient"), each(GRADIENTS))
 def test_float32_is_within_one_ulp(name, options, gradient, monkeypatch):
     """On every instruction set: what judges the points, and those beside the worst of any, is computed

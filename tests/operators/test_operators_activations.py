@@ -13,6 +13,8 @@ import pytest
 import aclnn
 from aclnn import aclDataType as T
 
+pytestmark = pytest.mark.each_instruction_set
+
 BF16 = np.dtype(ml_dtypes.bfloat16)
 HALVES = [np.dtype(np.float16), BF16]
 FLOATS = [np.dtype(np.float32), *HALVES]

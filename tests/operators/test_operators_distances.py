@@ -10,7 +10,10 @@ import aclnn
 
 INVALID = 161002
 named = pytest.mark.parametrize
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.each_instruction_set,
+]
 BETA = 0.75
 
 

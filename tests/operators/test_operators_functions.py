@@ -29,6 +29,8 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl.rounding import nearest_float32
 
+pytestmark = pytest.mark.each_instruction_set
+
 OK, NULLPTR, INVALID = 0, 161001, 161002
 HALVES = [np.dtype(np.float16), BF16]
 named = pytest.mark.parametrize

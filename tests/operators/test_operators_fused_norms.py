@@ -8,6 +8,8 @@ from wide import DIGITS, WIDE, group_norm, layer_norm, rms_norm, ulps
 
 import aclnn
 
+pytestmark = pytest.mark.each_instruction_set
+
 BF16 = ml_dtypes.bfloat16
 FLOATS, HALVES = (np.float32, np.float16, BF16), (np.float16, BF16)
 SUCCESS, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002

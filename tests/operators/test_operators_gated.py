@@ -13,6 +13,8 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl.rounding import nearest_bfloat16, nearest_float16, nearest_float32
 
+pytestmark = pytest.mark.each_instruction_set
+
 BF16 = np.dtype(ml_dtypes.bfloat16)
 NEAREST = {"float32": nearest_float32, "float16": nearest_float16, "bfloat16": nearest_bfloat16}
 DTYPES = [np.dtype(np.float32), np.dtype(np.float16), BF16]

@@ -10,6 +10,8 @@ from calls import BF16, OK, empty, refused, run, tensor
 import aclnn
 from aclnn import aclDataType as T
 
+pytestmark = pytest.mark.each_instruction_set
+
 NULLPTR, INVALID = 161001, 161002
 FLOATS = [np.dtype(np.float32), np.dtype(np.float16), BF16, np.dtype(np.float64)]
 named = pytest.mark.parametrize

@@ -8,6 +8,8 @@ from calls import BF16, NULLPTR, empty, refused, run, tensor
 import aclnn
 from aclnn import aclDataType as T
 
+pytestmark = pytest.mark.each_instruction_set
+
 INVALID = 161002
 named = pytest.mark.parametrize
 HALVES = [np.dtype(np.float16), BF16]

@@ -7,6 +7,8 @@ from calls import BF16, NULLPTR, empty, refused, run, tensor
 import aclnn
 from aclnn import aclDataType as T
 
+pytestmark = pytest.mark.each_instruction_set
+
 INVALID = 161002
 named = pytest.mark.parametrize
 OPTIONS = {"lr": 0.125, "beta1": 0.75, "beta2": 0.9375, "weight_decay": 0.25, "eps": 2.0**-20}

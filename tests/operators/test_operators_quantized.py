@@ -69,23 +69,14 @@ def test_the_largest_sums():
     same(aclnn.quant_matmul(a, b, np.float32([1]), output_dtype="int32"), np.full((3, 5), 2**26))
 
 
-@named("instruction_set", ["generic", "v3", "v4"])
-def test_all_instruction_sets(instruction_set, monkeypatch):
-    from aclnn import isa
-
-    if instruction_set not in isa.available():
-        pytest.skip(f"{instruction_set} was not built, or this CPU does not have it")
-    monkeypatch.setattr(isa, "name", lambda: instruction_set)
-    aclnn.clear_cache()
-    try:
-        for m, k, n in SIZES:
-            test_sums_are_exact((m, k, n))
-            test_weights(np.dtype(np.float16), m, k, n)
-        test_rows_have_scales_of_their_own(np.dtype(np.float16))
-        test_weights_of_four_bits("aclnnWeightQuantBatchMatmulV2", BF16, 3, 130, 34)
-        test_products_of_four_bits(20, 130, 70)
-    finally:
-        aclnn.clear_cache()
+@pytest.mark.each_instruction_set
+def test_all_instruction_sets():
+    for m, k, n in SIZES:
+        test_sums_are_exact((m, k, n))
+        test_weights(np.dtype(np.float16), m, k, n)
+    test_rows_have_scales_of_their_own(np.dtype(np.float16))
+    test_weights_of_four_bits("aclnnWeightQuantBatchMatmulV2", BF16, 3, 130, 34)
+    test_products_of_four_bits(20, 130, 70)
 
 
 def test_scales_bias_and_rounding():

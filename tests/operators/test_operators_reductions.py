@@ -11,7 +11,10 @@ from aclnn import aclDataType as T
 
 NULLPTR, INVALID = 161001, 161002
 named = pytest.mark.parametrize
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.each_instruction_set,
+]
 
 
 def cube(dtype, seed=0):

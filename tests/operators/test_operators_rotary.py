@@ -8,6 +8,8 @@ from wide import WIDE, ulps
 
 import aclnn
 
+pytestmark = pytest.mark.each_instruction_set
+
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float32, np.float16, BF16)
 SUCCESS, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002

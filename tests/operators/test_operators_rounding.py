@@ -13,7 +13,10 @@ from aclnn import aclDataType as T
 OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
 HALVES = [np.dtype(np.float16), BF16]
 named = pytest.mark.parametrize
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.each_instruction_set,
+]
 
 EDGES = [
     *(0, 1, 0.5, 1.5, 2.5, 3.5, 7, 0.1, 2.0**22 + 0.5, 2.0**23, 2.0**23 + 1, 2.0**52, 6e4, 1e38),
@@ -212,6 +215,44 @@ def test_what_division_leaves_is_exact(name, dtype):
     value = dtype.type(3)
     with_number = getattr(aclnn, name)(a, 3)
     np.testing.assert_array_equal(with_number, getattr(aclnn, name)(a, np.full_like(a, value)))
+
+
+def pairs_of_any_quotient(dtype, count=20_000):
+    """Numbers of any exponents, and such whose quotient is near a whole number that they can hold."""
+    rng = np.random.default_rng(3)
+    size, most = (4, 60) if dtype == np.float32 else (8, 52)
+    bits = rng.integers(0, 2 ** (8 * size), (2, count), f"u{size}", endpoint=False)
+    a, b = bits.view(dtype)
+    near = np.ldexp(rng.standard_normal(count), rng.integers(-30, 30, count)).astype(dtype)
+    whole = np.rint(np.ldexp(rng.uniform(-1, 1, count), rng.integers(1, most, count)))
+    with np.errstate(over="ignore"):
+        a, b = np.append(a, (whole * near).astype(dtype)), np.append(b, near)
+    kept = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    return a[kept], b[kept]
+
+
+@named("dtype", [np.dtype(np.float32), np.dtype(np.float64)], ids=str)
+def test_remainders_of_any_quotient_are_exact(dtype):
+    a, b = pairs_of_any_quotient(dtype)
+    if dtype == np.float32:
+        found = aclnn.fmod(np.float32([8.5174236e20]), np.float32([-5.652453e08]))
+        np.testing.assert_array_equal(found, np.float32([5.2648115e08]))
+    left = [math.fmod(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    np.testing.assert_array_equal(aclnn.fmod(a, b), np.array(left).astype(dtype))
+    signed = [r + Fraction(y) if r and (r < 0) != (y < 0) else r for r, y in zip(
+        map(Fraction, left), b.tolist(), strict=True)]  # fmt: skip
+    np.testing.assert_array_equal(aclnn.remainder(a, b), rounded(signed, dtype))
+    with np.errstate(all="ignore"):
+        few = np.abs(a.astype(np.float64) / b) < 2.0**52
+    a, b = a[few][-8000:], b[few][-8000:]
+    parts = [Fraction(x) / Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    np.testing.assert_array_equal(
+        aclnn.floor_divide(a, b), rounded(list(map(math.floor, parts)), dtype)
+    )
+    if dtype == np.float32:
+        for mode, whole in (("trunc", math.trunc), ("floor", math.floor)):
+            wanted = rounded(list(map(whole, parts)), dtype)
+            np.testing.assert_array_equal(aclnn.div_mod(a, b, mode), wanted)
 
 
 @named("dtype", FLOATS, ids=str)

@@ -11,7 +11,10 @@ import aclnn
 
 NULLPTR, INVALID = 161001, 161002
 named = pytest.mark.parametrize
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.each_instruction_set,
+]
 DIMS = (None, (1,), (0, 2), (-1, -2), (0, 1, 2))
 
 

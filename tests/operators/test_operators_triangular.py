@@ -10,6 +10,8 @@ from calls import NULLPTR, empty, refused, run, tensor
 import aclnn
 from aclnn import aclDataType as T
 
+pytestmark = pytest.mark.each_instruction_set
+
 INVALID = 161002
 named = pytest.mark.parametrize
 SWITCHES = list(itertools.product((False, True), repeat=3))
