@@ -6,11 +6,13 @@ convolutions along fewer axes have sizes of 1 first.
 
 A cell is a group of channels of one entry of the batch, a band of positions, and a part of the
 rows of weights. Its image is laid out once. A transposed convolution is one product for each
-residue of positions by the stride: no zero between elements is multiplied. The sum over channels
-and taps has the order of products, so results depend on no cell.
+residue of positions by the stride: no zero between elements is multiplied. Zeros around them are,
+unless weights are infinite or NaN: then it is one for all positions that the same taps reach.
+The sum over channels and taps has the order of products, so results depend on no cell.
 """
 
 from libc.stddef cimport size_t
+from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcmp, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
@@ -28,6 +30,7 @@ from aclnn.kernels.products.image cimport (
 )
 from aclnn.kernels.products.microkernel cimport (
     F32_LANES,
+    FEW_ROWS,
     OF_BF16,
     OF_F16,
     OF_F32,
@@ -202,10 +205,17 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     room.panels = memory + used
     set_product(c, cols, c.channels * taps, False, &p)
     p.direct = False
-    used += divide_scratch(&p, &c.product, rows_of_part(c), cols, room.panels, &block, <float>0)
+    used += divide_part(c, &p, rows_of_part(c), cols, room.panels, &block)
     p.direct = True
     room.used = used
     memset(&room.layout, 0, sizeof(layout_t))
+
+
+cdef inline ptrdiff_t divide_part(const conv_t *c, const product_t *p, ptrdiff_t rows,
+                                  ptrdiff_t cols, char *memory, block_t *block) noexcept nogil:
+    """Divide scratch for the product of rows of weights with an image; the bytes that it takes."""
+    cdef ptrdiff_t few = rows if rows <= FEW_ROWS else 0
+    return divide_scratch(p, &c.product, rows, cols, few, memory, block, <float>0)
 
 
 cdef inline ptrdiff_t most_of_band(const conv_t *c) noexcept nogil:
@@ -293,7 +303,7 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
         room.layout = layout
         memset(room.image, 0, room.image_bytes)
         if not c.transposed:
-            room.taps = find_taps(c, NULL, &layout, group, NULL, room)
+            room.taps = find_taps(c, NULL, &layout, group, NULL, False, room)
     if c.by_planes:
         for one in range(entries):
             convolve_plane(c, views, entry + one, group, begin, count, &layout, room)
@@ -313,16 +323,81 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
                 for axis in range(AXES):
                     count[axis] = positions_of(c, axis, begin[axis])
                 if count[0] and count[1] and count[2]:
-                    room.taps = find_taps(c, begin, &layout, group, &views[1], room)
-                    multiply_positions(c, views, entry, 1, group, down, begin, count, begin,
-                                       &layout, room)
+                    room.taps = find_taps(c, begin, &layout, group, &views[1], False, room)
+                    if are_finite(c, room):
+                        multiply_positions(c, views, entry, 1, group, down, begin, count, begin,
+                                           &layout, room)
+                    else:
+                        multiply_without_margins(c, views, entry, group, down, begin, count,
+                                                 &layout, room)
+
+
+cdef bint are_finite(const conv_t *c, const room_t *room) noexcept nogil:
+    """Whether the weights of the taps are finite: their products with a margin's zeros are 0."""
+    cdef ptrdiff_t count = c.rows * c.channels * room.taps, i
+    cdef const uint32_t *words = <const uint32_t *>room.weight
+    cdef const uint16_t *halves = <const uint16_t *>room.weight
+    cdef uint32_t exponent = 0x7F800000u
+    cdef bint found = False
+    if c.item == 4:
+        for i in range(count):
+            found |= (words[i] & exponent) == exponent
+        return not found
+    exponent = 0x7C00u if c.product.kinds[B] == OF_F16 else 0x7F80u
+    for i in range(count):
+        found |= (halves[i] & exponent) == exponent
+    return not found
+
+
+cdef void multiply_without_margins(const conv_t *c, const array_view *views, ptrdiff_t entry,
+                                   ptrdiff_t group, ptrdiff_t down, const ptrdiff_t *residue,
+                                   const ptrdiff_t *count, const layout_t *layout,
+                                   room_t *room) noexcept nogil:
+    """The positions of a residue, those that the same taps reach at a time: of these taps only."""
+    cdef ptrdiff_t begin[AXES]
+    cdef ptrdiff_t some[AXES]
+    cdef ptrdiff_t end[AXES]
+    cdef int axis
+    for axis in range(AXES):
+        end[axis] = residue[axis] + count[axis] * c.stride[axis]
+    begin[0] = residue[0]
+    while begin[0] < end[0]:
+        some[0] = count_alike(c, 0, begin[0], end[0])
+        begin[1] = residue[1]
+        while begin[1] < end[1]:
+            some[1] = count_alike(c, 1, begin[1], end[1])
+            begin[2] = residue[2]
+            while begin[2] < end[2]:
+                some[2] = count_alike(c, 2, begin[2], end[2])
+                room.taps = find_taps(c, begin, layout, group, &views[1], True, room)
+                multiply_positions(c, views, entry, 1, group, down, begin, some, begin, layout,
+                                   room)
+                begin[2] += some[2] * c.stride[2]
+            begin[1] += some[1] * c.stride[1]
+        begin[0] += some[0] * c.stride[0]
+
+
+cdef ptrdiff_t count_alike(const conv_t *c, int axis, ptrdiff_t begin,
+                           ptrdiff_t end) noexcept nogil:
+    """Number of results of a residue, from one on, that the same taps reach."""
+    cdef ptrdiff_t count = (end - begin + c.stride[axis] - 1) // c.stride[axis], tap, at
+    for tap in range(c.kernel[axis]):
+        at = begin + c.padding[axis] - tap * c.dilation[axis]
+        if at % c.stride[axis] != 0:
+            continue
+        at //= c.stride[axis]
+        if at < 0:
+            count = min(count, -at)
+        elif at < c.size[axis]:
+            count = min(count, c.size[axis] - at)
+    return count
 
 
 cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout_t *layout,
-                         ptrdiff_t group, const array_view *weight,
+                         ptrdiff_t group, const array_view *weight, bint inside,
                          const room_t *room) noexcept nogil:
-    """Find what taps read from a position on, and their number. Weights of a transposed convolution
-    are put into rows."""
+    """Find what taps read from a position on, and their number; `inside`: of those in the input.
+    Weights of a transposed convolution are put into rows."""
     cdef ptrdiff_t taps = 0, all_taps = c.kernel[0] * c.kernel[1] * c.kernel[2]
     cdef ptrdiff_t at[AXES]
     cdef ptrdiff_t index, rest, tap, row, used
@@ -338,7 +413,9 @@ cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout
                 if residue != NULL:
                     at[axis] = residue[axis] + c.padding[axis] - at[axis]
                     reaches = reaches and at[axis] % c.stride[axis] == 0
-                    at[axis] = at[axis] // c.stride[axis] - layout.start[axis]
+                    at[axis] = floor_div(at[axis], c.stride[axis])
+                    reaches = reaches and (not inside or 0 <= at[axis] < c.size[axis])
+                    at[axis] -= layout.start[axis]
             if not reaches:
                 continue
             if used:
@@ -397,7 +474,7 @@ cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t
                 and out.strides[1] % size == 0, &p)
     memset(&part, 0, sizeof(part))
     part.product, part.image, part.staged = &p, &image, room.staged
-    divide_scratch(&p, &c.product, rows, cols, room.panels, &part, <float>0)
+    divide_part(c, &p, rows, cols, room.panels, &part)
     part.a.rows, part.a.cols = rows, depth
     part.a.row_stride, part.a.col_stride = depth * c.item, c.item
     if residue == NULL:

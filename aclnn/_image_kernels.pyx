@@ -15,6 +15,7 @@ then go along the result. Maxima are of floats where these hold all elements, me
 """
 
 from libc.math cimport floor, floorf
+from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
@@ -32,6 +33,7 @@ from aclnn.kernels.element cimport (
     unaligned_int32,
     unaligned_int64,
 )
+from aclnn.kernels.scratch cimport part_of
 
 from aclnn.acl import dtypes
 
@@ -259,15 +261,35 @@ cdef inline void find_places(const windows_state *state, const real *most, const
         put_index(places + i * step, state.index_size, place)
 
 
-cdef inline void largest_rows(const array_view *views, const windows_state *state, real *scratch,
-                              ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
+cdef struct windows_parts:
+    # What windows keep in scratch: rows of the operand, and a row of results.
+    void *row               # of all rows of a window
+    void *other
+    void *rows              # which row each element is from
+    void *made
+
+
+cdef size_t divide_windows(const windows_state *state, ptrdiff_t width, ptrdiff_t results,
+                           void *scratch, windows_parts *parts) noexcept nogil:
+    """Divide scratch for rows of so many elements and results; the bytes that it takes."""
+    cdef size_t used = 0, size = sizeof(double) if state.wide else sizeof(float)
+    parts.row = part_of(scratch, width * size, &used)
+    parts.other = part_of(scratch, width * size, &used)
+    parts.rows = part_of(scratch, width * size if state.index_size else 0, &used)
+    parts.made = part_of(scratch, results * size, &used)
+    return used
+
+
+cdef inline void largest_rows(const array_view *views, const windows_state *state,
+                              const windows_parts *parts, ptrdiff_t begin, ptrdiff_t end,
+                              real like) noexcept nogil:
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t width = x.shape[3], results = out.shape[3], line, row, j
-    cdef real *most = scratch
-    cdef real *other = most + width
-    cdef real *rows = other + width
-    cdef real *made = rows + width
+    cdef real *most = <real *>parts.row
+    cdef real *other = <real *>parts.other
+    cdef real *rows = <real *>parts.rows
+    cdef real *made = <real *>parts.made
     cdef window_t window
     cdef char *places
     for line in range(begin, end):
@@ -294,14 +316,14 @@ cdef inline void largest_rows(const array_view *views, const windows_state *stat
                     results)
 
 
-cdef void mean_rows(const array_view *views, const windows_state *state, double *scratch,
-                    ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
+cdef void mean_rows(const array_view *views, const windows_state *state,
+                    const windows_parts *parts, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t width = x.shape[3], results = out.shape[3], line, row
-    cdef double *sum = scratch
-    cdef double *other = sum + width
-    cdef double *made = other + width
+    cdef double *sum = <double *>parts.row
+    cdef double *other = <double *>parts.other
+    cdef double *made = <double *>parts.made
     cdef window_t window
     for line in range(begin, end):
         window = window_of(state, 0, line % out.shape[2], x.shape[2], out.shape[2])
@@ -322,26 +344,33 @@ cdef int largest(const array_view *views, const void *given, const void *params,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const windows_state *state = <const windows_state *>given
     cdef ptrdiff_t rows = views[1].shape[0] * views[1].shape[1] * views[1].shape[2]
+    cdef windows_parts parts
+    divide_windows(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
     if state.wide:
-        largest_rows(views, state, <double *>scratch, rows * chunk // chunks,
-                     rows * (chunk + 1) // chunks)
+        largest_rows(views, state, &parts, rows * chunk // chunks, rows * (chunk + 1) // chunks,
+                     <double>0)
     else:
-        largest_rows(views, state, <float *>scratch, rows * chunk // chunks,
-                     rows * (chunk + 1) // chunks)
+        largest_rows(views, state, &parts, rows * chunk // chunks, rows * (chunk + 1) // chunks,
+                     <float>0)
     return 0
 
 
 cdef int means(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef ptrdiff_t rows = views[1].shape[0] * views[1].shape[1] * views[1].shape[2]
-    mean_rows(views, <const windows_state *>given, <double *>scratch, rows * chunk // chunks,
-              rows * (chunk + 1) // chunks)
+    cdef const windows_state *state = <const windows_state *>given
+    cdef windows_parts parts
+    divide_windows(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
+    mean_rows(views, state, &parts, rows * chunk // chunks, rows * (chunk + 1) // chunks)
     return 0
 
 
 # --- Other sizes ----------------------------------------------------------------------------------
 
-NEAREST, EXACT, LINEAR = range(3)
+cdef enum:
+    NEAREST
+    EXACT
+    LINEAR
 
 cdef struct resize_state:
     int rule                # NEAREST, EXACT, LINEAR
@@ -373,6 +402,33 @@ cdef inline ptrdiff_t place_of(const resize_state *state, int axis, ptrdiff_t i,
     return first
 
 
+cdef struct resize_parts:
+    # What other sizes keep in scratch: of each result of a row, and of rows of the operand.
+    ptrdiff_t *places       # where the nearest element is
+    int32_t *columns        # which element is before it
+    double *rests           # how far
+    double *made
+    double *upper
+    double *lower
+    double *both
+
+
+cdef size_t divide_resize(const resize_state *state, ptrdiff_t width, ptrdiff_t results,
+                          void *scratch, resize_parts *parts) noexcept nogil:
+    """Divide scratch for rows of so many elements and results; the bytes that it takes."""
+    cdef size_t used = 0
+    if state.rule != LINEAR:
+        parts.places = <ptrdiff_t *>part_of(scratch, results * sizeof(ptrdiff_t), &used)
+        return used
+    parts.columns = <int32_t *>part_of(scratch, results * sizeof(int32_t), &used)
+    parts.rests = <double *>part_of(scratch, results * sizeof(double), &used)
+    parts.made = <double *>part_of(scratch, results * sizeof(double), &used)
+    parts.upper = <double *>part_of(scratch, width * sizeof(double), &used)
+    parts.lower = <double *>part_of(scratch, width * sizeof(double), &used)
+    parts.both = <double *>part_of(scratch, (width + 1) * sizeof(double), &used)
+    return used
+
+
 cdef int nearest(const array_view *views, const void *given, const void *params, void *scratch,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const resize_state *state = <const resize_state *>given
@@ -380,11 +436,12 @@ cdef int nearest(const array_view *views, const void *given, const void *params,
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t rows = out.shape[0] * out.shape[1] * out.shape[2], width = out.shape[3]
     cdef ptrdiff_t line, i, plane, row, source, before = -1, plane_before = -1
-    cdef ptrdiff_t *columns = <ptrdiff_t *>scratch
+    cdef resize_parts parts
     cdef const char *from_
     cdef char *to
+    divide_resize(state, x.shape[3], width, scratch, &parts)
     for i in range(width):
-        columns[i] = nearest_of(state, 1, i, x.shape[3]) * x.strides[3]
+        parts.places[i] = nearest_of(state, 1, i, x.shape[3]) * x.strides[3]
     for line in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         plane, row = line // out.shape[2], line % out.shape[2]
         source = nearest_of(state, 0, row, x.shape[2])
@@ -394,7 +451,7 @@ cdef int nearest(const array_view *views, const void *given, const void *params,
                           state.size)
             continue
         before, plane_before, from_ = source, plane, row_of(x, plane, source)
-        pick(from_, columns, to, out.strides[3], width, state.size)
+        pick(from_, parts.places, to, out.strides[3], width, state.size)
     return 0
 
 
@@ -417,14 +474,18 @@ cdef int linear(const array_view *views, const void *given, const void *params, 
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t rows = out.shape[0] * out.shape[1] * out.shape[2], width = out.shape[3]
     cdef ptrdiff_t own = x.shape[3], line, i, j, plane, row, source, kept = -1
-    cdef int32_t *columns = <int32_t *>scratch
-    cdef double *rests = <double *>scratch + (width + 1) // 2
-    cdef double *made = rests + width
-    cdef double *upper = made + width
-    cdef double *lower = upper + own
-    cdef double *both = lower + own + 1
+    cdef resize_parts parts
+    cdef int32_t *columns
+    cdef double *rests
+    cdef double *made
+    cdef double *upper
+    cdef double *lower
+    cdef double *both
     cdef double *other
     cdef double rest
+    divide_resize(state, own, width, scratch, &parts)
+    columns, rests, made = parts.columns, parts.rests, parts.made
+    upper, lower, both = parts.upper, parts.lower, parts.both
     for i in range(width):
         columns[i] = <int32_t>place_of(state, 1, i, own, &rests[i])
     for line in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
@@ -476,6 +537,7 @@ def windows_kernel(str name not None, tuple inputs not None, tuple outputs not N
         Of means; 0 stands for their elements.
     """
     cdef windows_state state
+    cdef windows_parts parts
     cdef int axis
     cdef Py_ssize_t window = 1
     memset(&state, 0, sizeof(state))
@@ -489,7 +551,7 @@ def windows_kernel(str name not None, tuple inputs not None, tuple outputs not N
     state.load, state.store = loader(inputs[0], state.wide), storer(outputs[0], state.wide)
     return refer_to(name, inputs, outputs, largest if name == "window_maxima" else means, &state,
                     sizeof(state), 0.5 * rows * (width + results) * window, max(1, rows),
-                    8 * (3 * width + results + 16), {})
+                    divide_windows(&state, width, results, NULL, &parts), {})
 
 
 def resize_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
@@ -514,6 +576,7 @@ def resize_kernel(str name not None, tuple inputs not None, tuple outputs not No
         Whether the element whose middle is nearest counts.
     """
     cdef resize_state state
+    cdef resize_parts parts
     memset(&state, 0, sizeof(state))
     state.rule = LINEAR if name == "resize_linear" else EXACT if exact else NEAREST
     state.corners = corners
@@ -523,4 +586,4 @@ def resize_kernel(str name not None, tuple inputs not None, tuple outputs not No
         state.load, state.store = loader(inputs[0], True), storer(outputs[0], True)
     return refer_to(name, inputs, outputs, linear if name == "resize_linear" else nearest, &state,
                     sizeof(state), 1.0 * rows * results, max(1, rows),
-                    8 * (3 * results + 3 * width + 16), {})
+                    divide_resize(&state, width, results, NULL, &parts), {})

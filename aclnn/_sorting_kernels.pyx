@@ -17,6 +17,7 @@ elements themselves.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
+from libc.stddef cimport size_t
 from libc.stdint cimport (
     int8_t,
     int32_t,
@@ -48,6 +49,7 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.lines cimport line_of, lines_in
+from aclnn.kernels.scratch cimport part_of
 from aclnn.kernels.sorts cimport COUNTS_BYTES, entry_t, let_through, sorted_keys, wide_sort
 
 from aclnn.acl import dtypes
@@ -252,6 +254,26 @@ cdef void find_least(const char *x, ptrdiff_t step, ptrdiff_t n, const sort_stat
         i += PIECE
 
 
+cdef struct sort_parts:
+    # What sorting a line keeps in scratch: keys, or entries, and room for as many more.
+    uint32_t *counts
+    uint64_t *keys
+    entry_t *entries
+
+
+cdef size_t divide_sort(const sort_state *state, ptrdiff_t n, void *scratch,
+                        sort_parts *parts) noexcept nogil:
+    """Divide scratch for lines of `n` elements; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
+    parts.keys, parts.entries = NULL, NULL
+    if state.keys != NULL:
+        parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
+    else:
+        parts.entries = <entry_t *>part_of(scratch, 2 * n * sizeof(entry_t), &used)
+    return used
+
+
 cdef int sort_lines(const array_view *views, const void *given, const void *params, void *scratch,
                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """All of a line, or its `k` first."""
@@ -264,13 +286,13 @@ cdef int sort_lines(const array_view *views, const void *given, const void *para
     cdef ptrdiff_t step = x.strides[axis]
     cdef ptrdiff_t values_step = values.strides[axis] if state.has_values else 0
     cdef ptrdiff_t indices_step = indices.strides[axis] if state.has_indices else 0
-    cdef uint32_t *counts = <uint32_t *>scratch
-    cdef char *room = <char *>scratch + COUNTS_BYTES
+    cdef sort_parts parts
     cdef uint64_t *keys
     cdef entry_t *entries
     cdef char *at
     cdef char *to = NULL
     cdef char *places = NULL
+    divide_sort(state, n, scratch, &parts)
     for line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
         at = line_of(x, x.shape, rank, axis, line)
         if state.has_values:
@@ -278,19 +300,19 @@ cdef int sort_lines(const array_view *views, const void *given, const void *para
         if state.has_indices:
             places = line_of(indices, x.shape, rank, axis, line)
         if state.keys != NULL:
-            keys, count = <uint64_t *>room, n
+            keys, count = parts.keys, n
             if 0 < state.k < n // 4 and (state.k <= FEW or state.k < n // SPARSE):
                 find_least(at, step, n, state, keys)
             else:
                 state.keys(at, step, n, 0, state.turned, keys)
                 if n > 32 and state.k < n // 2:
-                    count = let_through(keys, n, state.k, state.bits, counts)
-                keys = sorted_keys(keys, <uint64_t *>room + n, count, state.bits, counts)
+                    count = let_through(keys, n, state.k, state.bits, parts.counts)
+                keys = sorted_keys(keys, parts.keys + n, count, state.bits, parts.counts)
             put_narrow(at, step, state, to, values_step, places, indices_step, keys, state.k)
         else:
-            entries = <entry_t *>room
+            entries = parts.entries
             state.wide_keys(at, step, n, state.turned, entries)
-            entries = wide_sort(entries, <entry_t *>room + n, n, counts)
+            entries = wide_sort(entries, parts.entries + n, n, parts.counts)
             for i in range(state.k):
                 put_one(at, step, NULL if to == NULL else to + i * values_step,
                         NULL if places == NULL else places + i * indices_step, entries[i].index,
@@ -329,16 +351,28 @@ cdef ptrdiff_t left_by_p(const float *x, const uint64_t *keys, ptrdiff_t first, 
     return n - 1
 
 
+cdef struct sample_parts:
+    uint32_t *counts
+    uint64_t *keys          # and room for as many more
+    float *values
+
+
+cdef size_t divide_sample(ptrdiff_t n, void *scratch, sample_parts *parts) noexcept nogil:
+    """Divide scratch for rows of `n` elements; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
+    parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
+    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
+    return used
+
+
 cdef int top_k_top_p(const array_view *views, const void *given, const void *params, void *scratch,
                      ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const sample_state *state = <const sample_state *>given
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1 + (state.p >= 0) + (state.k >= 0)]
     cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, first
-    cdef uint32_t *counts = <uint32_t *>scratch
-    cdef uint64_t *room = <uint64_t *>(<char *>scratch
-                                       + COUNTS_BYTES)
-    cdef float *values = <float *>(room + 2 * n)
+    cdef sample_parts parts
     cdef uint64_t *keys
     cdef uint32_t lowest = 0xFF800000u if state.size == 4 else (
         0xFC00u if state.bits == 15 else 0xFF80u)
@@ -347,13 +381,15 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
     cdef const char *at
     cdef char *to
     cdef float p
+    divide_sample(n, scratch, &parts)
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         at, to = x.data + row * x.strides[0], out.data + row * out.strides[0]
         copy_elements(at, x.strides[1], to, out.strides[1], n, state.size)
         if n <= 1:
             continue
-        state.keys(at, x.strides[1], n, 0, 0, room)
-        keys = sorted_keys(room, room + n, n, 32 if state.size == 4 else 16, counts)
+        state.keys(at, x.strides[1], n, 0, 0, parts.keys)
+        keys = sorted_keys(parts.keys, parts.keys + n, n, 32 if state.size == 4 else 16,
+                           parts.counts)
         first = 0
         if state.k >= 0:
             k = (<const unaligned_int32 *>(views[state.k].data
@@ -363,9 +399,9 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
                 while first > 0 and <uint32_t>(keys[first - 1] >> 32) == least:
                     first -= 1
         if state.p >= 0:
-            state.load(at, x.strides[1], values, n)
+            state.load(at, x.strides[1], parts.values, n)
             state.load_p(views[state.p].data + row * views[state.p].strides[0], 0, &p, 1)
-            first = left_by_p(values, keys, first, n, <float>1 - p)
+            first = left_by_p(parts.values, keys, first, n, <float>1 - p)
         for i in range(first):
             hide(to + <int64_t>(keys[i] & 0xFFFFFFFFu) * out.strides[1], state.size,
                  <const char *>&lowest)
@@ -393,6 +429,7 @@ def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_s
         Of 'values' and 'indices', what is written.
     """
     cdef sort_state state
+    cdef sort_parts parts
     state.axis, state.size, state.k = axis, ITEM_SIZES[inputs[0]], k
     state.has_values, state.has_indices = "values" in present, "indices" in present
     state.keys, state.wide_keys = keys_of(inputs[0]), NULL
@@ -406,11 +443,9 @@ def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_s
     state.turned = 0
     if descending:
         state.turned = 0xFFFFFFFFFFFFFFFFull >> (64 - state.bits)
-    room = 2 * n * (16 if state.keys == NULL else 8)
     name = "sort" if k == n else "topk"
     return refer_to(name, inputs, outputs, sort_lines, &state, sizeof(state),
-                    5.0 * lines * n, lines,
-                    COUNTS_BYTES + room, {})
+                    5.0 * lines * n, lines, divide_sort(&state, n, NULL, &parts), {})
 
 
 def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
@@ -427,6 +462,7 @@ def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t l
         Of 'p' and 'k', which there are.
     """
     cdef sample_state state
+    cdef sample_parts parts
     state.size = ITEM_SIZES[inputs[0]]
     state.bits = 15 if inputs[0] == "float16" else 32
     state.keys = keys_of(inputs[0])
@@ -439,5 +475,4 @@ def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t l
     state.p = 1 if "p" in present else -1
     state.k = len(inputs) - 1 if "k" in present else -1
     return refer_to("top_k_top_p", inputs, outputs, top_k_top_p, &state, sizeof(state),
-                    15.0 * lines * n, lines,
-                    COUNTS_BYTES + 20 * n, {})
+                    15.0 * lines * n, lines, divide_sample(n, NULL, &parts), {})

@@ -6,8 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cases import each
+from guarded_memory import watched
 
 import aclnn
+
+pytestmark = pytest.mark.each_instruction_set
 
 DTYPES = (np.float32, np.float16, ml_dtypes.bfloat16)
 HALF_ULP = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -203,6 +206,35 @@ def test_large_images_go_in_bands():
     )
 
 
+@each("dtype", DTYPES)
+def test_nothing_is_written_outside_the_workspace(dtype):
+    rng = np.random.default_rng(6)
+    shapes = [
+        ((1, 320, 64, 64), (4, 320, 3, 3), False, 1),
+        ((1, 128, 64, 64), (3, 128, 3, 3), False, 1),
+        ((2, 2, 14, 29, 9), (4, 2, 7, 3, 7), False, 1),
+        ((1, 300, 9, 70), (300, 3, 2, 2), True, 1),
+        ((2, 600, 5, 41), (4, 300, 1, 1), False, 2),
+    ]
+    for _ in range(12):
+        groups, channels, rows = (int(rng.integers(1, most)) for most in (4, 200, 6))
+        taps = [int(n) for n in rng.integers(1, 4, 2)]
+        sizes = [int(n) for n in rng.integers(3, 40, 2)]
+        shapes.append(
+            ((1, groups * channels, *sizes), (groups * rows, channels, *taps), False, groups)
+        )
+    for shape, kernel, transposed, groups in shapes:
+        x, w = (rng.standard_normal(one).astype(dtype) for one in (shape, kernel))
+        rows = kernel[1] if transposed else kernel[0]
+        bias = rng.standard_normal(rows).astype(dtype) if rng.integers(4) else None
+        with aclnn.num_threads(1):  # the others' memory is not of the workspace
+            ex = aclnn.executor("convolution", x, w, bias, transposed=transposed, groups=groups)
+            with watched(ex.workspace_size) as workspace:
+                found = ex.run(workspace=workspace)
+        expected = aclnn.convolution(x, w, bias, transposed=transposed, groups=groups)
+        assert np.asarray(found).tobytes() == expected.tobytes()
+
+
 def test_margins_that_differ():
     x, w = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3), np.ones((1, 1, 2, 2), np.float32)
     padded = np.pad(x, [(0, 0), (0, 0), (1, 0), (0, 2)])
@@ -261,6 +293,28 @@ def test_gradients_are_those_of_pytorch():
             found.append([one.grad for one in given])
         for ours, theirs in zip(*found, strict=False):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@each("dtype", DTYPES)
+def test_transposed_forms_multiply_by_no_zeros_around_the_input(dtype):
+    """Each result is a sum of products with elements that there are, and of nothing else."""
+    x, w = np.ones((1, 1, 3), dtype), np.array([[[2, np.inf]]], dtype)
+    np.testing.assert_array_equal(aclnn.conv_transpose1d(x, w)[0, 0], [2, np.inf, np.inf, np.inf])
+    rng = np.random.default_rng(12)
+    for _ in range(60):
+        x, w, b, *geometry = random_call(rng, dtype)
+        if not geometry[3]:
+            continue
+        w.flat[rng.integers(w.size, size=2)] = np.inf, rng.choice([-np.inf, np.nan, 1])
+        with np.errstate(invalid="ignore"):
+            wanted = reference(x, w, b, *geometry)
+        found = aclnn.convolution(x, w, b, *geometry).astype(np.float64)
+        special = ~np.isfinite(wanted)
+        np.testing.assert_array_equal(found[special], wanted[special])
+        finite = np.where(np.isfinite(w), w, 0).astype(dtype)
+        near = aclnn.convolution(x, finite, b, *geometry).astype(np.float64)
+        rtol = 2 * HALF_ULP[np.dtype(dtype).name]
+        np.testing.assert_allclose(found[~special], near[~special], rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("dims", [1, 2])

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
+from guarded_memory import watched
 
 import aclnn
 from aclnn import aclDataType as T
@@ -94,8 +95,13 @@ def run_on(stream, name, *arguments):
     """Both phases, the second on a stream."""
     size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
     assert status == OK, aclnn.aclGetRecentErrMsg()
-    space = np.empty(size, np.uint8) if size else None
-    assert getattr(aclnn, name)(space, size, executor, stream) == OK, aclnn.aclGetRecentErrMsg()
+    if stream is not None:  # it runs when the caller waits for it
+        space = np.empty(size, np.uint8) if size else None
+        status = getattr(aclnn, name)(space, size, executor, stream)
+    else:
+        with watched(size) as watched_space:
+            status = getattr(aclnn, name)(watched_space if size else None, size, executor, None)
+    assert status == OK, aclnn.aclGetRecentErrMsg()
 
 
 def refused(name, *arguments):

@@ -96,7 +96,7 @@ cdef enum:
     GROUP_BYTES = 393216  # of all rows, as the second-level cache holds them
     # What is reserved does not depend on the instruction set: of the widest panels and the largest
     # tiles.
-    F32_SPARE = 64     # columns of few rows that are not looked at, behind those of an image
+    F32_SPARE = 64     # columns of few rows that are not looked at: an image's are written whole
     WIDEST = 128       # bytes of a row of a panel
     HIGHEST = 14       # rows of a tile
 
@@ -139,10 +139,11 @@ cdef inline ptrdiff_t lanes_of(real like) noexcept nogil:
 
 
 cdef inline ptrdiff_t divide_scratch(const product_t *p, const product_state *state, ptrdiff_t rows,
-                                     ptrdiff_t cols, char *memory, block_t *block,
+                                     ptrdiff_t cols, ptrdiff_t few, char *memory, block_t *block,
                                      real like) noexcept nogil:
-    """Divide scratch for a part of so many rows and columns; gives the bytes that it takes."""
-    cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0
+    """Divide scratch for a part of so many rows and columns; gives the bytes that it takes. `few`:
+    the most rows of a block that `multiply_few` takes."""
+    cdef ptrdiff_t depth = min(p.k, <ptrdiff_t>PIECE), used = 0, tiles
     cdef ptrdiff_t high = min(rows, <ptrdiff_t>BLOCK_ROWS)
     block.left = memory
     used += round_up(high * depth * sizeof(real) + SLACK, LINE)
@@ -150,19 +151,21 @@ cdef inline ptrdiff_t divide_scratch(const product_t *p, const product_state *st
     if state.halves:
         used += round_up(high * ((depth + 1) // 2) * sizeof(uint32_t) + SLACK, LINE)
     block.right = memory + used
-    used += round_up(max(<ptrdiff_t>WIDEST * depth + SLACK, few_bytes(rows, cols)), LINE)
-    block.sums = memory + used
+    tiles = round_up(<ptrdiff_t>WIDEST * depth + SLACK, LINE)
+    block.sums = block.right + tiles
     block.waits = not p.direct and p.k > PIECE
     block.group = group_bytes(state, high, round_up(cols * sizeof(real), WIDEST))
     # Rows that are a multiple of a page apart would take each other's place in the nearest cache.
     block.sums_step = block.group + (WIDEST if block.group > GROUP else 0)
     if p.direct:
-        return used + min(rows, <ptrdiff_t>HIGHEST) * WIDEST
-    if block.waits:
+        tiles += min(rows, <ptrdiff_t>HIGHEST) * WIDEST
+    elif block.waits:
         cols = min(cols, <ptrdiff_t>BLOCK_COLS)
-        return used + high * block.sums_step * (
+        tiles += high * block.sums_step * (
             round_up(cols * sizeof(real), block.group) // block.group)
-    return used + high * block.sums_step
+    else:
+        tiles += high * block.sums_step
+    return used + max(tiles, few_bytes(few, cols, block.waits))
 
 
 cdef inline ptrdiff_t group_bytes(const product_state *state, ptrdiff_t rows,
@@ -174,12 +177,19 @@ cdef inline ptrdiff_t group_bytes(const product_state *state, ptrdiff_t rows,
     return min(row, max(<ptrdiff_t>GROUP, min(<ptrdiff_t>MOST_GROUP, most)))
 
 
-cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
-    """Sums of a piece of few rows, in place of a panel of b."""
-    if rows > FEW_ROWS:
-        return 0
-    return rows * (round_up(min(cols, <ptrdiff_t>FEW_COLS) * sizeof(float), WIDEST)
-                   + F32_SPARE * sizeof(float))
+cdef inline ptrdiff_t few_step(ptrdiff_t cols) noexcept nogil:
+    """Bytes from a row of sums of few rows to the next."""
+    return round_up(cols * sizeof(float), WIDEST) + F32_SPARE * sizeof(float)
+
+
+cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols, bint waits) noexcept nogil:
+    """What few rows have in place of panels and tiles: sums of a piece, and of all pieces."""
+    return (2 if waits else 1) * rows * few_step(min(cols, <ptrdiff_t>FEW_COLS))
+
+
+cdef inline ptrdiff_t few_of(const product_t *p) noexcept nogil:
+    """The most rows of a matrix product that are few: the last part may have any number."""
+    return min(p.m, <ptrdiff_t>FEW_ROWS)
 
 
 cdef inline ptrdiff_t scratch_of(const product_t *p, const product_state *state, ptrdiff_t chunks,
@@ -187,7 +197,7 @@ cdef inline ptrdiff_t scratch_of(const product_t *p, const product_state *state,
     """Bytes that a chunk packs in, where there are so many."""
     cdef grid_t grid = grid_of(p, state.itemsize, chunks)
     cdef block_t block
-    return divide_scratch(p, state, grid.rows, grid.cols, NULL, &block, like)
+    return divide_scratch(p, state, grid.rows, grid.cols, few_of(p), NULL, &block, like)
 
 
 # --- Blocks -------------------------------------------------------------------------------------
@@ -202,7 +212,7 @@ cdef inline void multiply_parts(const product_t *p, const product_state *state, 
     cdef block_t part
     cdef int which
     part.product, part.params, part.image, part.first = p, params, NULL, 0
-    divide_scratch(p, state, grid.rows, grid.cols, memory, &part, alpha)
+    divide_scratch(p, state, grid.rows, grid.cols, few_of(p), memory, &part, alpha)
     for index in range(chunk * parts // chunks, (chunk + 1) * parts // chunks):
         inside = index % each
         row, col = inside // grid.across * grid.rows, inside % grid.across * grid.cols
@@ -308,12 +318,12 @@ cdef inline void multiply_few(const product_state *state, block_t *block, float 
         b.col_stride != p.sizes[B] or p.k > 1)
     while col < block.cols:
         wide = min(<ptrdiff_t>(FEW_COLS_ACROSS if across else FEW_COLS), block.cols - col)
-        step = round_up(wide, F32_WIDE) + (F32_SPARE if block.image != NULL else 0)
+        step = few_step(wide) // <ptrdiff_t>sizeof(float)
         total, stride = block.out.data + col * <ptrdiff_t>sizeof(float), block.out.row_stride
         if not p.direct:
-            total, stride = block.sums, step * sizeof(float)
-            if p.k <= PIECE:
-                total = <char *>sums
+            total, stride = block.right, few_step(wide)
+            if block.waits:
+                total += block.rows * stride
         begin = 0
         while begin < p.k:
             depth = min(<ptrdiff_t>PIECE, p.k - begin)
