@@ -15,7 +15,7 @@ anything is read or written by it; negative ones are skipped.
 
 from libc.stdint cimport int64_t
 
-from aclnn._kernel_reference cimport array_view, call_context, refer_to
+from aclnn._kernel_reference cimport array_view, call_context, checked_by, refer_to
 from aclnn.kernels.element cimport copy_elements, unaligned_int32, unaligned_int64
 from aclnn.kernels.lines cimport line_of, lines_in
 
@@ -140,6 +140,19 @@ cdef bint find_slot(const cache_state *state, const array_view *cache, const arr
     return block[0] < cache.shape[0]
 
 
+cdef int check_slots(const array_view *views, const void *given, const void *params, void *scratch,
+                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """A share of the tokens' slots."""
+    cdef const cache_state *state = <const cache_state *>given
+    cdef ptrdiff_t tokens = views[1].shape[0], token, block = 0, slot = 0
+    cdef int64_t found
+    for token in range(tokens * chunk // chunks, tokens * (chunk + 1) // chunks):
+        if not find_slot(state, &views[3], &views[2], token, &block, &slot, &found):
+            context.detail = found
+            return BAD_SLOT
+    return 0
+
+
 cdef int scatter_rows(const array_view *views, const void *given, const void *params, void *scratch,
                       ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Each chunk writes its own blocks, of which it has looked at all indices."""
@@ -152,10 +165,8 @@ cdef int scatter_rows(const array_view *views, const void *given, const void *pa
     cdef ptrdiff_t token, block = 0, slot = 0
     cdef int64_t found
     cdef rows_t row
-    for token in range(rows.shape[0]):
-        if not find_slot(state, out, index, token, &block, &slot, &found):
-            context.detail = found
-            return BAD_SLOT
+    if check_slots(views, given, params, scratch, 0, 1, context) != 0:
+        return BAD_SLOT
     copy_lines(&views[0], out, state.size, chunk, chunks)
     describe_rows(out, rows, state.slot_axis, state.counts != 3, &row)
     for token in range(rows.shape[0]):
@@ -166,10 +177,20 @@ cdef int scatter_rows(const array_view *views, const void *given, const void *pa
     return 0
 
 
+cdef int check_pages(const array_view *views, const void *given, const void *params, void *scratch,
+                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    return take_pages(views, <const cache_state *>given, False, chunk, chunks, &context.detail)
+
+
 cdef int gather_pages(const array_view *views, const void *given, const void *params, void *scratch,
                       ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Each chunk reads its own rows."""
-    cdef const cache_state *state = <const cache_state *>given
+    return take_pages(views, <const cache_state *>given, True, chunk, chunks, &context.detail)
+
+
+cdef int take_pages(const array_view *views, const cache_state *state, bint writes, ptrdiff_t chunk,
+                    ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+    """Look at the lengths and a share of the pages; copy their rows, if `writes`."""
     cdef const array_view *cache = &views[1]
     cdef const array_view *table = &views[2]
     cdef const array_view *lengths = &views[3]
@@ -180,8 +201,9 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
     cdef ptrdiff_t batch, j, total = 0, page
     cdef int64_t length, before, block
     cdef rows_t row
-    copy_lines(&views[0], out, state.size, chunk, chunks)
-    describe_rows(cache, out, state.slot_axis, True, &row)
+    if writes:
+        copy_lines(&views[0], out, state.size, chunk, chunks)
+        describe_rows(cache, out, state.slot_axis, True, &row)
     for batch in range(table.shape[0]):
         if state.adds_up:
             before = index_of(lengths.data + batch * lengths.strides[0], state.index_size)
@@ -194,14 +216,16 @@ cdef int gather_pages(const array_view *views, const void *given, const void *pa
             page = index_of(first.data + batch * first.strides[0], state.index_size) // size
         if length < 0 or length > rows - total or page < 0 or (
                 page + (length + size - 1) // size > table.shape[1]):
-            context.detail = total + length
+            detail[0] = total + length
             return BAD_LENGTH
         for j in range(max(begin - total, <ptrdiff_t>0), min(end - total, <ptrdiff_t>length)):
             block = index_of(table.data + batch * table.strides[0]
                              + (page + j // size) * table.strides[1], state.index_size)
             if block < 0 or block >= cache.shape[0]:
-                context.detail = block
+                detail[0] = block
                 return BAD_BLOCK
+            if not writes:
+                continue
             copy_row(&row, cache.data + block * cache.strides[0]
                      + j % size * cache.strides[state.slot_axis],
                      out.data + (total + j) * out.strides[0], state.size, False)
@@ -237,8 +261,9 @@ def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_ax
     state.slot_axis, state.counts, state.sequence = slot_axis, counts, max(1, sequence)
     state.adds_up = state.has_first = False
     state.strict = strict
-    return refer_to("scatter_rows", inputs, outputs, scatter_rows, &state, sizeof(state),
+    made = refer_to("scatter_rows", inputs, outputs, scatter_rows, &state, sizeof(state),
                     0.1 * elements, blocks, 0, FAILURES)
+    return checked_by(made, check_slots, (2,))
 
 
 def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, adds_up,
@@ -260,5 +285,6 @@ def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axi
     state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[2]]
     state.slot_axis, state.counts, state.sequence, state.strict = slot_axis, 0, 1, False
     state.adds_up, state.has_first = adds_up, len(inputs) > 4
-    return refer_to("gather_pages", inputs, outputs, gather_pages, &state, sizeof(state),
+    made = refer_to("gather_pages", inputs, outputs, gather_pages, &state, sizeof(state),
                     0.1 * elements, rows, 0, FAILURES)
+    return checked_by(made, check_pages, tuple(range(2, len(inputs))))

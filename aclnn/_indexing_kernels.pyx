@@ -18,10 +18,11 @@ The output may be in the place of a base: elements that no index names keep thei
 are looked at before anything is written by one.
 """
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport array_view, call_context, refer_to
+from aclnn._kernel_reference cimport array_view, call_context, checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bits_t,
@@ -42,7 +43,9 @@ from aclnn.kernels.element cimport (
     unaligned_uint32,
     unaligned_uint64,
 )
+from aclnn.kernels.indices cimport index_at, is_within
 from aclnn.kernels.lines cimport line_of, lines_in
+from aclnn.kernels.scratch cimport part_of
 
 from aclnn.acl import dtypes
 
@@ -89,53 +92,6 @@ ctypedef fused summed_t:
 ctypedef fused moved_t:
     unaligned_int16
     unaligned_int32
-
-
-cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
-    if size == 4:
-        return (<const unaligned_int32 *>place)[0]
-    return (<const unaligned_int64 *>place)[0]
-
-
-cdef inline bint are_within(const char *at, ptrdiff_t step, ptrdiff_t n, int size, int64_t least,
-                            int64_t length) noexcept nogil:
-    """All of a line, without a branch for each."""
-    cdef uint64_t outside = 0, several = <uint64_t>(length - least)
-    cdef ptrdiff_t i
-    if size == 4:
-        for i in range(n):
-            outside |= <uint64_t>(index_at(at + i * step, 4) - least) >= several
-    else:
-        for i in range(n):
-            # A difference that wraps is of an index that is not within either.
-            outside |= <uint64_t>(index_at(at + i * step, 8)) - <uint64_t>least >= several
-    return outside == 0
-
-
-cdef inline bint is_within(const array_view *index, int size, int64_t least, int64_t length,
-                           int64_t *bad) noexcept nogil:
-    """Whether all indices are from the least to one less than the length; dimensions that are
-    walked with a stride of 0 count once."""
-    cdef ptrdiff_t[MOST_DIMS] shape
-    cdef ptrdiff_t lines, line, i, n = 1, step = 0
-    cdef int axis, last = index.ndim - 1
-    cdef const char *at
-    cdef int64_t found
-    for axis in range(index.ndim):
-        shape[axis] = 1 if index.strides[axis] == 0 and index.shape[axis] else index.shape[axis]
-    if last >= 0:
-        n, step = shape[last], index.strides[last]
-    lines = lines_in(shape, max(last, 0), -1)
-    for line in range(lines):
-        at = line_of(index, shape, max(last, 0), -1, line)
-        if are_within(at, step, n, size, least, length):
-            continue
-        for i in range(n):
-            found = index_at(at + i * step, size)
-            if found < least or found >= length:
-                bad[0] = found
-                return False
-    return True
 
 
 cdef inline summed_t combined(summed_t a, summed_t b, int how) noexcept nogil:
@@ -307,6 +263,15 @@ cdef inline char *at_place(const array_view *view, const ptrdiff_t *index) noexc
     return found
 
 
+cdef int check_scatter(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    cdef const scatter_state *state = <const scatter_state *>given
+    cdef int64_t length = views[3].shape[state.axis]
+    return 0 if is_within(&views[1], state.index_size, -length if state.wraps else 0, length,
+                          chunk, chunks, &context.detail) else OUT_OF_RANGE
+
+
 cdef int scatter_along(const array_view *views, const void *given, const void *params,
                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                        call_context *context) noexcept nogil:
@@ -324,7 +289,7 @@ cdef int scatter_along(const array_view *views, const void *given, const void *p
     cdef bint across = axis != last and out.shape[last] > 1, inside
     cdef char *to
     cdef line_t part
-    if not is_within(index, state.index_size, -length if state.wraps else 0, length,
+    if not is_within(index, state.index_size, -length if state.wraps else 0, length, 0, 1,
                      &context.detail):
         return OUT_OF_RANGE
     line, end = lines * chunk // chunks, lines * (chunk + 1) // chunks
@@ -414,6 +379,33 @@ cdef inline char *in_piece(const array_view *view, int first, ptrdiff_t line) no
     return found
 
 
+cdef inline int check_pieces(const pieces_state *state, const array_view *table,
+                             const array_view *indices, ptrdiff_t chunk, ptrdiff_t chunks,
+                             int64_t *bad) noexcept nogil:
+    """A share of the indices of each dimension."""
+    cdef int k
+    cdef int64_t length
+    for k in range(state.indexed):
+        length = table.shape[k]
+        if not is_within(&indices[k], state.index_size, -length if state.wraps else 0, length,
+                         chunk, chunks, bad):
+            return OUT_OF_RANGE
+    return 0
+
+
+cdef int check_put(const array_view *views, const void *given, const void *params, void *scratch,
+                   ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const pieces_state *state = <const pieces_state *>given
+    return check_pieces(state, &views[2 + state.indexed], &views[2], chunk, chunks,
+                        &context.detail)
+
+
+cdef int check_take(const array_view *views, const void *given, const void *params, void *scratch,
+                    ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    return check_pieces(<const pieces_state *>given, &views[0], &views[1], chunk, chunks,
+                        &context.detail)
+
+
 cdef int put_at(const array_view *views, const void *given, const void *params, void *scratch,
                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Each chunk has its share of what the indices name, the last dimension as a whole."""
@@ -431,9 +423,8 @@ cdef int put_at(const array_view *views, const void *given, const void *params, 
     cdef int64_t zero = 0
     cdef const char *from_
     cdef line_t part
-    for place in range(places):
-        if not find_piece(state, out, indices, place, &offset, &context.detail):
-            return OUT_OF_RANGE
+    if check_pieces(state, out, indices, 0, 1, &context.detail) != 0:
+        return OUT_OF_RANGE
     if base.data != out.data:
         rows = 1
         for i in range(first):
@@ -770,6 +761,19 @@ cdef struct solve_state:
     store_fn store
 
 
+cdef struct solve_parts:
+    double *row             # of the matrix
+    double *x               # unknowns, of some right-hand sides
+
+
+cdef size_t divide_solve(ptrdiff_t n, void *scratch, solve_parts *parts) noexcept nogil:
+    """Divide scratch for `n` unknowns; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.row = <double *>part_of(scratch, n * sizeof(double), &used)
+    parts.x = <double *>part_of(scratch, n * COLUMNS * sizeof(double), &used)
+    return used
+
+
 cdef int solve_triangle(const array_view *views, const void *given, const void *params,
                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                         call_context *context) noexcept nogil:
@@ -782,14 +786,17 @@ cdef int solve_triangle(const array_view *views, const void *given, const void *
     cdef ptrdiff_t n = out.shape[rank - 2], wide = out.shape[rank - 1]
     cdef ptrdiff_t blocks = (wide + COLUMNS - 1) // COLUMNS
     cdef ptrdiff_t work = lines_in(out.shape, rank - 2, -1) * blocks, one, r, i, k, j, first, count
-    cdef double *row = <double *>scratch
-    cdef double *x = row + n
+    cdef solve_parts parts
+    cdef double *row
+    cdef double *x
     cdef double *known
     cdef double *line
     cdef double factor
     cdef char *b
     cdef char *a
     cdef char *to
+    divide_solve(n, scratch, &parts)
+    row, x = parts.row, parts.x
     for one in range(work * chunk // chunks, work * (chunk + 1) // chunks):
         first = one % blocks * COLUMNS
         count = min(<ptrdiff_t>COLUMNS, wide - first)
@@ -838,8 +845,9 @@ def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int axis, h
     state.axis, state.how, state.wraps = axis, how, wraps
     state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[1]]
     state.combine = combiner(inputs[0], how)
-    return refer_to("scatter_along", inputs, outputs, scatter_along, &state, sizeof(state),
+    made = refer_to("scatter_along", inputs, outputs, scatter_along, &state, sizeof(state),
                     0.6 * elements, max(1, lines), 0, RANGE)
+    return checked_by(made, check_scatter, (1,))
 
 
 def pieces_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
@@ -865,8 +873,11 @@ def pieces_kernel(str name not None, tuple inputs not None, tuple outputs not No
     state.how, state.wraps = how, wraps
     state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[len(inputs) - 1]]
     state.combine = combiner(inputs[0], how)
-    return refer_to(name, inputs, outputs, put_at if puts else take_at, &state, sizeof(state),
+    made = refer_to(name, inputs, outputs, put_at if puts else take_at, &state, sizeof(state),
                     1.0 * elements, max(1, chunks), 0, RANGE)
+    first = 2 if puts else 1
+    return checked_by(made, check_put if puts else check_take,
+                      tuple(range(first, first + state.indexed)))
 
 
 def one_hot_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines,
@@ -1015,6 +1026,7 @@ def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, b
         Unknowns, right-hand sides of a system, systems.
     """
     cdef solve_state state
+    cdef solve_parts parts
     state.upper, state.unit = upper, unit
     if inputs[0] == "float32":
         state.load = <load_fn>load[unaligned_float, unaligned_double]
@@ -1026,4 +1038,4 @@ def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, b
         raise ValueError(f"no kernel solves systems of {inputs[0]}")
     return refer_to("solve_triangle", inputs, outputs, solve_triangle, &state, sizeof(state),
                     0.5 * batch * n * n * wide, max(1, batch * ((wide + 31) // 32)),
-                    8 * (n + n * COLUMNS + 8), {})
+                    divide_solve(n, NULL, &parts), {})

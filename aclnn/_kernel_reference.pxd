@@ -25,3 +25,4 @@ cdef class State:
 cdef object refer_to(str name, tuple inputs, tuple outputs, call_kernel fn, const void *state,
                      size_t state_size, double cost, Py_ssize_t parts, Py_ssize_t scratch,
                      dict failures)
+cdef object checked_by(object kernel, call_kernel check, tuple places)

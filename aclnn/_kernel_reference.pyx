@@ -3,6 +3,8 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
+from dataclasses import replace
+
 from aclnn.acl import dtypes
 from aclnn.graph.runtime.kernel import Kernel
 
@@ -46,3 +48,8 @@ cdef object refer_to(str name, tuple inputs, tuple outputs, call_kernel fn, cons
         chunks=chunks,
         failures=failures,
     )
+
+
+cdef object checked_by(object kernel, call_kernel check, tuple places):
+    """The kernel with a check of operands, by their places, that comes before all writing."""
+    return replace(kernel, check=<size_t>check, checked=places)

@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport call_kernel, refer_to
+from aclnn._kernel_reference cimport call_kernel, checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -23,6 +23,7 @@ from aclnn.kernels.element cimport (
     unaligned_int32,
     unaligned_int64,
 )
+from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
 
@@ -165,5 +166,6 @@ def opaque_kernel(str name not None, tuple in_dtypes not None, str out_dtype not
     for code, text in facts.failures:
         first = str(-length if wraps else 0)
         failures[code] = text.replace("{first}", first).replace("{last}", str(length - 1))
-    return refer_to(name, in_dtypes, (out_dtype,), <call_kernel>address, &state,
+    made = refer_to(name, in_dtypes, (out_dtype,), <call_kernel>address, &state,
                     sizeof(opaque_state), facts.cost * elements, lines, 0, failures)
+    return checked_by(made, <call_kernel>check_gather, (1,)) if facts.indices == 1 else made

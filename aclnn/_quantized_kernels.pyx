@@ -23,6 +23,7 @@ This file is compiled once per instruction set, each time into a module of its o
 """
 
 from libc.math cimport ceilf, floorf, truncf
+from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -30,6 +31,7 @@ from aclnn._kernel_reference cimport (
     array_view,
     call_context,
     call_kernel,
+    checked_by,
     kernel_number,
     refer_to,
 )
@@ -46,6 +48,7 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.lines cimport line_of, lines_in
+from aclnn.kernels.scratch cimport part_of
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -170,8 +173,8 @@ cdef struct product_state:
     store_fn store
     ptrdiff_t block         # rows of A that are packed at a time
     ptrdiff_t row_parts     # into which rows are cut for threads
-    ptrdiff_t a_bytes, b_bytes  # of packed A and B, at most
     ptrdiff_t line          # bytes of a row, or of a column, of integers that are taken apart
+    ptrdiff_t apart         # bytes of all of them
 
 cdef struct piece_t:
     # One product: rows and k of it, and what it takes of operands that have one for each.
@@ -413,20 +416,42 @@ cdef void finish_row(const array_view *views, const product_state *state, const 
         (<int8_t *>(at + c * to))[0] = <int8_t>nearest_within(made[c] + panel.offset[c], -128, 127)
 
 
+cdef struct product_parts:
+    # What products keep in scratch: rows and a panel, packed.
+    char *a
+    char *b
+    int8_t *apart           # integers of four bits, each in a byte
+
+
+cdef size_t divide_product(const product_state *state, ptrdiff_t k, void *scratch,
+                           product_parts *parts) noexcept nogil:
+    """Divide scratch for sums of `k` products, at most; the bytes that it takes."""
+    cdef size_t used = 0, step = row_step(state, k)
+    parts.a = <char *>part_of(scratch, (state.block * step + 63) // 64 * 64, &used)
+    parts.b = <char *>part_of(scratch, step * TILE_COLS, &used)
+    parts.apart = <int8_t *>part_of(scratch, state.apart, &used)
+    return used
+
+
+cdef inline ptrdiff_t row_step(const product_state *state, ptrdiff_t k) noexcept nogil:
+    """Bytes from a packed row to the next."""
+    return (k + state.integers - 1) // state.integers * TILE_GROUP
+
+
 cdef void multiply(const array_view *views, const product_state *state, const piece_t *piece,
                    ptrdiff_t from_, ptrdiff_t to, ptrdiff_t first_panel, ptrdiff_t last_panel,
-                   char *scratch) noexcept nogil:
+                   const product_parts *parts) noexcept nogil:
     """Some rows times some panels."""
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
     cdef int last = b.ndim - 1
     cdef ptrdiff_t by, next_
     cdef ptrdiff_t groups = (piece.k + state.integers - 1) // state.integers
-    cdef ptrdiff_t step = groups * TILE_GROUP, row = from_, rows, done, got, number, i, first
+    cdef ptrdiff_t step = row_step(state, piece.k), row = from_, rows, done, got, number, i, first
     cdef int32_t[TILE_ROWS_MOST * TILE_COLS_MOST] sums
-    cdef char *packed_a = scratch
-    cdef char *packed_b = scratch + state.a_bytes
-    cdef int8_t *apart = <int8_t *>(packed_b + state.b_bytes)
+    cdef char *packed_a = parts.a
+    cdef char *packed_b = parts.b
+    cdef int8_t *apart = parts.apart
     cdef const char *at
     cdef panel_t panel
     cdef int cols
@@ -482,6 +507,28 @@ cdef void clear_rows(const array_view *out, ptrdiff_t first, int size) noexcept 
             memset(out.data + i * out.strides[0] + j * out.strides[1], 0, size)
 
 
+cdef int check_groups(const array_view *views, const void *given, const void *params, void *scratch,
+                      ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """All groups: each begins where the one before it ends."""
+    cdef const product_state *state = <const product_state *>given
+    cdef const array_view *a = &views[0]
+    cdef const array_view *b = &views[1]
+    cdef ptrdiff_t weights = b.shape[0] if b.ndim > 2 else max(1, state.several), _number
+    cdef int64_t length = a.shape[a.ndim - 2]
+    cdef piece_t piece
+    cdef groups_t walk
+    cdef int failed
+    if state.along != ALONG_ROWS:
+        length = a.shape[a.ndim - 1] * max(1, 2 * state.a_unit)
+    walk.number, walk.end, walk.over = 0, 0, False
+    for _number in range(views[state.groups].shape[0]):
+        failed = next_group(&views[state.groups], state, weights, length, &walk, &piece,
+                            &context.detail)
+        if failed:
+            return failed
+    return 0
+
+
 cdef int product(const array_view *views, const void *given, const void *params, void *scratch,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const product_state *state = <const product_state *>given
@@ -497,7 +544,9 @@ cdef int product(const array_view *views, const void *given, const void *params,
     cdef ptrdiff_t number, low, high, from_, to, part
     cdef piece_t piece
     cdef groups_t walk
+    cdef product_parts packed
     cdef int failed
+    divide_product(state, k, scratch, &packed)
     piece.first_row, piece.rows, piece.first_k, piece.k = 0, m, 0, k
     walk.number, walk.end, walk.over = 0, 0, False
     for number in range(pieces):
@@ -518,7 +567,7 @@ cdef int product(const array_view *views, const void *given, const void *params,
                 continue
             from_ = piece.first_row + piece.rows * part // parts
             to = piece.first_row + piece.rows * (part + 1) // parts
-            multiply(views, state, &piece, from_, to, low, high, <char *>scratch)
+            multiply(views, state, &piece, from_, to, low, high, &packed)
     if state.along == ALONG_ROWS and state.clears and chunk == 0:
         clear_rows(out, walk.end, state.out_size)
     return 0
@@ -646,6 +695,26 @@ cdef void scale_row(float *x, ptrdiff_t n, float low, float high, bint shifted, 
         x[i] = x[i] / factor + shift
 
 
+cdef size_t divide_dynamic(ptrdiff_t n, void *scratch, float **values) noexcept nogil:
+    """Take scratch for a row of `n` values; the bytes that it takes."""
+    cdef size_t used = 0
+    values[0] = <float *>part_of(scratch, n * sizeof(float), &used)
+    return used
+
+
+cdef int check_ends(const array_view *views, const void *given, const void *params, void *scratch,
+                    ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Whether each row has a group, which is the first that ends behind it."""
+    cdef const dynamic_state *state = <const dynamic_state *>given
+    cdef const array_view *ends = &views[2]
+    cdef ptrdiff_t group
+    cdef int64_t most = 0
+    for group in range(ends.shape[0]):
+        most = max(most, index_of(ends.data + group * ends.strides[0], state.index_size))
+    context.detail = most
+    return 0 if most >= views[0].shape[0] else BAD_GROUPS
+
+
 cdef int dynamic_quant(const array_view *views, const void *given, const void *params,
                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                        call_context *context) noexcept nogil:
@@ -657,9 +726,10 @@ cdef int dynamic_quant(const array_view *views, const void *given, const void *p
     cdef const array_view *ends = &views[2]
     cdef const array_view *out = &views[at]
     cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, k, count, group = 0
-    cdef float *values = <float *>scratch
+    cdef float *values
     cdef float[BLOCK] factors
     cdef float scale, offset = 0
+    divide_dynamic(n, scratch, &values)
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         state.load(x.data + row * x.strides[0], x.strides[1], values, n)
         if state.groups >= 0:
@@ -762,6 +832,36 @@ cdef inline void put_scale(const array_view *views, const swiglu_state *state, p
         (<unaligned_float *>(out.data + row * out.strides[0]))[0] = scale
 
 
+cdef struct swiglu_parts:
+    float *values           # of a row
+    float *own              # of halves, and scales of a row
+
+
+cdef size_t divide_swiglu(ptrdiff_t n, void *scratch, swiglu_parts *parts) noexcept nogil:
+    """Divide scratch for rows of `n` elements; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
+    parts.own = <float *>part_of(scratch, n * sizeof(float), &used)
+    return used
+
+
+cdef int check_sizes(const array_view *views, const void *given, const void *params, void *scratch,
+                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Groups until all rows have one: whether none is larger than the rows that are left."""
+    cdef const swiglu_state *state = <const swiglu_state *>given
+    cdef const array_view *sizes = &views[state.groups]
+    cdef int64_t end = 0, rows = views[0].shape[0]
+    cdef ptrdiff_t group
+    for group in range(sizes.shape[0]):
+        if end >= rows:
+            return 0
+        end += max(whole_at(sizes, group, 0), <int64_t>0)
+        if end > rows:
+            context.detail = end
+            return BAD_GROUPS
+    return 0
+
+
 cdef int swiglu_quant(const array_view *views, const void *given, const void *params,
                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                       call_context *context) noexcept nogil:
@@ -773,9 +873,12 @@ cdef int swiglu_quant(const array_view *views, const void *given, const void *pa
     cdef const array_view *out = &views[state.out]
     cdef ptrdiff_t n = x.shape[1], half = n // 2, rows = x.shape[0], row, i, group = 0
     cdef int64_t end = rows, size
-    cdef float *values = <float *>scratch
-    cdef float *own = values + n
+    cdef swiglu_parts parts
+    cdef float *values
+    cdef float *own
     cdef ptrdiff_t gate = 0, linear = half, step = 1
+    divide_swiglu(n, scratch, &parts)
+    values, own = parts.values, parts.own
     if state.mode == 1:
         gate, linear, step = 0, 1, 2
     elif not state.left:
@@ -951,6 +1054,7 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.b_unit = NIBBLE_UNITS[inputs[1]] if nibbles else 0
     state.along_k, state.n = nibbles == "k", n
     whole = (inputs[0] == "int8" or state.a_unit) and (inputs[1] == "int8" or state.b_unit)
+    cdef product_parts packed
     places = places_of(PRODUCT_OPERANDS, present, 1 + max(1, several))
     state.several = several
     state.scale, state.per_token, state.offset = (
@@ -975,20 +1079,23 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
         state.result = BYTES
     else:
         state.result, state.store = FLOATING, float_storer(outputs[0])
-    step = (k + state.integers - 1) // state.integers * TILE_GROUP
+    step = row_step(&state, k)
     panels = (n + TILE_COLS - 1) // TILE_COLS
     state.block = max(TILE_ROWS, min(m, A_BLOCK // max(1, step) // TILE_ROWS * TILE_ROWS))
-    state.a_bytes = (state.block * step + 63) // 64 * 64
-    state.b_bytes = step * TILE_COLS
     state.line = (k + 63) // 64 * 64
-    apart = state.line * (TILE_COLS if state.b_unit else 1) if state.a_unit or state.b_unit else 0
+    state.apart = 0
+    if state.a_unit or state.b_unit:
+        state.apart = state.line * (TILE_COLS if state.b_unit else 1)
     state.row_parts = 1
     if batch * panels < 8 and along != ALONG_K:
         state.row_parts = max(1, min(8, m // 64))
     cost = (0.02 if whole else 0.03) * m * k * n * (batch if along == BATCHES else 1)
-    return refer_to("product", inputs, outputs, product, &state, sizeof(state),
+    made = refer_to("product", inputs, outputs, product, &state, sizeof(state),
                     cost + 0.2 * k * n * batch, max(1, batch * panels * state.row_parts),
-                    max(64, state.a_bytes + state.b_bytes + apart), FAILURES)
+                    max(64, divide_product(&state, k, NULL, &packed)), FAILURES)
+    if along == BATCHES:
+        return made
+    return checked_by(made, check_groups, (state.groups,))
 
 
 def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
@@ -1011,6 +1118,7 @@ def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ss
                          Py_ssize_t n, bits=8):
     """The kernel that finds the scale of each row, and quantises it."""
     cdef dynamic_state state
+    cdef float *values
     state.load = float_loader(inputs[0])
     state.has_smooth = len(inputs) > 1
     state.groups = 2 if len(inputs) > 2 else -1
@@ -1018,8 +1126,9 @@ def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ss
     state.has_offset = len(outputs) > 2
     state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     failures = {BAD_GROUPS: "row {detail} belongs to no group"}
-    return refer_to("dynamic_quant", inputs, outputs, dynamic_quant, &state, sizeof(state),
-                    0.5 * lines * n, lines, 4 * max(1, n), failures)
+    made = refer_to("dynamic_quant", inputs, outputs, dynamic_quant, &state, sizeof(state),
+                    0.5 * lines * n, lines, divide_dynamic(max(1, n), NULL, &values), failures)
+    return checked_by(made, check_ends, (2,)) if state.groups >= 0 else made
 
 
 def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
@@ -1027,6 +1136,7 @@ def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple 
                         Py_ssize_t n, left, dynamic, mode, single, clears):
     """The kernel that dequantises rows, multiplies halves of them, and quantises the products."""
     cdef swiglu_state state
+    cdef swiglu_parts parts
     places = places_of(SWIGLU_OPERANDS, present, 1)
     state.weight_scale, state.activation_scale = places["weight_scale"], places["activation_scale"]
     state.bias, state.quant_scale = places["bias"], places["quant_scale"]
@@ -1036,8 +1146,9 @@ def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple 
     state.load = float_loader(inputs[0])
     state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
     state.left, state.dynamic, state.mode, state.scale_is_single = left, dynamic, mode, single
-    return refer_to("swiglu_quant", inputs, outputs, swiglu_quant, &state, sizeof(state),
-                    4.0 * lines * n, lines, 8 * max(1, n), FAILURES)
+    made = refer_to("swiglu_quant", inputs, outputs, swiglu_quant, &state, sizeof(state),
+                    4.0 * lines * n, lines, divide_swiglu(max(1, n), NULL, &parts), FAILURES)
+    return checked_by(made, check_sizes, (state.groups,)) if state.groups >= 0 else made
 
 
 def scale_bits_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n):

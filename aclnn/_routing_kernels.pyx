@@ -16,10 +16,17 @@ goes first; a NaN counts as the largest. An index is looked at before anything i
 """
 
 from libc.math cimport INFINITY
+from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport array_view, call_context, kernel_number, refer_to
+from aclnn._kernel_reference cimport (
+    array_view,
+    call_context,
+    checked_by,
+    kernel_number,
+    refer_to,
+)
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,
@@ -32,6 +39,7 @@ from aclnn.kernels.element cimport (
     unaligned_int32,
     unaligned_int64,
 )
+from aclnn.kernels.scratch cimport part_of
 from aclnn.kernels.sorts cimport COUNTS_BYTES, sorted_keys
 
 from aclnn.acl import dtypes
@@ -148,6 +156,29 @@ cdef void choose(float *x, ptrdiff_t n, ptrdiff_t k, uint8_t *taken,
         chosen[j] = <int32_t>best
 
 
+cdef struct gate_parts:
+    # What a token needs in scratch.
+    float *values           # of all experts
+    float *ranked           # what they are chosen by
+    float *groups           # best values of groups
+    float *made             # of those that are chosen
+    int32_t *chosen
+    uint8_t *taken
+
+
+cdef size_t divide_gate(const gate_state *state, ptrdiff_t n, void *scratch,
+                        gate_parts *parts) noexcept nogil:
+    """Divide scratch for tokens with `n` experts; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
+    parts.ranked = <float *>part_of(scratch, n * sizeof(float), &used)
+    parts.groups = <float *>part_of(scratch, state.groups * sizeof(float), &used)
+    parts.made = <float *>part_of(scratch, state.k * sizeof(float), &used)
+    parts.chosen = <int32_t *>part_of(scratch, state.k * sizeof(int32_t), &used)
+    parts.taken = <uint8_t *>part_of(scratch, n, &used)
+    return used
+
+
 cdef int gate(const array_view *views, const void *given, const void *params, void *scratch,
               ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const gate_state *state = <const gate_state *>given
@@ -155,15 +186,17 @@ cdef int gate(const array_view *views, const void *given, const void *params, vo
     cdef const array_view *x = &views[0]
     cdef const array_view *view
     cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, j, k = state.k
-    cdef float *values = <float *>scratch
-    cdef float *ranked = values + n
-    cdef float *made = ranked + n
-    cdef int32_t *chosen = <int32_t *>(made + k)
-    cdef uint8_t *taken = <uint8_t *>(chosen + k)
+    cdef gate_parts parts
+    cdef float *values
+    cdef float *ranked
+    cdef float *made
+    cdef int32_t *chosen
     cdef float[BLOCK] bias
     cdef bint finished = False
     cdef double total
     cdef char *at
+    divide_gate(state, n, scratch, &parts)
+    values, ranked, made, chosen = parts.values, parts.ranked, parts.made, parts.chosen
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         state.load(x.data + row * x.strides[0], x.strides[1], values, n)
         if state.norm != CHOSEN:
@@ -180,8 +213,8 @@ cdef int gate(const array_view *views, const void *given, const void *params, vo
                     ranked[i + j] = values[i + j] + bias[j]
                 i += BLOCK
         if state.groups > 1:
-            hide_groups(ranked, n, state, made if k >= state.groups else <float *>taken)
-        choose(ranked, n, k, taken, chosen)
+            hide_groups(ranked, n, state, parts.groups)
+        choose(ranked, n, k, parts.taken, chosen)
         for j in range(k):
             made[j] = values[chosen[j]]
         if state.norm == CHOSEN:
@@ -250,6 +283,19 @@ cdef void count_ids(const array_view *ids, const route_state *state, const array
             (<unaligned_int32 *>place)[0] = total
 
 
+cdef struct route_parts:
+    uint32_t *counts
+    uint64_t *keys          # and room for as many more
+
+
+cdef size_t divide_route(ptrdiff_t n, void *scratch, route_parts *parts) noexcept nogil:
+    """Divide scratch for a list of `n` experts; the bytes that it takes."""
+    cdef size_t used = 0
+    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
+    parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
+    return used
+
+
 cdef int route(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """A stable sort by expert: where each place goes, and which token each row is of."""
@@ -258,16 +304,19 @@ cdef int route(const array_view *views, const void *given, const void *params, v
     cdef const array_view *positions = &views[1]
     cdef const array_view *sources = &views[2]
     cdef ptrdiff_t n = ids.shape[0], rows = sources.shape[0], i, place, at = 0
-    cdef uint64_t *room = <uint64_t *>(<char *>scratch + COUNTS_BYTES)
+    cdef route_parts parts
+    cdef uint64_t *room
     cdef uint64_t *keys
     cdef int64_t id_, most = state.experts if state.experts else 1ll << 31, before = -1
+    divide_route(n, scratch, &parts)
+    room = parts.keys
     for i in range(n):
         id_ = id_at(ids, i, state.index_size)
         if id_ < 0 or id_ >= most:
             context.detail = id_
             return BAD_EXPERT
         room[i] = (<uint64_t>id_ << 32) | <uint64_t>i
-    keys = sorted_keys(room, room + n, n, 32, <uint32_t *>scratch) if n else room
+    keys = sorted_keys(room, room + n, n, 32, parts.counts) if n else room
     if state.capacity:
         for i in range(rows):
             (<unaligned_int32 *>(sources.data + i * sources.strides[0]))[0] = -1
@@ -346,6 +395,47 @@ cdef void start_sum(const array_view *views, const combine_state *state, ptrdiff
         add_scaled(sums, block, 1, n)
 
 
+cdef inline int64_t source_of(const array_view *index, const combine_state *state, ptrdiff_t count,
+                              ptrdiff_t row, ptrdiff_t j) noexcept nogil:
+    """The j-th row that is added to one."""
+    cdef ptrdiff_t i = j * count + row if state.by_columns else row * state.each + j
+    return (<const unaligned_int32 *>(index.data + i * index.strides[0]))[0]
+
+
+cdef inline bint is_dropped(int64_t source, const array_view *rows,
+                            const combine_state *state) noexcept nogil:
+    return source >= rows.shape[0] or (source == -1 and state.drops)
+
+
+cdef inline int64_t expert_of(const array_view *experts, ptrdiff_t row, ptrdiff_t j) noexcept nogil:
+    return (<const unaligned_int32 *>(experts.data + row * experts.strides[0]
+                                      + j * experts.strides[1]))[0]
+
+
+cdef int check_combine(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """Rows and experts of a share of the results."""
+    cdef const combine_state *state = <const combine_state *>given
+    cdef ptrdiff_t count = views[state.out].shape[0], row, j
+    cdef int64_t source, expert
+    for row in range(count * chunk // chunks, count * (chunk + 1) // chunks):
+        for j in range(state.each):
+            source = source_of(&views[1], state, count, row, j)
+            if is_dropped(source, &views[0], state):
+                continue
+            if source < 0:
+                context.detail = source
+                return BAD_ROW
+            if state.bias < 0:
+                continue
+            expert = expert_of(&views[state.experts], row, j)
+            if expert < 0 or expert >= views[state.bias].shape[0]:
+                context.detail = expert
+                return BAD_EXPERT
+    return 0
+
+
 cdef int combine(const array_view *views, const void *given, const void *params, void *scratch,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const combine_state *state = <const combine_state *>given
@@ -353,7 +443,7 @@ cdef int combine(const array_view *views, const void *given, const void *params,
     cdef const array_view *index = &views[1]
     cdef const array_view *out = &views[state.out]
     cdef const array_view *view
-    cdef ptrdiff_t count = out.shape[0], row, j, first, n, i
+    cdef ptrdiff_t count = out.shape[0], row, j, first, n
     cdef int64_t source, expert = 0
     cdef float[BLOCK] sums, block, bias
     cdef float factor
@@ -363,9 +453,8 @@ cdef int combine(const array_view *views, const void *given, const void *params,
             n = min(<ptrdiff_t>BLOCK, out.shape[1] - first)
             start_sum(views, state, row, first, sums, block, n)
             for j in range(state.each):
-                i = j * count + row if state.by_columns else row * state.each + j
-                source = (<const unaligned_int32 *>(index.data + i * index.strides[0]))[0]
-                if source >= rows.shape[0] or (source == -1 and state.drops):
+                source = source_of(index, state, count, row, j)
+                if is_dropped(source, rows, state):
                     continue
                 if source < 0:
                     context.detail = source
@@ -373,9 +462,7 @@ cdef int combine(const array_view *views, const void *given, const void *params,
                 state.load(rows.data + source * rows.strides[0] + first * rows.strides[1],
                            rows.strides[1], block, n)
                 if state.bias >= 0:
-                    view = &views[state.experts]
-                    expert = (<const unaligned_int32 *>(view.data + row * view.strides[0]
-                                                        + j * view.strides[1]))[0]
+                    expert = expert_of(&views[state.experts], row, j)
                     view = &views[state.bias]
                     if expert < 0 or expert >= view.shape[0]:
                         context.detail = expert
@@ -418,6 +505,7 @@ def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present 
         Whether a group counts by its two largest; whether what is chosen is divided by its sum.
     """
     cdef gate_state state
+    cdef gate_parts parts
     places = {}
     for name in ("bias", "finished", "y", "experts", "rows", "normalized"):
         if name in ("y", "experts") or name in present:
@@ -430,7 +518,7 @@ def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present 
     state.norm, state.groups, state.kept, state.k = norm, groups, kept, k
     state.by_two, state.divides = by_two, divides
     return refer_to("gate", inputs, outputs, gate, &state, sizeof(state),
-                    lines * n * (10.0 + k), lines, 16 * (n + k) + 8 * groups, FAILURES)
+                    lines * n * (10.0 + k), lines, divide_gate(&state, n, NULL, &parts), FAILURES)
 
 
 def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n, Py_ssize_t each,
@@ -452,10 +540,11 @@ def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n,
         No counts, running sums, counts, or counts before some were dropped.
     """
     cdef route_state state
+    cdef route_parts parts
     state.index_size, state.each = ITEM_SIZES[inputs[0]], max(1, each)
     state.experts, state.capacity, state.counting = experts, capacity, counting
     return refer_to("route", inputs, outputs, route, &state, sizeof(state), 10.0 * n, 1,
-                    COUNTS_BYTES + 16 * n + 16, FAILURES)
+                    divide_route(n, NULL, &parts), FAILURES)
 
 
 def take_rows_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
@@ -501,5 +590,9 @@ def combine_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.load, state.store = float_loader(inputs[0]), float_storer(outputs[0])
     state.load_scales = float_loader(inputs[state.scales]) if state.scales >= 0 else NULL
     state.each, state.by_columns, state.drops = each, by_columns, drops
-    return refer_to("combine", inputs, outputs, combine, &state, sizeof(state),
+    made = refer_to("combine", inputs, outputs, combine, &state, sizeof(state),
                     0.3 * lines * n * each, lines, 0, FAILURES)
+    looked_at = (1,)
+    if state.bias >= 0:
+        looked_at += (state.experts,)
+    return checked_by(made, check_combine, looked_at)

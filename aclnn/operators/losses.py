@@ -130,8 +130,8 @@ softmax_cross_entropy_with_logits = Operator(
 _REDUCTIONS = ("none", "mean", "sum")
 _CLASSES = (aclDataType.ACL_INT32, _LONG, aclDataType.ACL_UINT8)
 _RANGE = (
-    "A target that is no class and not `ignore_index` ends the call with the status 161002 when it runs, "
-    "and nothing is written."
+    "A target that is no class and not `ignore_index` ends the call with the status 161002 when it runs; "
+    "outputs may be written in part."
 )
 _OF_CLASSES = {
     "input": _ONE_ROW,

@@ -6,6 +6,8 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
 from graph.runtime.abi cimport (
+    PROGRAM_CHECKED_FIRST,
+    PROGRAM_CHECKED_LATE,
     PROGRAM_CONSTANT,
     PROGRAM_NO_MEMORY,
     PROGRAM_SCRATCH,
@@ -66,10 +68,12 @@ cdef class Program:
     cdef readonly object schedule
     cdef readonly int n_numbers
     cdef list calls  # of each step; what they call is kept alive
+    cdef set written  # bases of arguments that steps write
 
     def __cinit__(self, schedule):
         self.schedule = schedule
         self.calls = []
+        self.written = set()
         n_ops = sum(len(step.ops) for step in schedule.steps)
         if len(schedule.kernels) != n_ops:
             raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
@@ -154,6 +158,23 @@ cdef class Program:
         for k in range(c.n_operands):
             if c.operands[k].base == PROGRAM_SCRATCH:
                 note_scratch(c, c.operands[k].offset)
+        self._note_writes(c, calls)
+        return 0
+
+    cdef int _note_writes(self, program_step *c, list calls) except -1:
+        """Note what a step writes, and when what its kernel checks is there."""
+        cdef int base
+        for call in calls:
+            if call.kernel.check:
+                c.checked = PROGRAM_CHECKED_FIRST
+                for place in call.kernel.checked:
+                    base = c.operands[<int>call.operands[place]].base
+                    if base < 0 or base in self.written:
+                        c.checked = PROGRAM_CHECKED_LATE
+        self.c.checks_first |= c.checked == PROGRAM_CHECKED_FIRST
+        for call in calls:
+            for place in call.operands[len(call.operands) - call.outputs:]:
+                self.written.add(c.operands[<int>place].base)
         return 0
 
     cdef int _pack_op(self, program_op *c, object op, object step) except -1:
@@ -168,6 +189,7 @@ cdef class Program:
         if kernel.fn == 0:
             raise ValueError(f"{step.name}, {op.nodes[0]}: its kernel has no address")
         c.prepare = <prepare_kernel><uintptr_t>kernel.prepare
+        c.check = <call_kernel><uintptr_t>kernel.check
         c.flags = op.flags
         c.scratch = op.scratch
         self.c.aligns_scratch |= op.scratch >= 0

@@ -10,6 +10,8 @@ from graph.runtime.abi cimport (
     PROGRAM_CONSTANT,
     PROGRAM_MAX_DIMS,
     PROGRAM_MAX_THREADS,
+    PROGRAM_CHECKED_FIRST,
+    PROGRAM_CHECKED_LATE,
     PROGRAM_NO_MEMORY,
     PROGRAM_SCRATCH,
     PROGRAM_SINGLE_BYTES,
@@ -21,6 +23,7 @@ from graph.runtime.abi cimport (
     TILE_STREAM,
     array_view,
     call_context,
+    call_kernel,
     kernel_number,
     program_event,
     program_failure,
@@ -145,6 +148,7 @@ cdef struct run_t:
     const char *params      # prepared, of all ops
     int threads             # that the run may use
     program_event *events   # NULL where nobody looks
+    bint checking           # kernels look at what they refuse
     int failed              # whether an opaque kernel failed, or several did
     program_failure failure  # of the first one
 
@@ -187,7 +191,7 @@ cdef inline void call_ops(const run_t *run, const program_step *step, char *cons
 
 cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk,
                      int thread, call_context *context) noexcept nogil:
-    """Call an opaque kernel for one of its shares."""
+    """Call an opaque kernel for one of its shares, or its check."""
     cdef const program_op *op = step.ops
     cdef array_view *views = <array_view *>on_stack(op.n_operands * sizeof(array_view))
     cdef const program_operand *operand
@@ -198,8 +202,8 @@ cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk
         views[k].data = place(run, operand, thread)
         views[k].ndim, views[k].shape = operand.ndim, operand.shape
         views[k].strides = operand.strides
-    return op.kernel.call(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles,
-                          context)
+    cdef call_kernel fn = op.check if run.checking else op.kernel.call
+    return fn(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles, context)
 
 
 cdef inline void wait_for_stores(const program_step *step) noexcept nogil:
@@ -494,7 +498,7 @@ cdef int run_program(const program_t *program, char *const *addresses, char *wor
         run_single(program, addresses, numbers)
         return 0
     run.program, run.addresses, run.workspace = program, addresses, workspace
-    run.events, run.failed = events, 0
+    run.events, run.failed, run.checking = events, 0, False
     run.failure.code = 0
     run.threads = min(threads, program.max_threads)
     run.scratch = workspace + program.scratch_offset
@@ -541,19 +545,38 @@ cdef void run_single(const program_t *program, char *const *addresses,
 
 cdef void run_steps(run_t *run, int threads) noexcept nogil:
     cdef const program_step *step
-    cdef int s, count
+    cdef int s
+    if run.program.checks_first:
+        for s in range(run.program.n_steps):
+            if run.program.steps[s].checked == PROGRAM_CHECKED_FIRST and not run.failed:
+                check_step(run, s, threads)
     for s in range(run.program.n_steps):
+        step = &run.program.steps[s]
+        if step.checked == PROGRAM_CHECKED_LATE and not run.failed:
+            check_step(run, s, threads)
         if run.failed:
             return
-        step = &run.program.steps[s]
         if step.n_tiles == 1 and run.events == NULL and not step.is_call:
             run_one_tile(run, step)
-            continue
-        count = threads_for(run.program, step, threads)
-        if count == 1:
-            run_part(run, s, 0, 1, 0, walks_back(step))
         else:
-            run_parallel(run, s, count, walks_back(step))
+            run_step(run, s, threads)
+
+
+cdef void run_step(run_t *run, int s, int threads) noexcept nogil:
+    cdef const program_step *step = &run.program.steps[s]
+    cdef int count = threads_for(run.program, step, threads)
+    if count == 1:
+        run_part(run, s, 0, 1, 0, walks_back(step))
+    else:
+        run_parallel(run, s, count, walks_back(step))
+
+
+cdef void check_step(run_t *run, int s, int threads) noexcept nogil:
+    """Let a step's kernel look at its operands; nothing of it is measured."""
+    cdef program_event *events = run.events
+    run.events, run.checking = NULL, True
+    run_step(run, s, threads)
+    run.events, run.checking = events, False
 
 
 cdef void run_one_tile(run_t *run, const program_step *step) noexcept nogil:

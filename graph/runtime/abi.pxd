@@ -42,6 +42,8 @@ cdef extern from "program.h" nogil:
         PROGRAM_WORKSPACE
         PROGRAM_SCRATCH
         PROGRAM_CONSTANT
+        PROGRAM_CHECKED_FIRST
+        PROGRAM_CHECKED_LATE
         PROGRAM_NO_MEMORY
         PROGRAM_SINGLE_OPERANDS
         PROGRAM_SINGLE_BYTES
@@ -61,6 +63,7 @@ cdef extern from "program.h" nogil:
         program_kernel kernel
         const void *state
         prepare_kernel prepare
+        call_kernel check
         int flags
         int n_operands
         int *operands
@@ -84,6 +87,7 @@ cdef extern from "program.h" nogil:
         int has_scratch
         ptrdiff_t scratch_from
         int most_operands
+        int checked
     ctypedef struct program_t:
         int n_steps
         program_step *steps
@@ -94,6 +98,7 @@ cdef extern from "program.h" nogil:
         int planned_threads
         size_t params_size
         int most_numbers
+        int checks_first
         int is_single
     ctypedef struct program_event:
         int step

@@ -97,6 +97,10 @@ class Kernel:
         Of a matrix product m, k and n, before them its batch; else empty.
     flops : int
         Multiplications and additions; 0: the kernel does not say.
+    check : int
+        Address of a `call_kernel` that looks at what an opaque kernel refuses, and writes nothing; 0: none.
+    checked : tuple of int
+        Places of the operands that it looks at.
     packing : Packing, optional
         How it takes an operand that does not change between runs.
     form : object
@@ -124,6 +128,8 @@ class Kernel:
     join: Callable[..., Any] | None = None
     extent: tuple[int, ...] = ()
     flops: int = 0
+    check: int = 0
+    checked: tuple[int, ...] = ()
     packing: Packing | None = None
     form: Any = None
 

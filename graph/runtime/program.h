@@ -11,7 +11,9 @@ enum {
     PROGRAM_ALIGNMENT = 64,
     PROGRAM_WORKSPACE = -1, /* base is the workspace */
     PROGRAM_SCRATCH = -2,   /* base is this thread's part of the workspace */
-    PROGRAM_CONSTANT = -1   /* place of a number that is not an argument of the run */
+    PROGRAM_CONSTANT = -1,  /* place of a number that is not an argument of the run */
+    PROGRAM_CHECKED_FIRST = 1, /* a step's operands are checked before the run's first step */
+    PROGRAM_CHECKED_LATE = 2   /* or before the step, as an earlier one makes them */
 };
 
 typedef struct {
@@ -35,6 +37,8 @@ typedef struct {
     program_kernel kernel;
     const void *state;
     prepare_kernel prepare;  /* NULL: the kernel takes its numbers as they are */
+    call_kernel check;       /* looks at what an opaque kernel refuses, such as indices out of range, and
+                                writes nothing: it is called for all chunks before the kernel is. NULL: none */
     int flags;
     int n_operands;          /* inputs first, then outputs */
     int *operands;           /* indices into the step's operands */
@@ -59,6 +63,7 @@ typedef struct {
     int has_scratch;                  /* whether its threads need any */
     ptrdiff_t scratch_from;           /* where that begins, as ops and operands count it */
     int most_operands;                /* of any op */
+    int checked;                      /* PROGRAM_CHECKED_FIRST, PROGRAM_CHECKED_LATE, or 0: nothing is */
 } program_step;
 
 /* Of a program that is a single kernel call. */
@@ -75,6 +80,7 @@ typedef struct {
     int planned_threads;       /* the workspace holds scratch for this many; a run borrows that of others */
     size_t params_size;        /* bytes of all prepared parameters */
     int most_numbers;          /* that any op has which prepares them */
+    int checks_first;          /* whether some step is checked before the first one */
     int is_single;             /* one kernel call on the run's operands, with few parameters: no loops */
 } program_t;
 

@@ -654,3 +654,56 @@ def test_outputs_that_cannot_be_written(name):
             continue
         with pytest.raises(aclnn.AclnnError, match="share memory"):
             samples.run(name, given, out=samples.out_of(name, outs))
+
+
+# --- What is refused when it runs -----------------------------------------------------------------
+
+INDEXED = (
+    "embedding",
+    "gather",
+    "gather_nd",
+    "gather_v2",
+    "index",
+    "index_add",
+    "index_copy",
+    "index_fill",
+)
+INDEXED += ("index_put", "index_select", "scatter", "scatter_add", "scatter_nd_update_")
+# Their places are computed of targets, by steps that may use the memory of outputs.
+LOSSES = ("nll_loss", "nll_loss_forward", "cross_entropy_loss", "cross_entropy_loss_forward")
+
+
+def whole_numbers(name, dtype):
+    """Places of whole numbers among the arrays of a sample: indices, lengths, counts."""
+    arrays = arrays_of(samples.inputs(name, dtype))
+    return [at for at, one in enumerate(arrays) if one.dtype.kind in "iu" and one.size]
+
+
+WHOLE = [name for name in NAMES if whole_numbers(name, np.float32)]
+
+
+@each("name", WHOLE)
+def test_nothing_is_written_where_an_index_is_out_of_range(name):
+    refusals = 0
+    for dtype in samples.floats_of(name):
+        for at in whole_numbers(name, dtype):
+            refusals += leaves_memory_as_it_was(name, dtype, at)
+    assert refusals or name not in (*INDEXED, *LOSSES)
+
+
+def leaves_memory_as_it_was(name, dtype, at):
+    """Whether a call is refused for the last number of an array, then without having written anything."""
+    given = samples.inputs(name, dtype)
+    number = arrays_of(given)[at]
+    number.flat[-1] = np.iinfo(number.dtype).max
+    outs = [] if name not in OUT_OF_PLACE else list(samples.results(name, dtype).values())
+    for out in outs:
+        out.view(np.uint8 if out.ndim else out.dtype)[...] = 7
+    before = [one.tobytes() for one in (*arrays_of(given), *outs)]
+    try:
+        samples.run(name, given, **({"out": samples.out_of(name, outs)} if outs else {}))
+    except (aclnn.AclnnError, IndexError, ValueError):
+        after = [one.tobytes() for one in (*arrays_of(given), *outs)]
+        assert after == before or name in LOSSES
+        return True
+    return False

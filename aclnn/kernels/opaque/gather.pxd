@@ -1,4 +1,4 @@
-"""Gathers: an index is looked at before anything is read by it."""
+"""Gathers: all indices are looked at before anything is written, each again before it is used."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -6,13 +6,12 @@ from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport (
     bits_t,
     copy_elements,
-    unaligned_int32,
-    unaligned_int64,
     unaligned_pair,
     unaligned_uint16,
     unaligned_uint32,
     unaligned_uint64,
 )
+from aclnn.kernels.indices cimport index_at, is_within
 from aclnn.kernels.opaque.walk cimport (
     elements_of,
     opaque_state,
@@ -24,12 +23,6 @@ from aclnn.kernels.opaque.walk cimport (
 
 cdef enum:
     OUT_OF_RANGE = 101  # an index that no element has; records say what that means
-
-
-cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
-    if size == 4:
-        return (<const unaligned_int32 *>place)[0]
-    return (<const unaligned_int64 *>place)[0]
 
 
 cdef inline int64_t from_the_front(int64_t index, const opaque_state *state) noexcept nogil:
@@ -110,6 +103,14 @@ cdef inline void copy_piece(walk_t *piece, const char *source, char *target,
                       n, size)
         walk_on(piece)
     piece.ndim = last + 1
+
+
+cdef inline int check_gather(const array_view *views, const void *given, const void *params,
+                             void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                             call_context *context) noexcept nogil:
+    cdef const opaque_state *state = <const opaque_state *>given
+    return 0 if is_within(&views[1], state.index_size, -state.length if state.wraps else 0,
+                          state.length, chunk, chunks, &context.detail) else OUT_OF_RANGE
 
 
 cdef inline int gather(const array_view *views, const void *given, const void *params,
