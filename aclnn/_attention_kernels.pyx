@@ -130,6 +130,7 @@ cdef extern from "attention/attend.h" nogil:
     void join_segments(const attention_t *, ptrdiff_t first, ptrdiff_t rows, char *memory,
                        float *parts, ptrdiff_t size)
     bint is_last(int32_t *done, int32_t all)
+    bint all_blocks_exist(const attention_t *, ptrdiff_t rows, int64_t *bad)
 
 cdef extern from "attention/gradient.h" nogil:
     int BLOCK_ROWS, KEYS
@@ -153,6 +154,7 @@ OPERANDS = ("query", "key", "value", "query_rope", "key_rope", "mask", "shift", 
             "key_lengths", "table", "key_prefix", "value_prefix", "prefix_length",
             "query_padding", "key_padding", "slopes", "out", "first", "second", "grad", "output",
             "grad_query", "grad_key", "grad_value")
+CHECKED = ("lengths", "key_lengths", "table", "prefix_length", "query_padding", "key_padding")
 TYPES = {"float32": IS_F32, "float16": IS_F16, "bfloat16": IS_BF16}
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int8": 1, "uint8": 1, "int32": 4,
          "int64": 8}
@@ -416,6 +418,30 @@ cdef int attention_by_keys(const batches_t *b, attention_t *a, char *block, char
             return status
         if is_last(&done[unit], <int32_t>state.n_parts):
             join_segments(a, row, count, scratch, own, state.part)
+    return 0
+
+
+cdef int check_attention(const array_view *views, const void *given, const void *params,
+                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                         call_context *context) noexcept nogil:
+    """Lengths of all batches, and a share of the tables of blocks."""
+    cdef const state_t *state = <const state_t *>given
+    cdef batches_t b
+    cdef attention_t a = state.like
+    cdef ptrdiff_t batch
+    cdef int64_t query, key
+    cdef int status
+    describe(views, state, &b)
+    for batch in range(b.batch):
+        status = take_batch(&b, batch, &a, &query, &key, &context.detail)
+        if status != 0:
+            return status
+        if a.block_size == 0 or batch < b.batch * chunk // chunks or (
+                batch >= b.batch * (chunk + 1) // chunks):
+            continue
+        take_head(&b, batch, 0, query, key, &a)
+        if b.heads and not all_blocks_exist(&a, rows_in(&b, &a), &context.detail):
+            return BAD_BLOCK
     return 0
 
 
@@ -716,6 +742,10 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
     cdef str name = "attention_gradient" if kept.is_gradient else "attention"
     length = ("a length of {which} is {{detail}}, for which there is no room, or after a larger "
               "one")
+    checked = ()
+    for place, role in enumerate(dtypes):
+        if role in CHECKED and not kept.is_gradient:
+            checked += (place,)
     return Kernel(
         fn=<size_t>(<call_kernel>attention_gradient if kept.is_gradient
                     else <call_kernel>attention),
@@ -728,6 +758,8 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
         params_size=kept.params_size,
         scratch=kept.scratch,
         chunks=kept.chunks,
+        check=<size_t>(<call_kernel>check_attention) if checked else 0,
+        checked=checked,
         failures={
             BAD_BLOCK: ("a block of the block table is {detail}, must be from 0 to "
                         f"{kept.kept.like.blocks - 1}"),

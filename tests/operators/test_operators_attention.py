@@ -1,7 +1,5 @@
 """Attention: against sums in float64, for any batching, layout and instruction set; what is refused."""
 
-from importlib.util import find_spec
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from row_calls import bits, layouts
 from wide import DIGITS
 
 import aclnn
-from aclnn import isa
 
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float32, np.float16, BF16)
@@ -181,6 +178,54 @@ def test_hidden_values_do_not_count_whatever_they_are(bad, rng):
     assert np.isfinite(wanted).all()
 
 
+@pytest.mark.each_instruction_set
+@named("dtype", FLOATS)
+def test_results_of_a_query_that_is_no_number_are_none(dtype, rng):
+    for keys in (*range(1, 40), 127, 129, 515, 1090):
+        for rows, bad in ((1, 0), (5, 2)):
+            q, k, v = (random(rng, (1, 2, n, 8), dtype) for n in (rows, keys, keys))
+            q[0, :, bad, 3] = np.nan
+            mask = np.ones((rows, keys), bool)
+            mask[:, 1:] = rng.random((rows, keys - 1)) < 0.7
+            for shown in (None, mask):
+                out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, shown)
+                assert_only_nan(out, bad)
+                assert_only_nan(lse[..., None], bad)
+            for found in inferred(q, k, v) if dtype is not np.float32 else ():
+                assert_only_nan(found, bad)
+            trained, *statistics = aclnn.fusion_attention(q, k, v, 2, "BNSD")
+            assert_only_nan(trained, bad)
+            for one in statistics[:2]:
+                assert_only_nan(one, bad)
+            alone = aclnn.scaled_dot_product_attention(q, k, v)
+            assert_only_nan(alone, bad)
+            grads = aclnn.scaled_dot_product_attention_backward(
+                v[:, :, :1],
+                q[:, :, bad : bad + 1],
+                k,
+                v,
+                out[:, :, bad : bad + 1],
+                lse[:, :, bad : bad + 1],
+            )
+            assert np.isnan(grads[0]).all()
+
+
+def inferred(q, k, v):
+    """What functions of inference make of heads that have keys of their own."""
+    yield aclnn.fused_infer_attention_score(
+        q, k, v, num_heads=2, num_key_value_heads=2, input_layout="BNSD"
+    )[0]
+    yield aclnn.prompt_flash_attention(
+        q, k, v, num_heads=2, num_key_value_heads=2, input_layout="BNSD", next_tokens=2**31 - 1
+    )
+
+
+def assert_only_nan(found, row):
+    found = found.astype(np.float64)
+    assert np.isnan(found[:, :, row]).all()
+    assert np.isfinite(np.delete(found, row, 2)).all()
+
+
 # --- Memory, instruction sets ------------------------------------------------------------------------
 
 
@@ -194,31 +239,22 @@ def test_no_matrix_of_scores():
     assert other.workspace_size < 1.5 * executor.workspace_size
 
 
-BUILT = [n for n in isa.available() if find_spec(f"aclnn._attention_kernels_{n}")]
-
-
-@named("name", BUILT)
+@pytest.mark.each_instruction_set
 @named("dtype", FLOATS)
-def test_every_instruction_set_agrees(name, dtype, rng, monkeypatch):
-    module = isa.attention_kernels(name)
-    monkeypatch.setattr(isa, "attention_kernels", lambda: module)
-    aclnn.clear_cache()
-    try:
-        q, k, v = (random(rng, (1, 2, n, 36), dtype) for n in (19, 1090, 1090))
-        mask = rng.random((19, 1090)) < 0.8
-        mask[3] = False
-        out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, mask)
-        want, _, bound = attention(q, k, v, visible=mask)
-        assert_near(out, want, bound)
-        one = aclnn.scaled_dot_product_attention(q[:, :, 7:8], k, v, mask[7:8])
-        assert bits(one) == bits(out[:, :, 7:8])
-        grad = random(rng, out.shape, dtype)
-        found = aclnn.scaled_dot_product_attention_backward(grad, q, k, v, out, lse, mask)
-        for one, right in zip(found, attention_gradients(grad, q, k, v, visible=mask), strict=True):
-            tolerance = 2e-5 if dtype is np.float32 else 0.03
-            np.testing.assert_allclose(one.astype(float), right, tolerance, tolerance)
-    finally:
-        aclnn.clear_cache()
+def test_every_instruction_set_agrees(dtype, rng):
+    q, k, v = (random(rng, (1, 2, n, 36), dtype) for n in (19, 1090, 1090))
+    mask = rng.random((19, 1090)) < 0.8
+    mask[3] = False
+    out, lse = aclnn.scaled_dot_product_attention_forward(q, k, v, mask)
+    want, _, bound = attention(q, k, v, visible=mask)
+    assert_near(out, want, bound)
+    one = aclnn.scaled_dot_product_attention(q[:, :, 7:8], k, v, mask[7:8])
+    assert bits(one) == bits(out[:, :, 7:8])
+    grad = random(rng, out.shape, dtype)
+    found = aclnn.scaled_dot_product_attention_backward(grad, q, k, v, out, lse, mask)
+    for one, right in zip(found, attention_gradients(grad, q, k, v, visible=mask), strict=True):
+        tolerance = 2e-5 if dtype is np.float32 else 0.03
+        np.testing.assert_allclose(one.astype(float), right, tolerance, tolerance)
 
 
 # --- Gradients --------------------------------------------------------------------------------------

@@ -406,13 +406,16 @@ static void put_statistic(const operand_t *to, ptrdiff_t query, ptrdiff_t head, 
 static void finish_row(const attention_t *a, ptrdiff_t row, float most, const float *sums, float *out, ptrdiff_t width) {
     ptrdiff_t query = (ptrdiff_t)query_of(a, row), head = row % a->group;
     float parts[PARTS], sum, factor = 1.0f;
-    int empty = most == -INFINITY;
+    int empty;
     if (query >= a->turn) query -= (ptrdiff_t)a->turned;
     memcpy(parts, sums, sizeof parts);
     for (int n = PARTS / 2; n; n /= 2)
         for (int k = 0; k < n; k++)
             parts[k] += parts[k + n];
     sum = parts[0];
+    /* Of scores that are no numbers the maximum may be any, -inf as well, but the sum is none either. */
+    if (sum != sum && most != INFINITY) most = NAN;
+    empty = most == -INFINITY;
     if (a->sink != NULL && !empty) {
         float sink = element_at(a->sink + head * a->sink_step, a->type), higher = sink > most ? sink : most;
         factor = decayed(most - higher);
@@ -445,6 +448,16 @@ static range_t seen_by_all(const attention_t *a, ptrdiff_t first, ptrdiff_t rows
     }
     if (seen.end == 0) seen.begin = 0;
     return seen;
+}
+
+/* Whether every block exists that some of the rows read: those of all tiles of keys that any of them sees. */
+static int all_blocks_exist(const attention_t *a, ptrdiff_t rows, int64_t *bad) {
+    range_t seen = seen_by_all(a, 0, rows);
+    for (int64_t key = seen.begin / KEYS * KEYS; key < seen.end; key += a->block_size - key % a->block_size) {
+        *bad = block_at(a, key);
+        if (*bad < 0 || *bad >= a->blocks) return 0;
+    }
+    return 1;
 }
 
 /* Goes on with the keys [key, end), from the begin of a tile; whether every block that they are in exists. */
