@@ -1,4 +1,7 @@
-"""Every operator's functions, called by a program in C++: statuses and bits are those of Python."""
+"""Every operator's functions, called by a program in C++: statuses and bits are those of Python.
+
+Behind all memory of the program is a page that nobody may touch.
+"""
 
 import runpy
 from pathlib import Path
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 import samples
 from calls import OK
+from guarded_memory import watched
 
 import aclnn
 from aclnn.acl import dtypes
@@ -120,8 +124,8 @@ def expected_of(pair):
     nulls = statuses_without_each(pair, arguments)
     size, executor, status = plan(pair, arguments)
     assert status == OK, aclnn.aclGetRecentErrMsg()
-    workspace = np.empty(size, np.uint8) if size else None
-    assert getattr(aclnn, name)(workspace, size, executor, None) == OK
+    with watched(size) as workspace:
+        assert getattr(aclnn, name)(workspace if size else None, size, executor, None) == OK
     return text, (nulls, [np.ascontiguousarray(array).tobytes().hex() for array in memory])
 
 
@@ -144,6 +148,7 @@ def answers(tmp_path_factory):
     c_programs.require()
     folder = tmp_path_factory.mktemp("every")
     program = c_programs.build(source(), folder, f"-I{c_programs.PROGRAMS}", "-O0")
+    guard = c_programs.guarded(c_programs.guard(folder), "behind")
     found, expected, before = {}, {}, aclnn.get_soc_version()
     for soc in dict.fromkeys([before, *samples.PRODUCTS.values()]):
         there = [p for p in THERE if samples.PRODUCTS.get(f"aclnn{p.name}", before) == soc]
@@ -154,7 +159,7 @@ def answers(tmp_path_factory):
             aclnn.set_soc_version(before)
         expected |= {name: wanted for name, (_, wanted) in made.items()}
         cases = [text for text, _ in made.values()]
-        found |= answered(program, folder / "cases.txt", cases, ACLNN_SOC_VERSION=soc)
+        found |= answered(program, folder / "cases.txt", cases, **guard, ACLNN_SOC_VERSION=soc)
     nothing = dict.fromkeys("TLSIBs", "null")
     cases = [
         "\n".join([pair.name, *(nothing.get(tag, "0") for tag in pair.tags)]) + "\n"

@@ -26,6 +26,34 @@ def test_programs_find_what_they_assert(folder, name):
     assert c_programs.run(c_programs.build(name, folder)) == ""
 
 
+@pytest.mark.parametrize(
+    "name", ["threads.cpp", "capture.cpp", "backend.cpp", "found_shapes.cpp", "sampler.cpp"]
+)
+def test_programs_and_calls_stay_within_memory(folder, name):
+    """They find what they assert where a page that nobody may touch is next to their memory."""
+    program, library = folder / name.partition(".")[0], c_programs.guard(folder)
+    if not program.exists():
+        c_programs.build(name, folder)
+    for side in ("before", "behind"):
+        assert c_programs.run(program, **c_programs.guarded(library, side)) == ""
+
+
+@pytest.mark.skipif(bool(c_programs.FLAGS), reason="a sanitizer's library has to be the first")
+def test_pages_next_to_memory_end_programs(folder):
+    text = """#include "acl/acl.h"
+    int main(int count, char **) {
+      void *memory;
+      if (aclInit(nullptr) || aclrtMalloc(&memory, 100, ACL_MEM_MALLOC_HUGE_FIRST)) return 2;
+      static_cast<volatile char *>(memory)[count > 1 ? 128 : -1] = 1;
+      return 3;
+    }
+    """
+    program, library = c_programs.build(text, folder), c_programs.guard(folder)
+    for side, arguments in (("before", ()), ("behind", ("too far",))):
+        status = -signal.SIGSEGV
+        c_programs.run(program, *arguments, status=status, **c_programs.guarded(library, side))
+
+
 def test_a_program_in_rust_has_bindings_of_its_own(folder):
     if shutil.which("rustc") is None:
         pytest.skip("there is no compiler of Rust (rustc)")

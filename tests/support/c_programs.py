@@ -53,6 +53,37 @@ def build(source: Path | str, folder: Path, *flags: str, links: bool = True) -> 
     return program
 
 
+def guard(folder: Path) -> Path:
+    """A library that puts the device memory of programs between pages that nobody may touch."""
+    library = folder / "guarded.so"
+    if library.exists():
+        return library
+    command = [
+        "gcc",
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        *FLAGS,
+    ]
+    command += [str(PROGRAMS / "guarded.c"), "-o", str(library), "-ldl", "-pthread"]
+    subprocess.run(command, check=True)
+    return library
+
+
+def guarded(library: Path, side: str) -> dict[str, str]:
+    """Settings of a program that is run with it: the page that counts comes `before` or `behind`.
+
+    None where a sanitizer looks: its library has to be the first.
+    """
+    if FLAGS:
+        return {}
+    return {"LD_PRELOAD": str(library), "ACLNN_TEST_GUARD": side}
+
+
 def environment(**changes: str) -> dict[str, str]:
     """What programs are run with: no settings of the tests' own."""
     found = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}

@@ -9,7 +9,10 @@ operators and functions take part without a change here. What is checked after e
 - the status is one that the docstring lists; there is a message if, and only if, the call failed;
 - no exception leaves a function, but a TypeError where the number of arguments is wrong;
 - no byte changed in memory that operands lie in, but for elements of outputs, what a workspace was
-  asked for, and targets of copies.
+  asked for, and targets of copies; none at all where a call is refused when it runs.
+
+Workspaces are exactly as large as phase one says, and lie between pages that end the process if they are
+touched, as do some operands.
 
 Between the calls are programs of `fuzz_programs.py`, which count as many calls as they make: compiled functions
 have the bits of single calls, and captured calls leave memory as the same calls do when they run at once.
@@ -42,6 +45,7 @@ from typing import Any
 import fuzz_programs
 import numpy as np
 import samples
+from guarded_memory import guarded
 from setups import Hostile
 
 import aclnn
@@ -53,6 +57,13 @@ OK = 0
 ARENA = 1 << 14  # bytes of host memory, and of device memory, that operands lie in
 POOL = 24  # objects of a type that are kept, destroyed ones included
 PROGRAMS = 0.01  # of the calls: each is some calls itself, and some milliseconds of tracing
+OFTEN = (
+    "Convolution",
+    "Cat",
+    "Stack",
+    "Index",
+    "IndexPutImpl",
+)  # calls that are made more often than others
 LONGEST_RUN = 1 << 16  # elements: an output that repeats its elements could have any number
 PATIENCE = 120  # seconds until a call counts as hanging
 
@@ -308,7 +319,9 @@ class Fuzzer:
             if self.random.random() < PROGRAMS:
                 self.program()
             luck = self.random.random()
-            if luck < 0.12:
+            if luck < 0.02:
+                self.plan(f"aclnn{self.random.choice(OFTEN)}GetWorkspaceSize")
+            elif luck < 0.12:
                 self.plan(self.random.choice(plans))
             elif luck < 0.45 and self.planned:
                 self.run(self.random.choice(self.planned))
@@ -342,6 +355,10 @@ class Fuzzer:
         shape = self.dims()
 
         def make(parameter: Any, dtype: Any) -> Any:
+            if parameter.kind == "inputs":
+                count = self.random.randrange(1, 5)
+                listed = [self.tensor(shape, dtype) for _ in range(count)]
+                return self.call("aclCreateTensorList", listed)
             if not parameter.is_tensor:
                 return self.of_kind(parameter.kind)
             other = self.random.random() < 0.1
@@ -354,11 +371,7 @@ class Fuzzer:
         """What makes the operands of an operator's sample, larger or empty."""
         operator, _ = ENTRIES[entry.name]
         factor = self.random.choice([0, 1, 1, 1, 1, 2, 3, 40])
-        given = {
-            role: array
-            for role, array in samples.inputs(operator.name).items()
-            if role not in operator.lists
-        }
+        given = samples.inputs(operator.name)
         results = samples.results(operator.name)
 
         def scaled(shape: Sequence[int]) -> list[int]:
@@ -375,8 +388,7 @@ class Fuzzer:
             if parameter.kind == "inputs":
                 if role in samples.UNLIKE.get(operator.name, samples.NOTHING).absent:
                     return None
-                shapes = samples.shape_of(operator.name, role)
-                listed = [self.tensor(scaled(shape), dtype) for shape in shapes]
+                listed = [like(one, dtype) for one in given[role]]
                 return self.call("aclCreateTensorList", listed)
             if parameter.kind == "outputs":
                 listed = [self.tensor(scaled(one.shape), dtype) for one in results.values()]
@@ -396,6 +408,38 @@ class Fuzzer:
         def like(one: np.ndarray, dtype: Any) -> Any:
             plain = one.dtype == np.float32 and not as_it_is
             return self.tensor(scaled(one.shape), dtype if plain else dtypes.of_numpy(one.dtype))
+
+        return make
+
+    def convolution(self) -> Callable[[Any, Any], Any]:
+        """What makes the operands of a convolution, often of few channels a group and many terms a sum."""
+        chance = self.random
+        axes, turned = chance.choice([1, 2, 2, 3]), chance.random() < 0.3
+        groups, rows = chance.choice([1, 1, 2, 3]), chance.choice([1, 2, 3, 4, 5, 17])
+        channels = chance.choice([1, 3, 17, 70, 300])
+        taps, steps, gaps = (chance.choices([1, 1, 2, 3], k=axes) for _ in range(3))
+        before, sizes = chance.choices([0, 0, 1], k=axes), chance.choices([4, 7, 9, 33], k=axes)
+        reach = [gap * (tap - 1) + 1 for gap, tap in zip(gaps, taps, strict=True)]
+        places = list(zip(sizes, steps, before, reach, strict=True))
+        if turned:
+            made = [(n - 1) * step - 2 * pad + far for n, step, pad, far in places]
+        else:
+            made = [(n + 2 * pad - far) // step + 1 for n, step, pad, far in places]
+        weight = [groups * channels, rows] if turned else [groups * rows, channels]
+        shapes = {
+            "input": [chance.choice([1, 1, 3]), groups * channels, *sizes],
+            "weight": [*weight, *taps], "bias": [groups * rows],
+        }  # fmt: skip
+        shapes["out"] = [shapes["input"][0], groups * rows, *map(abs, made)]
+        lists = {"stride": steps, "padding": before, "dilation": gaps, "output_padding": [0] * axes}
+        numbers = {"transposed": turned, "groups": groups, "cube_math_type": 0}
+
+        def make(parameter: Any, dtype: Any) -> Any:
+            if parameter.role in shapes:
+                return self.tensor(shapes[parameter.role], dtype)
+            if parameter.role in lists:
+                return self.call("aclCreateIntArray", lists[parameter.role])
+            return numbers[parameter.role]
 
         return make
 
@@ -423,6 +467,8 @@ class Fuzzer:
         dtype = self.random.choice([aclnn.ACL_FLOAT, aclnn.ACL_FLOAT16, aclnn.ACL_BF16])
         # Half of the calls have operands that are alike, the other half those of the sample.
         made = self.alike() if self.random.random() < 0.5 else self.sample(entry)
+        if entry.name == "aclnnConvolution" and self.random.random() < 0.8:
+            made = self.convolution()
         arguments = []
         for parameter in entry.parameters:
             if self.random.random() < 0.03:
@@ -516,6 +562,8 @@ class Fuzzer:
             except RecursionError:
                 raise
             self.judge(function, result)
+            if planned is not None and result != OK and not self.pending:
+                self.judge_refusal(arguments[0])
         except Exception as error:
             found = (
                 str(error) if isinstance(error, FoundError) else f"{type(error).__name__}: {error}"
@@ -542,6 +590,13 @@ class Fuzzer:
         for arena in self.arenas:
             if stray := arena.stray():
                 raise FoundError(f"bytes {stray} of {arena.bytes.size} changed")
+
+    def judge_refusal(self, workspace: Any) -> None:
+        """What is refused when it runs has written nothing, but maybe into its workspace."""
+        for arena in self.arenas:
+            changed = np.flatnonzero(arena.bytes != arena.before)
+            if changed.size and not 0 <= address_in(workspace) - arena.base < arena.bytes.size:
+                raise FoundError(f"it is refused, but bytes {changed[:4]} changed")
 
     def report(self, name: str, arguments: Sequence[Any], found: str) -> None:
         for known in KNOWN:
@@ -707,6 +762,8 @@ class Fuzzer:
         """At least so many bytes, at any address: in an arena, or exactly as many of their own."""
         nbytes = self.random.randrange(1, 300) if nbytes is None else nbytes
         luck = self.random.random()
+        if luck < 0.1 and nbytes > 0:
+            return guarded(nbytes, at_end=luck < 0.07)
         if luck < 0.3 or nbytes >= ARENA // 2:
             return bytearray(nbytes)
         place = self.random.randrange(1, ARENA - nbytes)
@@ -725,7 +782,9 @@ class Fuzzer:
         luck = self.random.random()
         if luck < 0.05:
             return self.memory(max(1, nbytes // 2))
-        return None if nbytes == 0 and luck < 0.8 else self.memory(nbytes)
+        if nbytes == 0 and luck < 0.8:
+            return None
+        return self.memory(nbytes) if luck < 0.2 else guarded(nbytes, at_end=luck < 0.7)
 
     def _plausible(self) -> dict[str, Callable[[], Any]]:
         """By the names of parameters; for others anything is given."""
