@@ -5,7 +5,9 @@ this folder's modules to the operators that they declare.  A module whose declar
 left out, with a warning, and takes no other along: `BROKEN` says what is wrong with it.
 """
 
+import importlib
 from collections.abc import Mapping
+from types import ModuleType
 
 from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
@@ -17,6 +19,13 @@ BROKEN: Mapping[str, Exception] = _registry.broken
 REGISTRY: Mapping[str, Operator] = Operators(_registry)
 ENTRIES: Mapping[str, tuple[Operator, Entry]] = Entries(_registry)
 NAMES = tuple([one for family in _registry.names.values() for one in family])
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A module with declarations, imported when it is first asked for."""
+    if name not in _registry.names:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 def names_by_module() -> Mapping[str, tuple[Names, ...]]:
