@@ -36,7 +36,7 @@ cdef enum:
     SUMS = 2
     RESULTS = 2
     PASSES = 4
-    GROUP_ROOM = 960  # bytes of a group with the widest registers: plans are those of any instruction set
+    GROUP_ROOM = 960  # bytes of a group with the widest registers, for plans of any instruction set
 
 
 cdef struct group_t:
@@ -220,7 +220,8 @@ cdef inline size_t lay_out(work_t *work, const row_state *state, ptrdiff_t rows,
     cdef ptrdiff_t g
     cdef int k, sums = sums_in(state)
     groups = min(groups, GROUPS)
-    work.groups = <group_t *>place(scratch, groups * max(sizeof(group_t), <size_t>GROUP_ROOM), &used)
+    work.groups = <group_t *>place(
+        scratch, groups * max(sizeof(group_t), <size_t>GROUP_ROOM), &used)
     for g in range(groups):
         for k in range(SUMS):
             if scratch != NULL:
