@@ -153,6 +153,8 @@ class Node:
     finishes      (opaque) names of the dtypes that pointwise steps on its results may have, where its
                   kernel runs such while the caches hold results; see `passes/results.py`
     then          (opaque) the steps on its results that it took in; see `result_steps.py`
+    reads_at_most (opaque) pairs of the place of an input, of which it reads a part, and how many
+                  elements that part has at most: of tables as many as it takes
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into
@@ -619,6 +621,42 @@ class Graph(Viewed):
         value = self._by_id[id]
         return 0 if value.storage == "tile" else value.distinct_bytes
 
+    def bytes_read_of(self, node: Node, id: int) -> int:
+        """Bytes that a node reads of one of its inputs from memory.
+
+        Parameters
+        ----------
+        node : Node
+            Of this graph.
+        id : int
+            Of an input of the node.
+
+        Returns
+        -------
+        int
+            Every element is counted once; of an input that the node reads a part of, what it reads
+            at most, wherever it is.
+
+        Examples
+        --------
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32, i64 = GraphBuilder(), DType("float32", 4), DType("int64", 8)
+        >>> table, places = b.input("table", (50000, 256), f32), b.input("places", (1, 256), i64)
+        >>> row = b.compute("gather", [table, places], (1, 256), f32, domain="opaque",
+        ...                 reads_at_most=((0, 256),))
+        >>> b.view_copy(row, b.output("out", (1, 256), f32))
+        >>> graph = b.build()
+        >>> graph.bytes_read_of(graph.nodes[0], table), graph.memory_bytes(table)
+        (1024, 51200000)
+        """
+        whole = self.memory_bytes(id)
+        limits = dict(node.attr("reads_at_most", ()))
+        parts = [limits.get(place) for place, other in enumerate(node.inputs) if other == id]
+        known = [part for part in parts if part is not None]
+        if not known or len(known) < len(parts):
+            return whole
+        return min(whole, max(known) * self._by_id[id].dtype.itemsize)
+
     def bytes_read(self, node: Node) -> int:
         """Bytes that a node reads from memory, every element of an operand counted once.
 
@@ -630,8 +668,9 @@ class Graph(Viewed):
         Returns
         -------
         int
+            The sum of `bytes_read_of` its inputs.
         """
-        return sum(map(self.memory_bytes, dict.fromkeys(node.inputs)))
+        return sum([self.bytes_read_of(node, id) for id in dict.fromkeys(node.inputs)])
 
     def bytes_written(self, node: Node) -> int:
         """Bytes that a node writes to memory.

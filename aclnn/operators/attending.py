@@ -49,9 +49,23 @@ def attend(
         operands=(*given, *made),
         present=_present(lowering, operands, (*given[3:], *made[1:]), options),
         params=(scale,),
+        **_pages_read(lowering, operands, given),
         **options,
     )
     return dict(zip(made, found, strict=True))
+
+
+def _pages_read(
+    lowering: Lowering, operands: Mapping[str, int], given: Sequence[str]
+) -> dict[str, object]:
+    """Limits of what a node reads of caches in pages: no more of them than its table names."""
+    if "table" not in operands:
+        return {}
+    pages = math.prod(lowering.builder.shape(operands["table"]))
+    cached = [role for role in ("key", "value", "key_rope") if role in operands]
+    sizes = [math.prod(lowering.builder.shape(operands[role])[1:]) for role in cached]
+    places = [given.index(role) for role in cached]
+    return {"reads_at_most": tuple([(at, pages * n) for at, n in zip(places, sizes, strict=True)])}
 
 
 def gradients(

@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     switch_among,
 )
 from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import BYTE, HALVES, LONG, PACKED, SINGLE, quantized
 from aclnn.operators.rotary import INTERLEAVE_HALF, rotate
 from aclnn.operators.sizes import PLANNING, has_rank, is_absent, size_is, together
@@ -399,15 +399,12 @@ def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
         ("value", "value_cache", "out_value"),
     ):
         rows = lowering.reshaped(role, (call.shape(role)[0], *_row_sizes(call, cache)))
-        shape = lowering.builder.value(rows).shape
-        one = lowering.builder.compute(
+        one = lowering.taken(
             "gather_pages",
             [rows, lowering.value(cache), *[lowering.value(name) for name in rest]],
-            shape,
-            graph_dtype(call.dtype(role)),
-            domain="opaque",
-            reads_strided=True,
-            writes_strided=True,
+            call.dtype(role),
+            lowering.builder.value(rows).shape,
+            table=1,
             in_place=(0,),
             slot_axis=_slot_axis(call, cache),
             adds_up=bool(call.switches["is_seq_lens_cumsum"]),

@@ -464,7 +464,7 @@ def _lower_index(lowering: Lowering) -> Mapping[str, int]:
     table = builder.view(value, found.sizes, found.strides)
     assert choice.chosen is not None
     made = (*choice.chosen, *found.sizes[len(choice.dims) :])
-    taken = lowering.opaque("take_at", [table, *found.indices], dtype, made, wraps=True)
+    taken = lowering.taken("take_at", [table, *found.indices], dtype, made, wraps=True)
     axes = _moved_back(choice, len(made))
     strides = contiguous_strides(made)
     return {

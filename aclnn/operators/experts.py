@@ -486,7 +486,7 @@ def _lower_init(lowering: Lowering) -> Mapping[str, int]:
     )  # fmt: skip
     found = {"expanded_row_idx": positions}
     if "expanded_x" in lowering.results:
-        taken = lowering.opaque(
+        taken = lowering.taken(
             "take_rows", [lowering.value("x"), sources], call.dtype("x"), (rows, shape[-1])
         )
         found["expanded_x"] = lowering.reshaped(taken, shape)
@@ -671,7 +671,7 @@ def _lower_permute(lowering: Lowering) -> Mapping[str, int]:
     found = {"sorted_indices": positions}
     if lowering.wants("permuted_tokens"):
         table = lowering.reshaped("tokens", (shape[0], width))
-        taken = lowering.opaque("take_rows", [table, sources], call.dtype("tokens"), (rows, width))
+        taken = lowering.taken("take_rows", [table, sources], call.dtype("tokens"), (rows, width))
         found["permuted_tokens"] = lowering.reshaped(taken, (rows, *shape[1:]))
     return found
 

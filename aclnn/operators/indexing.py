@@ -141,7 +141,7 @@ def _lower_selection(
         strides[axis] = builder.value(places).strides[0]
         places = builder.view(places, shape, strides)
         attrs: dict[str, Any] = {"wraps": True} if wraps else {}
-        found = lowering.opaque(
+        found = lowering.taken(
             "gather", [table, places], dtype, shape, axis=axis - len(shape), **attrs
         )
         if not made and count > 1:  # all of them name the element of a tensor without dimensions
@@ -291,7 +291,7 @@ def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
     sizes = [own[n] if n == axis else size for n, size in enumerate(shape)]
     table = lowering.builder.view(table, sizes, lowering.builder.value(table).strides)
     places = lowering.reshaped("index", shape)
-    found = lowering.opaque(
+    found = lowering.taken(
         "gather", [table, places], dtype, shape, axis=axis - len(shape), wraps=True
     )
     return {"out": lowering.reshaped(found, made)}

@@ -194,14 +194,14 @@ def _picked(lowering: Lowering, chances: int) -> _Picked:
     places = lowering.point("where", [counts, target, first], _LONG, shape, reads="int64")
     lines = (*own[:axis], 1, *own[axis + 1 :])
     index = lowering.reshaped(places, lines)
-    chosen = lowering.opaque("gather", [chances, index], _SINGLE, lines, axis=axis - len(own))
+    chosen = lowering.taken("gather", [chances, index], _SINGLE, lines, axis=axis - len(own))
     losses = lowering.point("neg", [lowering.reshaped(chosen, shape)], _SINGLE, shape)
     nothing = lowering.filled(0, _SINGLE, shape)
     weights = lowering.filled(1, _SINGLE, shape)
     if lowering.has("weight"):
         table = lowering.dense("weight", _SINGLE)
         flat = lowering.reshaped(places, (math.prod(shape),))
-        of_each = lowering.opaque("gather", [table, flat], _SINGLE, (math.prod(shape),), axis=-1)
+        of_each = lowering.taken("gather", [table, flat], _SINGLE, (math.prod(shape),), axis=-1)
         weights = lowering.reshaped(of_each, shape)
         losses = lowering.point("mul", [losses, weights], _SINGLE, shape)
     return _Picked(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aclnn import graph
@@ -214,6 +215,20 @@ class Lowering:
     ) -> int:
         """The result of a kernel that gets its operands as a whole, with any strides."""
         return self.opaque_all(kernel, operands, [(dtype, shape)], **attrs)[0]
+
+    def taken(
+        self,
+        kernel: str,
+        operands: Sequence[int],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        table: int = 0,
+        **attrs: Any,
+    ) -> int:
+        """As `opaque`, of a kernel that reads an element of an operand, by its place the `table`, for each
+        element of the result."""
+        part = ((table, math.prod(shape)),)
+        return self.opaque(kernel, operands, dtype, shape, reads_at_most=part, **attrs)
 
     def opaque_all(
         self,

@@ -712,7 +712,7 @@ def _lower_extreme(kernel: str) -> Callable[[Lowering], Mapping[str, int]]:
         made = (*own[:axis], 1, *own[axis + 1 :])
         axis -= len(own)
         places = lowering.opaque(kernel, [value], aclDataType.ACL_INT64, made, axis=axis)
-        found = lowering.opaque("gather", [value, places], dtype, made, axis=axis)
+        found = lowering.taken("gather", [value, places], dtype, made, axis=axis)
         results = {"out": lowering.reshaped(found, shape)}
         if lowering.wants("indices"):
             results["indices"] = lowering.reshaped(places, lowering.results["indices"][1])

@@ -553,7 +553,7 @@ def _lower_gather_nd(lowering: Lowering) -> Mapping[str, int]:
         return {"out": lowering.filled(0, dtype, shape)}
     operands = [lowering.value("input"), *_coordinates(lowering)]
     wraps = bool(lowering.call.switches["negative_index_support"])
-    return {"out": lowering.opaque("take_at", operands, dtype, shape, wraps=wraps)}
+    return {"out": lowering.taken("take_at", operands, dtype, shape, wraps=wraps)}
 
 
 gather_nd = Operator(
@@ -920,7 +920,7 @@ def _lower_spread(lowering: Lowering) -> Mapping[str, int]:
     strides[axis] = 1
     places = builder.view(places, shape, strides)
     table = lowering.reshaped("input", own)
-    return {"out": lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))}
+    return {"out": lowering.taken("gather", [table, places], dtype, shape, axis=axis - len(shape))}
 
 
 _SPREAD: dict[str, Any] = {

@@ -55,7 +55,8 @@ class Operand:
     dtype : str
         Data type.
     nbytes : int
-        Bytes of its distinct elements, in tiles those of one tile.
+        Bytes of its distinct elements, in tiles those of one tile; of an input that an opaque kernel
+        reads a part of, those of the part.
     shape : tuple of int
         Elements along each dimension, where an opaque kernel gets it as a whole; empty in
         loops.
@@ -557,6 +558,8 @@ class _Compiler:
             item = value.dtype.itemsize
             strides = tuple([stride * item for stride in value.strides])
             name, nbytes = value.name, value.distinct_bytes
+            if place < len(node.inputs):
+                nbytes = self.graph.bytes_read_of(node, value.id)
             if place == packed_at:
                 base, offset = len(self.arguments) + number, 0
                 memory = [*self.packs.values()][number].memory

@@ -270,7 +270,7 @@ def _node_lines(original: Graph, small: Folded, whole: bool) -> Iterator[_Line |
             for id in others:
                 yield _Line("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
             for id in node.inputs:
-                name, read = graph.value(id).name, graph.memory_bytes(id)
+                name, read = graph.value(id).name, graph.bytes_read_of(node, id)
                 yield _Line("", f"  < {name}", "", id, read, is_operand=True)
         if len(step) > most:
             yield [label, f"+{len(step) - most} more"]

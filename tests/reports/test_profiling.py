@@ -461,3 +461,62 @@ def test_all_results_of_a_step_have_their_dtypes():
     (step,) = aclnn.executor("native_layer_norm", x, (8,), w, w).profile(repeat=2).steps
     assert (len(step.dtypes), step.written) == (6, 3)
     assert step.dtypes[3] == "float16"
+
+
+TABLE = np.zeros((50000, 256), np.float32)
+ROW = np.array([3])
+
+
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("embedding", (TABLE, ROW)),
+        ("gather_v2", (TABLE, 0, ROW)),
+        ("index_select", (TABLE, 0, ROW)),
+        ("index", (TABLE, [ROW])),
+        ("gather_nd", (TABLE, ROW[None])),
+    ],
+)
+def test_steps_that_take_rows_count_the_rows(name, operands):
+    executor = aclnn.executor(name, *operands)
+    graph, (step,) = executor.graph, executor.schedule.steps
+    (node,) = graph.nodes
+    row, places = 256 * 4, 8
+    assert graph.bytes_read(node) == step.bytes_read == row + places
+    assert graph.bytes_read_of(node, node.inputs[0]) == step.operands[0].nbytes == row
+    (timed,) = executor.profile(1, 0).steps
+    assert (timed.bytes_read, timed.bytes_written) == (row + places, row)
+    told = json.loads(executor.schedule.to_json())["steps"][0]
+    assert told["bytes_read"] == row + places
+    heat = json.loads(graph.to_model_explorer_data()["bytes"])["graph"]["results"]
+    assert heat[node.name]["value"] == 2 * row + places
+
+
+def test_more_places_than_rows_count_the_table_once():
+    table = np.zeros((2, 4), np.float32)
+    (step,) = aclnn.executor("embedding", table, np.zeros(100, np.int64)).schedule.steps
+    assert step.bytes_read == table.nbytes + 800
+
+
+def test_pages_count_as_many_as_the_table_names():
+    query, pages = np.zeros((1, 1, 8), np.float16), np.zeros((1000, 16, 8), np.float16)
+    table, lengths = np.int32([[3, 4]]), [20]
+    executor = aclnn.executor(
+        "fused_infer_attention_score", query, pages, pages.copy(), input_layout="BSH",
+        block_table=table, block_size=16, actual_seq_lengths_kv=lengths,
+    )  # fmt: skip
+    (step,) = executor.schedule.steps
+    two = 2 * 16 * 8 * 2
+    assert step.bytes_read == query.nbytes + 2 * two + table.nbytes + 8
+
+
+def test_gathered_pages_count_as_many_rows_as_the_result():
+    pages, rows = np.zeros((100, 16, 2, 8), np.float16), np.zeros((3, 2, 8), np.float16)
+    executor = aclnn.executor(
+        "gather_pa_kv_cache", pages, pages.copy(), np.int32([[3, 4]]), np.int32([3]), rows, rows.copy()
+    )  # fmt: skip
+    gathers = [s for s in executor.schedule.steps if s.ops[0].node.startswith("gather_pages")]
+    assert len(gathers) == 2
+    for step in gathers:
+        (cache,) = [o for o in step.operands if "cache" in o.name]
+        assert cache.nbytes == rows.nbytes
