@@ -30,10 +30,11 @@ def functional_example(operator: Operator, name: str) -> list[str]:
 
 
 def c_example(operator: Operator, item: Entry) -> list[str]:
-    """The declaration's example through both phases."""
-    if operator.example is None:
+    """The declaration's example, or that of the pair, through both phases."""
+    example = item.example or operator.example
+    if example is None:
         return []
-    made = _Arguments(operator, item)
+    made = _Arguments(operator, item, *example)
     phase_one = f"size, executor, status = aclnn.{item.name}GetWorkspaceSize("
     before, after = [], []
     if operator.product:
@@ -59,9 +60,7 @@ def c_example(operator: Operator, item: Entry) -> list[str]:
 class _Arguments:
     """Arguments of phase one: the lines that make them, and their words in the call."""
 
-    def __init__(self, operator: Operator, item: Entry) -> None:
-        assert operator.example is not None
-        call, printed = operator.example
+    def __init__(self, operator: Operator, item: Entry, call: str, printed: str) -> None:
         self.defaults = {a.role: repr(a.default) for a in operator.attributes}
         self.given = self.defaults | examples.arguments(call, operator.positional)
         self.of_integers = self._is_of_integers(operator)

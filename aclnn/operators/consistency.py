@@ -63,8 +63,9 @@ def flaws(operator: Operator) -> Iterator[str]:
         for flaw in _flaws_of_entry(operator, item):
             yield f"{item.name} {flaw}"
     yield from _flaws_of_gradient(operator)
-    if operator.example is not None:
-        yield from _flaws_of_example(operator, *operator.example)
+    for example in (operator.example, *(item.example for item in operator.entries)):
+        if example is not None:
+            yield from _flaws_of_example(operator, *example)
 
 
 def _flaws_of_names(operator: Operator) -> Iterator[str]:

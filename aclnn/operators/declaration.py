@@ -131,11 +131,14 @@ class Entry:
         Of the first phase, in CANN's order, but for the two results.
     fixed : tuple of (str, object)
         Attributes of the operator that this pair does not take, and what they are.
+    example : pair of str, optional
+        A call of the operator and what it prints, where this pair does not take that of the operator.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     fixed: tuple[tuple[str, object], ...] = ()
+    example: tuple[str, str] | None = None
 
     def overwritten(self, outputs: tuple[str, ...]) -> dict[str, str]:
         """The inputs whose place results take that are no parameters, in order, by results' roles."""
@@ -509,7 +512,9 @@ class Operator:
         return self.formula if isinstance(self.formula, str) else self.formula(switches)
 
 
-def entry(name: str, signature: str, **fixed: object) -> Entry:
+def entry(
+    name: str, signature: str, *, example: tuple[str, str] | None = None, **fixed: object
+) -> Entry:
     """Read a C-shaped signature.
 
     Each word is ``name``, ``name:kind`` or ``name=role`` with or without ``:kind``; a role is the
@@ -532,7 +537,7 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
             )
         kind = PARAMETER_KINDS[kind or "in"]
         parameters.append(Parameter(cann, role or _role_of(cann, kind), kind, optional))
-    return Entry(name, tuple(parameters), tuple(fixed.items()))
+    return Entry(name, tuple(parameters), tuple(fixed.items()), example)
 
 
 def _is_there(given: Any) -> bool:

@@ -1755,6 +1755,12 @@ fusion_attention = Operator(
             "preTokens=pre_tockens:int nextTokens=next_tockens:int headNum:int inputLayout:str "
             "innerPrecise:int sparseMode:int softmaxMaxOut=softmax_max:out "
             "softmaxSumOut=softmax_sum:out softmaxOutOut:ignored? attentionOutOut=attention_out:out",
+            example=(
+                "fusion_attention(np.float32([[[0]]]), np.float32([[[1]], [[3]]]), "
+                "np.float32([[[1]], [[2]]]), 1, 'TND', actual_seq_qlen=(1,), actual_seq_kvlen=(2,))",
+                "(array([[[1.5]]], dtype=float32), array([[[0., 0., 0., 0., 0., 0., 0., 0.]]], "
+                "dtype=float32), array([[[2., 2., 2., 2., 2., 2., 2., 2.]]], dtype=float32))",
+            ),
         ),
     ),
     rules=(
@@ -1887,6 +1893,14 @@ fusion_attention_grad = Operator(
             "scaleValue=scale:float keepProb:float preTokens=pre_tockens:int "
             "nextTokens=next_tockens:int headNum:int inputLayout:str innerPrecise:int sparseMode:int "
             "dqOut=dq:out dkOut=dk:out dvOut=dv:out dpseOut:ignored?",
+            example=(
+                "fusion_attention_grad(np.float32([[[0]]]), np.float32([[[1]]]), np.float32([[[2]]]), "
+                "np.float32([[[1]]]), 1, 'TND', "
+                "np.float32([[[0, 0, 0, 0, 0, 0, 0, 0]]]), np.float32([[[1, 1, 1, 1, 1, 1, 1, 1]]]), "
+                "np.float32([[[2]]]), actual_seq_qlen=(1,), actual_seq_kvlen=(1,))",
+                "(array([[[0.]]], dtype=float32), array([[[0.]]], dtype=float32), "
+                "array([[[1.]]], dtype=float32))",
+            ),
         ),
     ),
     checks_arrays=_check_arrays(_VARLEN),

@@ -85,6 +85,14 @@ def test_examples_with_other_results():
         )
 
 
+def test_examples_of_one_pair():
+    """They are judged as those of the operator are."""
+    training = REGISTRY["fusion_attention"]
+    wrong = replace(training.entries[1], example=("gelu(1)", training.entries[1].example[1]))
+    with pytest.raises(ValueError, match=r"^fusion_attention: the example calls gelu"):
+        consistency.check(replace(training, entries=(training.entries[0], wrong)))
+
+
 SLOPE = REGISTRY["leaky_relu"]
 SUM = REGISTRY["add"]
 NUMBER = SLOPE.attributes[0]
