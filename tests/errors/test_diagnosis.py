@@ -167,7 +167,7 @@ def status_of_refused(name):
 TILED = (
     *("swiglu", "swiglu_backward", "native_rms_norm", "rms_norm_backward", "gemma_rms_norm"),
     *("add_rms_norm", "add_layer_norm", "gelu_mul", "fatrelu_mul", "squared_relu"),
-    *("rotary_position_embedding", "apply_rotary_pos_emb"),
+    *("rotary_position_embedding", "apply_rotary_pos_emb", "interleave_rope"),
 )
 
 

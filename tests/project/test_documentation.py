@@ -682,7 +682,8 @@ def test_modules_import_one_another_in_no_circle(folder):
 DECLARE = """
 import sys
 from aclnn import operators
-declared = dict(vars(operators.relu))
+from aclnn.operators import relu
+declared = dict(vars(relu))
 exec(sys.argv[1], declared)
 new = declared["softshrink"]
 operators.REGISTRY = {**operators.REGISTRY, new.name: new}
