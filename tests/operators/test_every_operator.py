@@ -12,7 +12,7 @@ import samples
 from cases import each
 
 import aclnn
-from aclnn.operators import ENTRIES, REGISTRY
+from aclnn.operators import ENTRIES, REGISTRY, functional_owner
 
 OK, INVALID = 0, 161002
 NAMES = samples.FUNCTIONAL
@@ -260,7 +260,7 @@ def crossings(name):
 def executed(name, given, out):
     """What an executor gives that was planned for arrays elsewhere."""
     planned = {**samples.inputs(name), **samples.options(name)}
-    executor = aclnn.executor(samples.form_of(REGISTRY[name]).name, **planned)
+    executor = aclnn.executor(functional_owner(REGISTRY[name]).name, **planned)
     named = {}
     for role, value in given.items():
         one = (
@@ -274,7 +274,7 @@ def executed(name, given, out):
 
 @pytest.mark.parametrize("name", OUT_OF_PLACE)
 def test_runs_take_arrays_in_the_order_of_the_functional_form(name):
-    operator, given = samples.form_of(REGISTRY[name]), samples.inputs(name)
+    operator, given = functional_owner(REGISTRY[name]), samples.inputs(name)
     executor = aclnn.executor(operator.name, **given, **samples.options(name))
     roles = [role for role in operator.positional if role in given]
     roles += [role for role in given if role not in roles]
