@@ -1191,11 +1191,24 @@ def _indices(words: Words) -> tuple[Rule, ...]:
     return (*rules, *([_optional_dtype(words.table, _INDICES[:1])] if words.table else []))
 
 
+def _values_have_elements(words: Words) -> Rule:
+    """Heads of value, where statistics of queries are asked for besides the result."""
+
+    def test(call: Call) -> str | None:
+        asked = words.training or (words.lse and call.switches[words.lse])
+        if not asked or call.shape("value")[-1] or 0 in call.shape("query")[:-1]:
+            return None
+        return f"{call.names['value']} has shape {call.shape('value')}, whose heads have no element"
+
+    return Rule("with statistics, heads of `value` have elements", test, ("value",))
+
+
 def _planning(words: Words) -> tuple[Rule, ...]:
     """Checks of the planning stage."""
     return (
         *([_mode_known(words)] if words.mode else []),
         _tensors_fit(words),
+        *([_values_have_elements(words)] if words.lse else []),
         _lengths_fit(words),
         *([_pages_fit(words)] if words.table else []),
         *([_ropes_fit(words)] if words.query_rope else []),
@@ -1685,6 +1698,7 @@ def _training_rules(words: Words) -> tuple[Rule, ...]:
         _layout_known(words, status=None),
         _tensors_fit(words, status=None),
         _value_not_larger(words),
+        _values_have_elements(words),
         _inner_precise_known(words, 2),
         _mode_known(words),
         *((_lengths_of_tnd(words), _lengths_fit(words)) if words.lengths else ()),

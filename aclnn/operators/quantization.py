@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import has_rank, number, size_is, together
+from aclnn.operators.sizes import has_elements_in_rows, has_rank, number, size_is, together
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -222,6 +222,7 @@ def _dynamic_rules(*outputs: str) -> tuple[Rule, ...]:
         *[dtype_among(role, (SINGLE,)) for role in outputs],
         together("group_index", "smooth_scales"),
         has_rank("input", 2, 8),
+        has_elements_in_rows("input"),
         has_rank("group_index", 1),
         size_is(
             "smooth_scales",

@@ -38,7 +38,14 @@ from aclnn.operators.quantization import (
     quantized,
     shape_in_graph,
 )
-from aclnn.operators.sizes import PLANNING, has_rank, size_is, together
+from aclnn.operators.sizes import (
+    PLANNING,
+    has_elements,
+    has_elements_in_rows,
+    has_rank,
+    size_is,
+    together,
+)
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -398,6 +405,7 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
             same_shape("x2", "x1"),
             has_rank("gamma", 1),
             size_is("gamma", lambda call: call.shape("x1")[-1:], "the last size of `x1`"),
+            has_elements("gamma"),
             *[same_shape(role, "gamma") for role in (*smooth, *beta)],
             *[
                 _as_asked(
@@ -676,6 +684,7 @@ def _swiglu_rules(*first: Rule) -> tuple[Rule, ...]:
         _swiglu_mode(),
         has_rank("x", 2, 8),
         _even_last(),
+        _where_dynamic(has_elements_in_rows("x")),
         has_rank("group_index", 1),
         _has_columns("weight_scale", lambda call: call.shape("x")[-1:], "the last size of `x`"),
         size_is("activation_scale", _of_rows, "an element for each row"),

@@ -27,7 +27,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_rank, number
+from aclnn.operators.sizes import has_elements, has_rank, number
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -706,6 +706,8 @@ one_hot = Operator(
         dtype_among("input", (*_INDICES, aclDataType.ACL_UINT8)),
         of_cann(dtype_among("input", _INDICES)),
         dtype_among("on_value", NUMERIC),
+        has_elements("on_value"),
+        has_elements("off_value"),
         of_cann(dtype_among("on_value", _HOT)),
         same_dtype("off_value", "on_value"),
         _same_as_value(),

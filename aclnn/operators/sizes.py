@@ -35,6 +35,27 @@ def has_rank(role: str, least: int, most: int | None = None) -> Rule:
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
 
+def has_elements(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.tensors[role].size:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have an element"
+
+    return Rule(f"`{role}` has an element", test, (role,))
+
+
+def has_elements_in_rows(role: str) -> Rule:
+    """A rule for what computes a number of each row, of which one without elements has none."""
+
+    def test(call: Call) -> str | None:
+        *rows, last = call.shape(role)
+        if last or 0 in rows:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, whose rows have no element"
+
+    return Rule(f"rows of `{role}`, where there are any, have elements", test, (role,))
+
+
 def size_is(role: str, wanted: Callable[[Call], Shape | None], words: str) -> Rule:
     """As `has_shape`; `wanted` may give None, where any shape will do."""
 

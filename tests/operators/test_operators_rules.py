@@ -1146,3 +1146,45 @@ def test_rstd_without_trailing_ones():
     for shape in ((1, 2), (), (2, 1, 1, 1, 1), (2, 1, 3), (1,)):
         bad = of(np.float32, shape)
         assert_refused("shape", "aclnnRmsNorm", x, two, 1e-6, y, bad, wanted=561002)
+
+
+_NONE = np.zeros((3, 0), np.float16)
+_WIDE, _NARROW = np.zeros((1, 1, 2, 4), np.float16), np.zeros((1, 1, 2, 0), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "options", "status", "words"),
+    [
+        ("dynamic_quant", (_NONE,), {}, 161002, "input has shape (3, 0)"),
+        ("dynamic_quant_asymmetric", (_NONE,), {}, 161002, "input has shape (3, 0)"),
+        ("dequant_swiglu_quant", (_NONE,), {"quant_mode": "dynamic"}, 161002, "x has shape (3, 0)"),
+        ("add_rms_norm_dynamic_quant", (_NONE, _NONE, _NONE[0]), {}, 561002, "gamma has shape (0,)"),
+        (
+            "fused_infer_attention_score", (_WIDE, _WIDE, _NARROW),
+            {"input_layout": "BNSD", "softmax_lse_flag": True}, 161002, "value has shape (1, 1, 2, 0)",
+        ),
+        (
+            "fused_infer_attention_score_v2", (_WIDE, _WIDE, _NARROW),
+            {"input_layout": "BNSD", "return_softmax_lse": True}, 161002, "value has shape (1, 1, 2, 0)",
+        ),
+        ("fusion_attention", (_WIDE, _WIDE, _NARROW, 1, "BNSD"), {}, 161002, "value has shape (1, 1, 2, 0)"),
+        (
+            "one_hot", (np.array([1]), 3),
+            {"on_value": np.zeros(0, np.float32), "off_value": np.ones(1, np.float32)},
+            161002, "on_value has shape (0,)",
+        ),
+    ],
+)  # fmt: skip
+def test_statistics_of_nothing_are_refused(name, operands, options, status, words):
+    with pytest.raises(aclnn.AclnnError) as caught:
+        getattr(aclnn, name)(*operands, **options)
+    assert caught.value.status == status
+    assert words in caught.value.message
+
+
+def test_no_rows_give_empty_results():
+    none = np.zeros((0, 4), np.float16)
+    y, scale = aclnn.dynamic_quant(none)
+    assert (y.shape, scale.shape) == ((0, 4), (0,))
+    out, _ = aclnn.fused_infer_attention_score(_WIDE, _WIDE, _NARROW, input_layout="BNSD")
+    assert out.shape == _NARROW.shape
