@@ -71,8 +71,15 @@ static int64_t elements_needed(const int64_t *shape, const int64_t *strides, uin
   return sum(last, 1);
 }
 
+static int has_no_elements(const aclnn_description *given) {
+  for (uint64_t axis = 0; axis < given->ndim; axis++)
+    if (given->shape[axis] == 0) return 1;
+  return 0;
+}
+
 static int fits_storage(const aclnn_description *given, const int64_t *strides) {
   int64_t room = 1;
+  if (has_no_elements(given)) return 1;
   for (uint64_t axis = 0; axis < given->storage_ndim; axis++) {
     if (given->storage_shape[axis] == 0) room = 0;
     room = product(room, given->storage_shape[axis]);
@@ -86,7 +93,7 @@ static int is_plausible(const aclnn_description *given) {
          aclnn_is_dtype(given->dtype) && aclnn_is_format(given->format) && is_size(given->offset) &&
          are_sizes(given->shape, given->ndim) &&
          (!given->strides || are_sizes(given->strides, given->ndim)) &&
-         are_sizes(given->storage_shape, given->storage_ndim);
+         (are_sizes(given->storage_shape, given->storage_ndim) || has_no_elements(given));
 }
 
 static void (*drop_now(void))(void *) {
@@ -124,6 +131,9 @@ static aclTensor *new_tensor(const aclnn_description *given) {
     row_major(made->shape, ndim, made->strides);
   if (storage_ndim)
     memcpy(made->storage_shape, given->storage_shape, storage_ndim * sizeof(int64_t));
+  /* Programs count the storage of a view from its last element: of none, they come to a negative size. */
+  for (size_t axis = 0; axis < storage_ndim; axis++)
+    if (made->storage_shape[axis] < 0) made->storage_shape[axis] = 0;
   made->magic = ACLNN_TENSOR;
   made->references = 1;
   made->dtype = given->dtype;

@@ -187,6 +187,28 @@ static void tails() {
   OK_(aclrtFree(row));
 }
 
+// No rows: the engine counts a view's storage from its last element, and comes to a negative size.
+static void nothing() {
+  const int64_t dims[] = {0, 4}, strides[] = {4, 1}, storage[] = {-3};
+  void *row;
+  OK_(aclrtMalloc(&row, 32, ACL_MEM_MALLOC_HUGE_FIRST));
+  aclTensor *none = aclCreateTensor(dims, 2, ACL_FLOAT, strides, 0, ACL_FORMAT_ND, storage, 1, row);
+  CHECK(none != nullptr);
+  int64_t *shape = nullptr;
+  uint64_t count = 0;
+  OK_(aclGetStorageShape(none, &shape, &count));
+  CHECK(count == 1 && shape[0] == 0);
+  delete[] shape;
+  uint64_t size;
+  aclOpExecutor *executor;
+  OK_(aclnnInplaceZeroGetWorkspaceSize(none, &size, &executor));
+  RUN(aclnnInplaceZero, size, executor, stream);
+  OK_(aclDestroyTensor(none));
+  const int64_t some[] = {1, 4};
+  CHECK(aclCreateTensor(some, 2, ACL_FLOAT, strides, 0, ACL_FORMAT_ND, storage, 1, row) == nullptr);
+  OK_(aclrtFree(row));
+}
+
 int main() {
   OK_(aclInit(nullptr));
   OK_(aclrtSetDevice(0));
@@ -194,6 +216,7 @@ int main() {
   temporaries();
   freed_while_queued();
   tails();
+  nothing();
   OK_(aclrtDestroyStream(stream));
   OK_(aclrtResetDevice(0));
   OK_(aclFinalize());
