@@ -183,7 +183,7 @@ cdef inline ptrdiff_t few_step(ptrdiff_t cols) noexcept nogil:
 
 
 cdef inline ptrdiff_t few_bytes(ptrdiff_t rows, ptrdiff_t cols, bint waits) noexcept nogil:
-    """What few rows have in place of panels and tiles: sums of a piece, and of all pieces."""
+    """Bytes that few rows take in place of panels and tiles: sums of a piece, and of all pieces."""
     return (2 if waits else 1) * rows * few_step(min(cols, <ptrdiff_t>FEW_COLS))
 
 
