@@ -1,8 +1,7 @@
 """The backend of ``torch.compile``: parts of a graph as executors, the rest as PyTorch has it.
 
-Dynamo's graph is taken where nothing but its own values is written in place, and no mode is switched: what
-PyTorch keeps runs as it would without a compiler, and costs no more. Other graphs are first made functional by
-AOTAutograd.
+AOTAutograd makes graphs of ATen's operators that write nothing, one forward and one backward, and takes care of
+views, writes and gradients. Here parts of these graphs become executors.
 """
 
 from __future__ import annotations
@@ -11,27 +10,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from functorch.compile import make_boxed_func
+from functorch.compile import (
+    default_partition,
+    make_boxed_func,
+    min_cut_rematerialization_partition,
+)
 from torch._dynamo.backends.common import aot_autograd
-from torch.fx import GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx import GraphModule
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
-from aclnn.torch.applied import bind_graphs, holds_applied
-from aclnn.torch.expansion import flattened, is_functional, value_of
+from aclnn.torch.choice import Rules
+from aclnn.torch.effects import sort
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
 from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.sinking import sink_views
 from aclnn.torch.speed import Speed
-from aclnn.torch.support import Support, is_tracked, partitions_of
-from aclnn.torch.writes import move_to_end, write_into_new_values
+from aclnn.torch.support import Choice, Everything, Support, partitions_of
 
 PREFIX = "aclnn_part_"
-TAKE = ("measured", "all")
+TAKE = ("default", "all")
 
 
 class Observer(Protocol):
@@ -60,9 +61,10 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
     example_inputs : sequence of tensor
     **options
         Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``. Besides `take`:
-        ``"measured"`` leaves to PyTorch what it does faster on this machine, ``"all"`` takes all that
-        executors can do. And `freeze`: whether copies of the weights of linear layers are laid out for
-        products once, where no gradients are wanted. They follow what changes weights but for writes that
+        ``"default"`` leaves to PyTorch what it is known to do faster, which follows from the graph alone,
+        ``"all"`` takes all that executors can do. `tune`: whether calls are measured on this machine
+        instead, and what was found is kept. And `freeze`: whether copies of the weights of linear layers are laid
+        out for products once, where no gradients are wanted. They follow what changes weights but for writes that
         PyTorch does not count, through ``weight.data`` or NumPy.
 
     Returns
@@ -72,16 +74,17 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
     Raises
     ------
     AclnnError
-        If `take` is neither, or `freeze` is no bool.
+        If `take` is neither, or another of these is no bool.
     """
     return compiled_graph(graph_module, example_inputs, Options.of(options.get("options")))
 
 
 class Options(NamedTuple):
-    """Options of a graph's compilation: what is taken, whether weights are frozen, and the options of
-    `aclnn.compile`."""
+    """Options of a graph's compilation: what is taken, whether that is measured, whether weights are frozen, and
+    the options of `aclnn.compile`."""
 
     take: str
+    tune: bool
     freeze: bool
     planning: dict[str, Any]
 
@@ -94,10 +97,12 @@ class Options(NamedTuple):
             raise invalid(
                 f"take is {take!r}, must be one of {', '.join(map(repr, TAKE))}{did_you_mean(take, TAKE)}"
             )
-        freeze = planning.pop("freeze", False)
-        if not isinstance(freeze, bool):
-            raise invalid(f"freeze is {freeze!r}, must be a bool")
-        return cls(take, freeze, planning)
+        switches = {}
+        for name in ("tune", "freeze"):
+            switches[name] = planning.pop(name, False)
+            if not isinstance(switches[name], bool):
+                raise invalid(f"{name} is {switches[name]!r}, must be a bool")
+        return cls(take=take, planning=planning, **switches)
 
 
 def compiled_graph(
@@ -107,87 +112,109 @@ def compiled_graph(
     observe: Observer | None = None,
 ) -> Any:
     """Compile a graph for `backend`; `observe` gets each graph, its support and its parts."""
+    places: list[int] = []
     if options.freeze and not torch.is_grad_enabled():
         places, example_inputs = freeze(graph_module, example_inputs)
-        made = compiled_graph(graph_module, example_inputs, options._replace(freeze=False), observe)
-        if not places:
-            return made
-        frozen = Frozen(made, places)
-        if observe is not None:
-            observe.add_frozen(frozen)
-        return frozen
-    if has_symbols(graph_module):
-        return Specialized(
-            graph_module, lambda graph, inputs: compiled_graph(graph, inputs, options, observe)
-        )
-
-    def compile_graph(graph: GraphModule) -> Callable[..., Any]:
-        folded = fold(graph)
-        if observe is not None:
-            observe.add_folded(folded)
-        return code_of(with_executors(graph, options, observe))
-
-    bind_graphs(graph_module)
-    write_into_new_values(graph_module)
-    if is_functional(graph_module):
-        return compile_graph(graph_module)
     functional = aot_autograd(
-        fw_compiler=lambda graph, inputs: make_boxed_func(compile_graph(graph)),
+        fw_compiler=Compiler(options, observe),
+        partition_fn=forward_and_backward,
         keep_inference_input_mutations=True,
     )
-    return functional(graph_module, example_inputs)
+    made = functional(graph_module, example_inputs)
+    if not places:
+        return made
+    frozen = Frozen(made, places)
+    if observe is not None:
+        observe.add_frozen(frozen)
+    return frozen
+
+
+def forward_and_backward(graph: GraphModule, inputs: Sequence[Any], **facts: Any) -> Any:
+    """Divide a graph of a function and its gradients, so that as little as possible is kept for the backward one.
+
+    AOTAutograd copies inputs that are written later and that gradients need. The partitioner that computes values
+    again would keep such an input instead of the copy, so that others divide these graphs.
+    """
+    copied = [one for one in graph.graph.nodes if one.target is torch.ops.aten.clone.default]
+    if any(one.args[0].op == "placeholder" for one in copied):
+        return default_partition(graph, inputs, **facts)
+    return min_cut_rematerialization_partition(graph, inputs, **facts)
+
+
+class Compiler:
+    """Compiles the graphs of ATen's operators that AOTAutograd makes of one of Dynamo's."""
+
+    def __init__(self, options: Options, observe: Observer | None = None):
+        self._options = options
+        self._observe = observe
+        self._known: dict[Any, str | None] = {}  # reasons against calls
+
+    def __call__(self, graph_module: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        if has_symbols(graph_module):
+            return boxed(Specialized(graph_module, self._compiled))
+        return self._compiled(graph_module)
+
+    def _compiled(self, graph_module: GraphModule) -> Callable[..., Any]:
+        folded = fold(graph_module)
+        if self._observe is not None:
+            self._observe.add_folded(folded)
+        return code_of(self._with_executors(graph_module))
+
+    def _with_executors(self, graph: GraphModule) -> GraphModule:
+        """The graph with calls of executors in the place of the parts that they do."""
+        choice = self._choice()
+        support = Support(graph, choice, self._known)
+        parts = partitions_of(graph, support)
+        if isinstance(choice, Speed):
+            choice.save()
+        if self._observe is not None:
+            self._observe.add_graph(graph, support, parts)
+        if not parts:
+            return graph
+        fused = fuse_by_partitions(graph, [part.nodes for part in parts], prefix=PREFIX)
+        sort(fused)
+        for node in list(fused.graph.nodes):
+            if node.op == "call_module" and str(node.target).startswith(PREFIX):
+                self._replace(fused, node)
+        fused.graph.lint()
+        return fused
+
+    def _choice(self) -> Choice:
+        if self._options.take == "all":
+            return Everything()
+        return Speed() if self._options.tune else Rules()
+
+    def _replace(self, graph: GraphModule, node: Any) -> None:
+        """Call the executor instead of the module that stands for it."""
+        name = str(node.target)
+        module = getattr(graph, name)
+        sink_views(module.graph)
+        part = Part(module, name, self._options.planning)
+        if self._observe is not None:
+            self._observe.add_executor(int(name.removeprefix(PREFIX)), part)
+        with graph.graph.inserting_before(node):
+            call = graph.graph.call_function(part, node.args)
+        call.meta = dict(node.meta)
+        node.replace_all_uses_with(call)
+        graph.graph.erase_node(node)
+        delattr(graph, name)
 
 
 def code_of(graph: GraphModule) -> Callable[..., Any]:
-    """A graph's code, without what a module's call does besides: that takes as long as a kernel."""
+    """A graph's code, which takes its arguments in a list and lets go of them as it goes on, without what a module's
+    call does besides: that takes as long as a kernel."""
+    codegen = getattr(torch.fx.graph, "_BoxedCodeGen", None)
+    if codegen is not None:
+        graph.graph.set_codegen(codegen())
     graph.recompile()
-    _LazyGraphModule.force_recompile(graph)
-    return graph.forward
+    return make_boxed_func(graph.forward) if codegen is None else boxed(graph.forward)
 
 
-def with_executors(
-    graph: GraphModule, options: Options, observe: Observer | None = None
-) -> GraphModule:
-    """The graph with calls of executors in the place of the parts that they do."""
-    speed = Speed() if options.take == "measured" else None
-    support = Support(graph, speed)
-    parts = partitions_of(graph, support)
-    if speed is not None:
-        speed.save()
-    if observe is not None:
-        observe.add_graph(graph, support, parts)
-    if not parts:
-        return graph
-    fused = fuse_by_partitions(graph, [part.nodes for part in parts], prefix=PREFIX)
-    move_to_end(fused)
-    for node in list(fused.graph.nodes):
-        if node.op == "call_module" and str(node.target).startswith(PREFIX):
-            _replace(fused, node, options, observe)
-    fused.graph.lint()
-    return fused
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """A function that AOTAutograd knows to take its arguments in a list."""
 
+    def call(inputs: list[Any]) -> Any:
+        return run(inputs)
 
-def _replace(graph: GraphModule, node: Any, options: Options, observe: Observer | None) -> None:
-    """Call the executor instead of the module that stands for it."""
-    name = str(node.target)
-    inputs = [one.meta.get("val", one.meta.get("example_value")) for one in node.args]
-    own = getattr(graph, name)
-    module = flattened(own, inputs)
-    sink_views(module.graph)
-
-    def compile_graph(graph: GraphModule, is_new: bool) -> Callable[..., Any]:
-        return code_of(with_executors(graph, options, observe if is_new else None))
-
-    differentiated = own if holds_applied(own) else None
-    (results,) = own.graph.output_node().args
-    several = [results] if isinstance(results, Node) else results
-    tracked = [is_tracked(value_of(one)) for one in several]
-    part = Part(module, name, inputs, options.planning, compile_graph, differentiated, tracked)
-    if observe is not None:
-        observe.add_executor(int(name.removeprefix(PREFIX)), part)
-    with graph.graph.inserting_before(node):
-        call = graph.graph.call_function(part, node.args)
-    call.meta = dict(node.meta)
-    node.replace_all_uses_with(call)
-    graph.graph.erase_node(node)
-    delattr(graph, name)
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call

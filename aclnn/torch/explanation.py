@@ -77,7 +77,7 @@ class Explanation:
             names = [_name(node) for node in part.nodes]
             self.parts.append(tuple([name for name in names if name != "getitem"]))
         for node in graph.graph.nodes:
-            if node.op in ("call_function", "call_method") and node not in taken:
+            if node.op == "call_function" and node not in taken:
                 reason = support.reasons.get(node, "a view, which takes no executor")
                 self.left.append((_name(node), reason))
 

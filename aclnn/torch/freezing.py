@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
-from aclnn.torch.expansion import value_of
+from aclnn.torch.graphs import value_of
 
 aten = torch.ops.aten
 _LINEAR = (torch._C._nn.linear, torch.nn.functional.linear, aten.linear.default)
@@ -95,10 +94,7 @@ def freeze(graph_module: GraphModule, inputs: Sequence[Any]) -> tuple[list[int],
     arguments = list(inputs)
     for place in frozen:
         key = "val" if "val" in places[place].meta else "example_value"
-        places[place].meta[key] = turned(value_of(places[place]))
-        if isinstance(inputs[place], torch.Tensor):
-            with unset_fake_temporarily():
-                arguments[place] = turned(inputs[place])
+        places[place].meta[key] = arguments[place] = turned(value_of(places[place]))
     return frozen, arguments
 
 

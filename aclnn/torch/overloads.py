@@ -160,13 +160,16 @@ def _indexed(x: Any, indices: Sequence[Any]) -> Any:
         raise NotImplementedError("it indexes other than by integers")
     if len(given) == 1:
         return _slices(x, *given[0])
-    if [axis for axis, _ in given] != list(range(len(given))):
-        raise NotImplementedError("it indexes dimensions that are not the first ones")
-    shapes = {one.shape for _, one in given}
-    if len(shapes) > 1:
-        raise NotImplementedError("indices have shapes that differ")
-    places = form("stack")([one for _, one in given], -1)
-    return form("gather_nd")(x, places, True)
+    axes = [axis for axis, _ in given]
+    shape = np.broadcast_shapes(*[one.shape for _, one in given])
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    places = form("stack")([one.broadcast_to(shape) for _, one in given], -1)
+    made = form("gather_nd")(x.transpose(*axes, *others), places, True)
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        return made
+    inner = list(range(len(shape)))  # the dimensions of indices, which stand where they chose
+    outer = [len(shape) + place for place in range(len(others))]
+    return made.transpose(*outer[: axes[0]], *inner, *outer[axes[0] :])
 
 
 def _slices(x: Any, axis: int, index: Any) -> Any:

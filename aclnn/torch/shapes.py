@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from aclnn.graph.strides import contiguous_strides
-from aclnn.torch.expansion import CALLED, KEY, OPERAND, REASON, value_of
+from aclnn.torch.graphs import value_of
 
 MOST_SHAPES = (
     64  # of a graph, whose plans are kept; the one that was used least recently goes first
@@ -50,15 +49,12 @@ class Specialized:
     ----------
     graph_module : GraphModule
     compile_graph : callable
-        Compiles a graph without symbols for fake inputs.
+        Compiles a graph without symbols.
     """
 
-    def __init__(
-        self, graph_module: GraphModule, compile_graph: Callable[[GraphModule, Sequence[Any]], Call]
-    ):
+    def __init__(self, graph_module: GraphModule, compile_graph: Callable[[GraphModule], Call]):
         self._graph_module = graph_module
         self._compile = compile_graph
-        self._mode = torch.is_grad_enabled()
         values = [value_of(node) for node in _placeholders(graph_module)]
         self._numbers = [n for n, value in enumerate(values) if isinstance(value, _SYMBOLS)]
         own = {str(values[n].node.expr) for n in self._numbers}
@@ -67,7 +63,7 @@ class Specialized:
         self._made: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, inputs: list[Any]) -> Any:
         key: tuple[Any, ...] = tuple([inputs[n] for n in self._numbers])
         if self._tensors:
             key += tuple([(inputs[n].shape, inputs[n].storage_offset()) for n in self._tensors])
@@ -76,7 +72,7 @@ class Specialized:
             made = self._make(key, inputs)
         elif len(self._made) > MOST_SHAPES // 2:
             self._refresh(key)
-        return made(*inputs)
+        return made(inputs)
 
     def _refresh(self, key: tuple[Any, ...]) -> None:
         with self._lock:
@@ -86,9 +82,7 @@ class Specialized:
     def _make(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Call:
         with self._lock:
             if key not in self._made:
-                with torch.set_grad_enabled(self._mode):
-                    graph, like = specialized(self._graph_module, inputs)
-                    self._made[key] = self._compile(graph, like)
+                self._made[key] = self._compile(specialized(self._graph_module, inputs))
                 while len(self._made) > MOST_SHAPES:
                     self._made.popitem(last=False)
             return self._made[key]
@@ -102,49 +96,43 @@ def _symbols_of(value: Any) -> set[str]:
     return {str(symbol) for n in sizes for symbol in n.node.expr.free_symbols}
 
 
-def specialized(graph_module: GraphModule, inputs: Sequence[Any]) -> tuple[GraphModule, list[Any]]:
+def specialized(graph_module: GraphModule, inputs: Sequence[Any]) -> GraphModule:
     """A graph for the sizes of these inputs, with the same inputs in the same order.
 
     Parameters
     ----------
     graph_module : GraphModule
-        Of Dynamo or AOTAutograd.
+        Of AOTAutograd.
     inputs : sequence
         Tensors and numbers that it is called with.
 
     Returns
     -------
-    graph : GraphModule
+    GraphModule
         Nodes have fake tensors without symbols as their values; what gave a number is gone.
-    like : list
-        Fake tensors that stand for the inputs, and the numbers.
     """
+    # Detached, since results of others have no gradient to be looked at.
+    plain = [one.detach() if isinstance(one, torch.Tensor) else one for one in inputs]
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    like = [
-        mode.from_tensor(one, static_shapes=True) if isinstance(one, torch.Tensor) else one
-        for one in inputs
-    ]
-    graph = Graph()
-    graph._codegen = graph_module.graph._codegen
-    writer = _Writer(graph_module, graph, like)
-    enabled = torch.is_grad_enabled()
-    try:
-        with mode:
-            for node in graph_module.graph.nodes:
-                writer.add(node)
-    finally:
-        torch.set_grad_enabled(enabled)
-    return _LazyGraphModule(graph_module, graph), like
+    with torch.no_grad(), mode:
+        like = [
+            mode.from_tensor(one, static_shapes=True) if isinstance(one, torch.Tensor) else one
+            for one in plain
+        ]
+        graph = Graph()
+        writer = _Writer(graph_module, graph, like)
+        for node in graph_module.graph.nodes:
+            writer.add(node)
+    return GraphModule(graph_module, graph)
 
 
 class _Writer:
     """Copies a graph node by node, computing what each gives.
 
-    Dynamo knows the sizes of most values as expressions of symbols, so that calls need not be made again.
+    The sizes of most values are known as expressions of symbols, so that calls need not be made again.
     """
 
     def __init__(self, owner: GraphModule, graph: Graph, inputs: Sequence[Any]):
-        self._owner = owner
         self._graph = graph
         self._inputs = iter(inputs)
         self._numbers = _Numbers(zip(map(value_of, _placeholders(owner)), inputs, strict=True))
@@ -152,48 +140,40 @@ class _Writer:
         self._copies: dict[Node, Any] = {}  # nodes, or numbers
 
     def add(self, node: Node) -> None:
-        if node.op in CALLED and self._is_number(node):
-            return
-        copy = self._graph.node_copy(node, self._copies.__getitem__)
-        self._copies[node] = copy
+        """Copy a node, unless it computes a size, which becomes a number."""
         if node.op == "output":
+            self._graph.node_copy(node, self._copies.__getitem__)
             return
-        value = self._value(node)
-        self._values[node] = value
-        for key in (KEY, OPERAND, REASON, "example_value", "val"):
-            copy.meta.pop(key, None)
-        copy.meta["example_value" if "example_value" in node.meta else "val"] = value
+        value = self._values[node] = self._value(node)
+        if node.op == "call_function" and isinstance(value, bool | int):
+            self._copies[node] = value
+            return
+        copy = self._copies[node] = self._graph.node_copy(node, self._copies.__getitem__)
+        copy.meta["val"] = value
         if node.op == "placeholder" and isinstance(value, int):
             self._copies[node] = value
-
-    def _is_number(self, node: Node) -> bool:
-        """Whether a node computes a size, which becomes a number."""
-        if not isinstance(value_of(node), _SYMBOLS):
-            return False
-        value = self._value(node)
-        if not isinstance(value, int):
-            return False
-        self._values[node] = self._copies[node] = value
-        return True
 
     def _value(self, node: Node) -> Any:
         if node.op == "placeholder":
             return next(self._inputs)
         if node.op == "get_attr":
-            return _attribute(self._owner, str(node.target))
-        if isinstance(
-            value_of(node), torch.SymFloat
-        ):  # of a tensor's elements: each run has its own
             return value_of(node)
-        known = self._numbers.put_into(value_of(node))
+        symbolic = value_of(node)
+        if isinstance(symbolic, torch.SymFloat) or _depends_on_data(symbolic):
+            return symbolic  # each run has its own
+        known = self._numbers.put_into(symbolic)
         if known is not None:
             return known
         args, named = torch.fx.map_arg((node.args, node.kwargs), self._values.__getitem__)
-        if node.op == "call_method":
-            return getattr(args[0], str(node.target))(*args[1:], **named)
-        if node.op == "call_module":
-            return self._owner.get_submodule(str(node.target))(*args, **named)
         return node.target(*args, **named)
+
+
+def _depends_on_data(value: Any) -> bool:
+    """Whether a size of a value is known when a call has computed others alone."""
+    if isinstance(value, tuple | list):
+        return any(map(_depends_on_data, value))
+    sizes = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+    return any(isinstance(n, _SYMBOLS) and free_unbacked_symbols(n) for n in sizes)
 
 
 class _Numbers:
@@ -237,8 +217,6 @@ class _Numbers:
         offset = self._number(value.storage_offset())
         if None in (*sizes, *strides, offset):
             return None
-        if value.requires_grad and not _is_dense(sizes, strides, offset):
-            return None
         return _fake(value, sizes, strides, offset)
 
     def _number(self, given: Any) -> int | None:
@@ -260,20 +238,5 @@ def _fake(like: Any, sizes: Any, strides: Any, offset: Any) -> torch.Tensor:
     if offset and 0 not in sizes:
         reach = sum([(n - 1) * stride for n, stride in zip(sizes, strides, strict=True)])
         whole = torch.empty(offset + reach + 1, **options)
-        made = whole.as_strided(sizes, strides, offset)
-    else:
-        made = torch.empty_strided(sizes, strides, **options)
-    if not like.requires_grad:
-        return made
-    with torch.enable_grad():  # a leaf of autograd's could not be written
-        return made.requires_grad_().clone()
-
-
-def _is_dense(sizes: Any, strides: Any, offset: Any) -> bool:
-    return not offset and tuple(strides) == contiguous_strides(tuple(sizes))
-
-
-def _attribute(owner: Any, path: str) -> Any:
-    for name in path.split("."):
-        owner = getattr(owner, name)
-    return owner
+        return whole.as_strided(sizes, strides, offset)
+    return torch.empty_strided(sizes, strides, **options)

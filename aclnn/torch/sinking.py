@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, Node
 
 from aclnn.torch.counterparts import is_pointwise
-from aclnn.torch.expansion import value_of
+from aclnn.torch.graphs import value_of
 
 aten = torch.ops.aten
 _VIEWS = (aten.view.default, aten._unsafe_view.default)

@@ -13,19 +13,17 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx import GraphModule, Node
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.fx import Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 from aclnn.compiler import settings
 from aclnn.measurements import Measurements
 from aclnn.torch.counterparts import chosen_among, is_pointwise
-from aclnn.torch.expansion import expanded, value_of
+from aclnn.torch.graphs import alone, graph_of, value_of, values_of
 
 STEP = 0.1  # µs that a node in a part takes at least
 VIEW = 1.0  # µs that PyTorch takes for a view; a part takes nothing
@@ -66,11 +64,11 @@ class Speed:
         self._measure = measure or measured
         self._found: dict[str, tuple[float, ...]] = {}  # of calls of this graph, which repeat
         self.call = Cost(*self._times("a part's call", _smallest_call))
-        self.tracked_call = Cost(*self._times("a part's call and its gradient", _smallest_step))
 
     def cost_of(self, node: Node) -> Cost:
         """The cost of a call of one of ATen's operators."""
-        sizes = [one.numel() for one in _tensors_of(node) if isinstance(one, torch.Tensor)]
+        values = [value for one in (*node.all_input_nodes, node) for value in values_of(one)]
+        sizes = [one.numel() for one in values if isinstance(one, torch.Tensor)]
         if max(sizes, default=0) < SMALL:
             return Cost(STEP, self.call.theirs)
         what = description_of(node)
@@ -120,31 +118,21 @@ class Speed:
         """Keep what was measured for other processes."""
         self._kept.save()
 
-    def is_slower(self, node: Node, tracked: bool = False) -> Cost | None:
-        """The cost of a node that PyTorch does faster, be it in a chain; else None.
-
-        To leave a node divides a part, which costs one more call, and where gradients are wanted (`tracked`) one more
-        node of autograd's.
-        """
+    def reason_against(self, node: Node) -> str | None:
+        """What a node costs that PyTorch does faster, be it in a chain: to leave it divides a part, which costs one
+        more call."""
         cost = self.cost_of(node)
-        call = self.tracked_call if tracked else self.call
         factor = SLOWER_IN_CHAINS if is_pointwise(node.target) else SLOWER_FROM
-        limit = max(factor * cost.theirs, cost.theirs + call.ours)
-        return cost if cost.ours >= limit else None
+        if cost.ours < max(factor * cost.theirs, cost.theirs + self.call.ours):
+            return None
+        return f"PyTorch's kernel is faster: {cost.theirs:.3g} µs, ours {cost.ours:.3g}"
 
-    def pays(self, calls: Iterable[Node], n_views: int = 0, tracked: bool = False) -> bool:
-        """Whether a part that makes these calls, and views between them, is faster than PyTorch.
-
-        Where gradients are wanted (`tracked`), a part is one node of autograd's, which takes longer than one of
-        PyTorch's own; backward passes gain what forward ones do.
-        """
+    def pays(self, calls: Sequence[Node], n_views: int) -> bool:
+        """Whether a part that makes these calls, and views between them, is faster than PyTorch."""
         costs = list(map(self.cost_of, calls))
         ours = sum(cost.ours for cost in costs)
         theirs = VIEW * n_views + sum(cost.theirs for cost in costs)
-        if not costs or not tracked:
-            return bool(costs) and self.call.ours + ours <= theirs
-        step = self.tracked_call.theirs - 2 * self.call.theirs  # what autograd takes for a node
-        return self.tracked_call.ours + 2 * ours <= 2 * theirs + step * len(costs)
+        return bool(costs) and self.call.ours + ours <= theirs
 
 
 # --- What is measured -----------------------------------------------------------------------------
@@ -213,52 +201,25 @@ def _order_of(value: torch.Tensor) -> str:
     return "".join(f"{axis}{'' if strides[axis] else 'x'}" for axis in order)
 
 
-def _tensors_of(node: Node) -> list[Any]:
-    values = [value_of(one) for one in (*node.all_input_nodes, node)]
-    return [
-        one for value in values for one in (value if isinstance(value, tuple | list) else [value])
-    ]
-
-
 def measured(node: Node) -> tuple[float, float]:
     """µs of a call as a part of its own, and as PyTorch makes it."""
-    with torch.no_grad(), torch.inference_mode(False), unset_fake_temporarily():
+    with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
         return least(*_both(node))
 
 
 def _both(node: Node) -> tuple[Call, Call]:
     from aclnn.torch.parts import Part
 
+    module = alone(node)
+    part, run = Part(module, "measured", {}), module.forward
     sources = node.all_input_nodes
     copies = [example(value_of(source), _bound_of(node, source)) for source in sources]
-    tensors = [one[0] for one in copies]
-    known = dict(zip(sources, range(len(sources)), strict=True))
-    args, named = torch.fx.map_arg((node.args, node.kwargs), lambda source: _Place(known[source]))
-    leaves, spec = tree_flatten((args, named))
-
-    def run(*given: torch.Tensor) -> Any:
-        own = [given[one.place] if isinstance(one, _Place) else one for one in leaves]
-        own_args, own_named = tree_unflatten(own, spec)
-        return node.target(*own_args, **own_named)
-
-    part = Part(expanded(run, tensors), "measured", tensors, {}, _kept)
     turns = itertools.cycle(zip(*map(_repeated, copies), strict=False))
-    return (lambda: part.run(*next(turns))), (lambda: run(*next(turns)))
-
-
-@dataclass
-class _Place:
-    """Stands for a tensor among arguments."""
-
-    place: int
+    return (lambda: part(*next(turns))), (lambda: run(*next(turns)))
 
 
 def _repeated(copies: list[torch.Tensor]) -> list[torch.Tensor]:
     return copies * (MOST_COPIES // len(copies))
-
-
-def _kept(graph: GraphModule, is_new: bool) -> Call:
-    return graph.forward
 
 
 def _bound_of(node: Node, source: Node) -> int:
@@ -314,22 +275,7 @@ def _smallest_call() -> tuple[float, float]:
     """Costs of a part, whatever it computes, and of PyTorch's own call."""
     from aclnn.torch.parts import Part
 
-    with torch.no_grad(), torch.inference_mode(False), unset_fake_temporarily():
+    with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
         x = torch.ones(16)
-        part = Part(expanded(torch.neg, [x]), "measured", [x], {}, _kept)
-        return least(lambda: part.run(x), lambda: torch.neg(x))
-
-
-def _smallest_step() -> tuple[float, float]:
-    """Costs of a part and its gradient, whatever they compute, and of PyTorch's own calls."""
-    from aclnn.torch.parts import Part
-
-    with torch.enable_grad(), torch.inference_mode(False), unset_fake_temporarily():
-        x, grad = torch.ones(16, requires_grad=True), torch.ones(16)
-        with torch.no_grad():
-            part = Part(expanded(torch.neg, [x]), "measured", [x], {}, _kept)
-
-        def step(call: Callable[[torch.Tensor], torch.Tensor]) -> None:
-            torch.autograd.grad(call(x), x, grad)
-
-        return least(lambda: step(part), lambda: step(torch.neg))
+        part = Part(graph_of(torch.neg, [x]), "measured", {})
+        return least(lambda: part(x), lambda: torch.neg(x))

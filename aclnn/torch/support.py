@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import operator as python
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.fx import GraphModule, Node
@@ -16,21 +14,36 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
-from aclnn.torch.expansion import (
-    REASON,
-    expansion_of,
-    forget_expansion,
-    of_alike,
-    value_of,
-)
+from aclnn.torch.effects import COPY, kept_order, note_order, updates_of, writes_in, writes_of
+from aclnn.torch.graphs import is_one_of_several, key_of, value_of, values_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
-from aclnn.torch.speed import Speed
-from aclnn.torch.writes import COPY, updates_of, writes_in, writes_of
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
 aten = torch.ops.aten
 MOST_TENSORS = 800  # of a part: executors take 1,024, some of which are made on the way
+
+
+class Choice(Protocol):
+    """Says what executors should do of what they can."""
+
+    def reason_against(self, node: Node) -> str | None:
+        """Why a call should stay with PyTorch, be it in a chain."""
+
+    def pays(self, calls: Sequence[Node], n_views: int) -> bool:
+        """Whether a part that makes these calls, and views between them, is faster than PyTorch."""
+
+
+class Everything:
+    """Takes all that executors can do."""
+
+    def reason_against(self, node: Node) -> str | None:
+        """Nothing is against it."""
+        return None
+
+    def pays(self, calls: Sequence[Node], n_views: int) -> bool:
+        """Whether there is a call."""
+        return bool(calls)
 
 
 class Support(OperatorSupportBase):
@@ -39,34 +52,56 @@ class Support(OperatorSupportBase):
     Parameters
     ----------
     graph_module : GraphModule
-    speed : Speed, optional
-        Measured times that decide what is taken; without it all that can be is.
+        Of ATen's operators.
+    choice : Choice
+    known : dict
+        Reasons against calls, or None, which graphs share: layers repeat.
     """
 
-    def __init__(self, graph_module: GraphModule, speed: Speed | None = None):
-        self.speed = speed
+    def __init__(
+        self, graph_module: GraphModule, choice: Choice, known: dict[Any, str | None]
+    ) -> None:
+        self.choice = choice
         self.reasons: dict[Node, str] = {}
+        self._known = known
         self._taken: dict[Node, bool] = {}
         self.writes = writes_of(graph_module)  # which follow what computes their values
         self._updates = updates_of(self.writes)
         for node in graph_module.graph.nodes:
-            if node.op in ("call_function", "call_method"):
+            if node.op == "call_function":
                 self._look_at(node)
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
         return self._taken.get(node, False)
 
     def _look_at(self, node: Node) -> None:
-        if _is_one_of_several(node):
+        if is_one_of_several(node):
             self._taken[node] = self._taken.get(node.args[0], False)
             return
-        if node.target is COPY:
-            self.reasons[node] = "it writes into what others read, or what they give"
-            return
-        reason = reason_against(node, None if node in self._updates else self.speed)
+        reason = self._reason_against(node)
         self._taken[node] = reason is None
         if reason is not None:
             self.reasons[node] = reason
+
+    def _reason_against(self, node: Node) -> str | None:
+        """Why an executor does not do a node; None if it does."""
+        if node.target is COPY:
+            return "it writes into what others read, or what they give"
+        reason = self._known_reason(node)
+        if reason is not None or node in self._updates or not _computes(node):
+            return reason
+        return None if is_own(node.target) else self.choice.reason_against(node)
+
+    def _known_reason(self, node: Node) -> str | None:
+        """Why no executor can do a call, which is looked up where one like it was looked at."""
+        if isinstance(value_of(node), tuple | list) and not all(map(is_one_of_several, node.users)):
+            return "its results cannot be distinguished"
+        key = key_of(node)
+        if key is None:
+            return reason_against_call(node)
+        if key not in self._known:
+            self._known[key] = reason_against_call(node)
+        return self._known[key]
 
 
 def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
@@ -77,15 +112,16 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
     partitioner = CapabilityBasedPartitioner(
         graph_module, support, allows_single_node_partition=True, non_compute_ops=[]
     )
-    found = []
-    with _subscripts_apart(graph_module):
+    note_order(graph_module)
+    with kept_order(graph_module):
         proposed = partitioner.propose_partitions()
+    found = []
     order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
     for partition in _small_enough(proposed, order):
         nodes = _without_border(list(partition.nodes))
         writes = writes_in(nodes, support.writes)
         nodes += writes
-        if not (writes or pays(nodes, support.speed)):  # PyTorch would copy what it writes
+        if not (writes or _pays(nodes, support.choice)):  # PyTorch would copy what it writes
             for node in nodes:
                 support.reasons.setdefault(node, "alone it takes as long as in PyTorch")
             continue
@@ -114,36 +150,11 @@ def _pieces(nodes: list[Node]) -> list[list[Node]]:
     if len(inputs) + len(outputs) <= MOST_TENSORS:
         return [nodes]
     half = len(nodes) // 2
-    while half < len(nodes) and _is_one_of_several(nodes[half]):  # stays with what makes it
+    while half < len(nodes) and is_one_of_several(nodes[half]):  # stays with what makes it
         half += 1
     if half == len(nodes):
         return [nodes]
     return [*_pieces(nodes[:half]), *_pieces(nodes[half:])]
-
-
-@contextmanager
-def _subscripts_apart(graph_module: GraphModule) -> Iterator[None]:
-    """Call subscripts of tensors otherwise than those of tuples.
-
-    The partitioner moves each subscript to the part of what it is of, and for ever to and fro if it
-    is of two nodes: a tensor, and another one that is its index.
-    """
-    nodes = [
-        node
-        for node in graph_module.graph.nodes
-        if node.target is python.getitem and isinstance(value_of(node.args[0]), torch.Tensor)
-    ]
-    for node in nodes:
-        node.target = _subscript
-    try:
-        yield
-    finally:
-        for node in nodes:
-            node.target = python.getitem
-
-
-def _subscript(tensor: Any, key: Any) -> Any:
-    return tensor[key]
 
 
 def _without_border(nodes: list[Node]) -> list[Node]:
@@ -162,7 +173,7 @@ def _without_border(nodes: list[Node]) -> list[Node]:
 
 def _is_border(node: Node, kept: set[Node]) -> bool:
     """Whether a view is at the border: several that one node gives are so together."""
-    made = node.args[0] if _is_one_of_several(node) else node
+    made = node.args[0] if is_one_of_several(node) else node
     users = _readers_of(made)
     if kept.isdisjoint(made.all_input_nodes):  # it shows an input
         return not kept.issuperset(users)
@@ -187,7 +198,6 @@ def _show_outside(nodes: list[Node]) -> None:
             own = node.graph.node_copy(node)
         for user in outside:
             user.replace_input_with(node, own)
-            forget_expansion(user)
 
 
 def _is_whole_result(view: Node, kept: set[Node]) -> bool:
@@ -206,19 +216,12 @@ def _is_whole_result(view: Node, kept: set[Node]) -> bool:
     return True
 
 
-def pays(nodes: list[Node], speed: Speed | None) -> bool:
+def _pays(nodes: list[Node], choice: Choice) -> bool:
     """Whether an executor of these nodes is faster than PyTorch's own kernels one by one."""
-    calls = [one for node in nodes for one in expansion_of(node) or () if _computes(one)]
-    if speed is None or any(is_own(one.target) for one in calls):
-        return bool(calls)
-    tracked = any(is_tracked(value_of(node)) for node in nodes)
-    return speed.pays(calls, sum(map(is_view, nodes)), tracked)
-
-
-def is_tracked(value: Any) -> bool:
-    """Whether gradients of a value are wanted, or of one of several."""
-    several = value if isinstance(value, tuple | list) else [value]
-    return any(isinstance(one, torch.Tensor) and one.requires_grad for one in several)
+    calls = [node for node in nodes if _computes(node)]
+    if any(is_own(one.target) for one in calls):
+        return True
+    return choice.pays(calls, sum(map(is_view, nodes)))
 
 
 def _computes(call: Node) -> bool:
@@ -226,73 +229,20 @@ def _computes(call: Node) -> bool:
     return view_of(call.target) is None and counterpart(call.target) is not None
 
 
-def _is_one_of_several(node: Node) -> bool:
-    if node.target is not python.getitem or type(node.args[1]) is not int:
-        return False
-    return isinstance(value_of(node.args[0]), tuple | list)
-
-
 def is_view(node: Node) -> bool:
     """Whether a node only shows an operand in another way, or one of several views."""
-    if _is_one_of_several(node):
-        return is_view(node.args[0])
-    found = expansion_of(node)
-    if found is None:
-        return False
-    targets = [one.target for one in found if one.target is not python.getitem]
-    return all(view_of(target) is not None for target in targets)
+    return is_view(node.args[0]) if is_one_of_several(node) else view_of(node.target) is not None
 
 
-def reason_against(node: Node, speed: Speed | None) -> str | None:
-    """Why an executor does not do a node; None if it does."""
-    if isinstance(value_of(node), tuple | list) and not all(map(_is_one_of_several, node.users)):
-        return "its results cannot be distinguished"
-    found = expansion_of(node)
-    if found is None:
-        return "what it calls is not known"
-    if not found:  # it gives what it is given, as dropout does where nothing is trained
-        return _reason_against_tensor(value_of(node))
-    tracked = is_tracked(value_of(node))
-    for one in found:
-        reason = _known_reason(one) or _reason_of_speed(one, speed, tracked)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _known_reason(call: Node) -> str | None:
-    """Known reason against a call, looked up where nodes that are alike share their calls."""
-    if REASON not in call.meta:
-        call.meta[REASON] = of_alike(call, REASON, lambda: _reason_against_call(call))
-    return call.meta[REASON]
-
-
-def _reason_against_call(call: Node) -> str | None:
+def reason_against_call(node: Node) -> str | None:
     """Why no executor can do a call of one of ATen's operators."""
-    if call.target is python.getitem:
-        return None
-    if view_of(call.target) is None and counterpart(call.target) is None:
+    if view_of(node.target) is None and counterpart(node.target) is None:
         return "no operator of ours does it"
-    for value in [call, *call.all_input_nodes]:
-        for tensor in _tensors_of(value):
+    for one in [node, *node.all_input_nodes]:
+        for tensor in values_of(one):
             if reason := _reason_against_tensor(tensor):
                 return reason
-    return _reason_of_trial(call)
-
-
-def _reason_of_speed(call: Node, speed: Speed | None, tracked: bool) -> str | None:
-    """Why an executor should not do a call that it can do."""
-    if speed is None or not _computes(call) or is_own(call.target):
-        return None
-    cost = speed.is_slower(call, tracked)
-    if cost is None:
-        return None
-    return f"PyTorch's kernel is faster: {cost.theirs:.3g} µs, ours {cost.ours:.3g}"
-
-
-def _tensors_of(node: Node) -> list[Any]:
-    value = value_of(node)
-    return list(value) if isinstance(value, tuple | list) else [value]
+    return _reason_of_trial(node)
 
 
 def _reason_against_tensor(value: Any) -> str | None:
@@ -302,6 +252,8 @@ def _reason_against_tensor(value: Any) -> str | None:
         return f"it is on {value.device.type}, not the CPU"
     if value.layout is not torch.strided or value.ndim > MAX_DIMS:
         return "its layout is not one of strides, or it has too many dimensions"
+    if value.is_neg() or value.is_conj():
+        return "it shows numbers negated or conjugated"
     if not all(isinstance(size, int) for size in value.shape):
         return "its shape depends on data"
     try:
@@ -317,8 +269,10 @@ def _reason_of_trial(node: Node) -> str | None:
         made = traced_alone(node)
     except (AclnnError, NotImplementedError, TypeError, ValueError) as error:
         return str(error).split("\n")[0]
-    wanted = _tensors_of(node)
+    wanted = values_of(node)
     several = list(made) if isinstance(made, tuple) else [made]
+    if len(several) != len(wanted):
+        return f"it would give {len(several)} results, not {len(wanted)}"
     for one, tensor in zip(several, wanted, strict=True):
         if not isinstance(one, TracedArray) and node.target is not aten.scalar_tensor.default:
             return "it gives what is no array"

@@ -51,7 +51,7 @@ USES = {
     "aclnn/torch/formulas.py": "gradients that are composed of operators",
     "aclnn/torch/parts.py": "views of PyTorch's",
     "aclnn/torch/support.py": "PyTorch's operators by what they need",
-    "aclnn/torch/writes.py": "PyTorch's operators that write into an operand",
+    "aclnn/torch/choice.py": "PyTorch's operators by speed",
     "graph/views/text.py": "English words",
     "Makefile": "an example of a command",
     "tools/bounds.py": "bounds of what formulas are composed of",
