@@ -17,6 +17,7 @@ from functorch.compile import (
 )
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
@@ -207,6 +208,7 @@ def code_of(graph: GraphModule) -> Callable[..., Any]:
     if codegen is not None:
         graph.graph.set_codegen(codegen())
     graph.recompile()
+    _LazyGraphModule.force_recompile(graph)  # or each call goes through the module's
     return make_boxed_func(graph.forward) if codegen is None else boxed(graph.forward)
 
 
