@@ -1,7 +1,7 @@
 """What the backend takes by default: it follows from the graph alone, so that every process computes the same bits.
 
-Nearly all that executors can do they do as fast as PyTorch, or faster. What was found to be slower on several
-processors is named here, by operator and size.
+Nearly all that executors can do they do as fast as PyTorch, or faster. What was measured to be slower is named
+here, by operator and size.
 """
 
 from __future__ import annotations

@@ -83,17 +83,14 @@ def _is_kept_alone(node: Node, source: Node, results: set[Node]) -> bool:
 
 
 def _constants_of(graph_module: GraphModule) -> set[Node]:
-    """Nodes that give the same at each call: they depend on no argument, and on no random number.
-
-    What a model returns is none, nor what that may show: a caller may write into it.
-    """
+    """Nodes that give the same at each call: they depend on no argument, and on no random number."""
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
         if (node.op == "get_attr" and isinstance(value_of(node), torch.Tensor)) or (
             node.op == "call_function" and _is_pure(node) and _reads_none(node, found)
         ):
             found.add(node)
-    return found - seen_by_callers(graph_module)
+    return found
 
 
 def _reads_none(node: Node, constants: set[Node]) -> bool:
@@ -121,7 +118,11 @@ def _is_small(value: Any) -> bool:
 
 
 def _replace_constants(graph_module: GraphModule, constants: set[Node]) -> None:
-    """Compute constants once, those that other nodes read."""
+    """Compute constants once, and replace those that other nodes read.
+
+    What a model returns is replaced by none, nor what that may show: a caller may write into it.
+    """
+    replaced = constants - seen_by_callers(graph_module)
     computed: dict[Node, Any] = {}
     # Not as tensors of inference mode: a graph of another mode may share them.
     with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
@@ -129,7 +130,7 @@ def _replace_constants(graph_module: GraphModule, constants: set[Node]) -> None:
             if node in constants:
                 computed[node] = _result_of(graph_module, node, computed)
     for node, value in computed.items():
-        is_read = any(user not in constants for user in node.users)
+        is_read = node in replaced and any(user not in replaced for user in node.users)
         if node.op != "get_attr" and isinstance(value, torch.Tensor) and is_read:
             _put(graph_module, node, value)
 

@@ -1289,3 +1289,18 @@ def test_numbers_become_tensors(tracked):
         return torch.scalar_tensor(2.5) * x, torch.scalar_tensor(3), torch.tensor([x.shape[0], 2.0])
 
     compared_with_eager(function, [tensor(3, 4)], tracked, "all")
+
+
+def test_constants_that_are_returned_have_constants_that_depend_on_them():
+    """What is returned is computed by each call; what else depends on it is still known."""
+
+    def function(x):
+        places = torch.arange(4)
+        return x + places * 2, places
+
+    compiled = torch.compile(function, backend="aclnn")
+    for _ in range(2):
+        made, places = compiled(torch.zeros(3, 4))
+        assert made.tolist() == [[0, 2, 4, 6]] * 3
+        assert places.tolist() == [0, 1, 2, 3]
+        places.zero_()

@@ -60,8 +60,11 @@ def test_results_and_gradients_are_as_accurate_as_eager_ones(name):
     bound = 2 * distance(eager, wanted) + few
     assert distance(ours, wanted) <= bound
     assert distance(inferred, wanted) <= bound
-    assert gradients.keys() == eager_gradients.keys() == wanted_gradients.keys()
+    assert gradients.keys() >= eager_gradients.keys() == wanted_gradients.keys()
     for role, gradient in gradients.items():
+        if role not in eager_gradients:  # AOTAutograd gives zeros where a loss does not depend
+            assert not gradient.any(), role
+            continue
         far = distance(eager_gradients[role], wanted_gradients[role])
         assert distance(gradient, wanted_gradients[role]) <= 4 * far + 2e-5, role
 
@@ -85,8 +88,9 @@ def test_models_with_a_cache_give_what_eager_ones_give(name):
     pairs = zip(compiled.named_parameters(), model.parameters(), strict=True)
     # That of a key's bias is zero but for roundings.
     pairs = [(a.grad, b.grad) for (role, a), b in pairs if not role.endswith("k_proj.bias")]
-    assert all((a is None) is (b is None) for a, b in pairs)
-    compare(*zip(*[pair for pair in pairs if pair[0] is not None], strict=True))
+    assert all(a is not None for a, b in pairs if b is not None)
+    assert not any(a.any() for a, b in pairs if a is not None and b is None)
+    compare(*zip(*[pair for pair in pairs if pair[1] is not None], strict=True))
 
 
 def compare(ours, wanted):
