@@ -1,4 +1,4 @@
-"""What the backend takes by default: it follows from the graph alone, so that every process computes the same bits.
+"""Default choice of the backend: it follows from the graph alone, so that every process computes the same bits.
 
 Nearly all that executors can do they do as fast as PyTorch, or faster. What was measured to be slower is named
 here, by operator and size.

@@ -57,7 +57,7 @@ def _remove_nodes_without_effect(graph_module: GraphModule) -> None:
 
 
 def _given_by(node: Node) -> Node | None:
-    """The operand whose elements a node gives as they lie."""
+    """The operand whose elements a node gives in the same layout."""
     if node.op != "call_function" or len(node.all_input_nodes) != 1:
         return None
     if node.target in _BY_NUMBER:
@@ -148,7 +148,7 @@ def _result_of(graph_module: GraphModule, node: Node, computed: dict[Node, Any])
 
 
 def attribute(owner: Any, path: str) -> Any:
-    """What a dotted path names."""
+    """The object that a dotted path names."""
     for name in path.split("."):
         owner = getattr(owner, name)
     return owner

@@ -119,7 +119,7 @@ class Speed:
         self._kept.save()
 
     def reason_against(self, node: Node) -> str | None:
-        """What a node costs that PyTorch does faster, be it in a chain: to leave it divides a part, which costs one
+        """The cost of a node that PyTorch does faster, be it in a chain: to leave it divides a part, which costs one
         more call."""
         cost = self.cost_of(node)
         factor = SLOWER_IN_CHAINS if is_pointwise(node.target) else SLOWER_FROM
