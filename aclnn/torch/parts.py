@@ -157,7 +157,7 @@ def _order_of(value: torch.Tensor) -> tuple[int, ...] | None:
 
 
 def _strides_besides(value: torch.Tensor) -> tuple[int, ...] | None:
-    """The strides of a result that lies otherwise than a plan has it: sizes of 1 may have any."""
+    """The strides of a result whose layout differs from that of a plan: sizes of 1 may have any."""
     dense, step = [0] * value.ndim, 1
     for axis in reversed(_order_of(value) or range(value.ndim)):
         dense[axis] = step
