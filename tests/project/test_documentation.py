@@ -455,7 +455,7 @@ def test_broken_links_of_a_site_are_found(tmp_path):
 
 
 def test_thresholds_are_those_of_the_sources():
-    section = document("architecture.md").partition("## Thresholds")[2]
+    section = document("engine.md").partition("## Thresholds")[2]
     rows = re.findall(
         r"^\| ([0-9]+) ?(Ki|Mi|µs)?.*\| `(\w+)` in `([\w./]+)` \|", section, re.MULTILINE
     )
@@ -538,7 +538,7 @@ def test_every_activation_is_measured_and_shown(name, capsys):
 
 def rows_of_places():
     """What the contributing guide's table of places names, row by row, as paths from the root."""
-    table = source("CONTRIBUTING.md").partition("| where |")[2].partition("\n\n")[0]
+    table = source("docs/architecture.md").partition("| where | responsible for |")[2].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
         first, *others = re.findall(r"`([^`]+)`", line.split("|")[1])
         yield [first, *(n if "/" in n else f"{first.rpartition('/')[0]}/{n}" for n in others)]
@@ -693,7 +693,7 @@ operators.ENTRIES = {**operators.ENTRIES, **{entry.name: (new, entry) for entry 
 
 def code_of_the_contributing_guide():
     """A pointwise declaration, what judges it, and a row-wise declaration."""
-    blocks = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", source("docs/adding-an-operator.md"), re.DOTALL)
     return [textwrap.dedent(block) for block in blocks]
 
 
