@@ -2,7 +2,8 @@
 
 Operands, with any strides, are input [N, C, Z, Y, X], weight [Cout, C / groups * taps]
 (transposed: [C, Cout / groups, taps]), maybe bias [Cout], and out [N, Cout, Z, Y, X];
-convolutions along fewer axes have sizes of 1 first.
+convolutions along fewer axes have sizes of 1 first. The gradient of weights has gradients of results
+[N, rows, positions] and images [N, channels, Z, Y, X] as operands, and out [rows, channels / groups * taps].
 
 A cell is a group of channels of one entry of the batch, a band of positions, and a part of the
 rows of weights. Its image is laid out once. A transposed convolution is one product for each
@@ -13,10 +14,10 @@ The sum over channels and taps has the order of products, so results depend on n
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
-from aclnn.kernels.products.blocks cimport block_t, divide_scratch, multiply_fn
+from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
 from aclnn.kernels.products.image cimport (
     IMAGE_CHAINS,
     IMAGE_ROWS,
@@ -65,6 +66,9 @@ cdef enum:
     LEAST_ROWS = 28        # of weights that are worth a cell
     STAGED_ROW = 64        # bytes of a row of a panel of halves
     PLANE_SUMS = 2048      # sums of a channel by itself that are finished at a time
+    WINDOW_BYTES = 262144  # of windows of an image that are multiplied at a time
+    WINDOW_COLS = 1024     # elements of weights that one row has in a unit
+    MOST_WINDOWS = 4096    # at a time
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
@@ -576,6 +580,218 @@ cdef void sum_plane(const conv_t *c, const char *image, ptrdiff_t row, const roo
         x += wide
 
 
+# --- Gradients of weights -------------------------------------------------------------------------
+# Rows are gradients of results, columns the elements of a row of weights, k all positions of all entries:
+# windows of the image are laid out some positions at a time, and multiplied by the rows' gradients there.
+
+cdef struct slopes_t:
+    product_state product
+    multiply_fn multiply
+    ptrdiff_t batch, groups, channels, rows, taps  # of a group: channels and rows of weights
+    ptrdiff_t size[AXES]                           # of the image
+    ptrdiff_t out[AXES]
+    ptrdiff_t kernel[AXES]
+    ptrdiff_t stride[AXES]
+    ptrdiff_t padding[AXES]
+    ptrdiff_t dilation[AXES]
+    ptrdiff_t positions                            # of an entry
+    ptrdiff_t depth                                # positions that are taken at a time
+    load_fn load_rows, load_image
+    store_fn store
+    bint plain                                     # windows of one element, one at each place
+    bint single[2]                                 # whether rows, and images, are float32
+    ptrdiff_t across, downs                        # parts of a group's channels and rows
+
+
+cdef struct slopes_room_t:
+    float *rows
+    float *windows
+    float *totals
+    char *panels
+    ptrdiff_t used
+
+
+cdef inline ptrdiff_t part_of(ptrdiff_t whole, ptrdiff_t parts) noexcept nogil:
+    return (whole + parts - 1) // parts
+
+
+cdef void divide_slopes(slopes_t *c, ptrdiff_t chunks) noexcept nogil:
+    """Into units: parts of channels, and of rows where these are not enough."""
+    cdef ptrdiff_t each = (chunks + c.groups - 1) // c.groups
+    c.across = max(part_of(c.channels * c.taps, WINDOW_COLS), each)
+    c.across = max(<ptrdiff_t>1, min(c.channels, c.across))
+    c.downs = max(<ptrdiff_t>1, min(c.rows // LEAST_ROWS, part_of(each, c.across)))
+
+
+cdef void divide_slopes_room(const slopes_t *c, char *memory, slopes_room_t *room) noexcept nogil:
+    cdef ptrdiff_t rows = part_of(c.rows, c.downs), used = 0
+    cdef ptrdiff_t cols = part_of(c.channels, c.across) * c.taps
+    cdef product_t p
+    cdef block_t block
+    room.rows = <float *>memory
+    used += round_up(rows * c.depth * sizeof(float), LINE)
+    room.windows = <float *>(memory + used)
+    used += round_up(cols * c.depth * sizeof(float), LINE)
+    room.totals = <float *>(memory + used)
+    used += round_up(rows * cols * sizeof(float), LINE)
+    room.panels = memory + used
+    set_slopes_product(c, rows, cols, c.depth, &p)
+    used += divide_scratch(&p, &c.product, rows, cols, few_of(&p), room.panels, &block, <float>0)
+    room.used = used
+
+
+cdef void set_slopes_product(const slopes_t *c, ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t depth,
+                             product_t *p) noexcept nogil:
+    cdef int which
+    memset(p, 0, sizeof(product_t))
+    p.m, p.n, p.k, p.batch = rows, cols, depth, 1
+    for which in range(OUT):
+        p.load[which] = c.product.load[which]
+    for which in range(OPERANDS):
+        p.kinds[which], p.sizes[which] = c.product.kinds[which], c.product.sizes[which]
+    p.has_c = True
+
+
+cdef int convolve_slopes(const array_view *views, const void *state, const void *params,
+                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                         call_context *context) noexcept nogil:
+    cdef slopes_t c = (<const slopes_t *>state)[0]
+    cdef slopes_room_t room
+    cdef ptrdiff_t units, unit
+    divide_slopes(&c, chunks)
+    divide_slopes_room(&c, <char *>scratch, &room)
+    units = c.groups * c.across * c.downs
+    for unit in range(units * chunk // chunks, units * (chunk + 1) // chunks):
+        sum_slopes(&c, views, unit, &room)
+    return 0
+
+
+cdef void sum_slopes(const slopes_t *c, const array_view *views, ptrdiff_t unit,
+                     const slopes_room_t *room) noexcept nogil:
+    """The gradients of a part of a group's rows for a part of its channels."""
+    cdef const array_view *out = &views[2]
+    cdef ptrdiff_t part = unit % c.across, down = unit // c.across % c.downs
+    cdef ptrdiff_t group = unit // (c.across * c.downs), begin = 0, count, row, cols
+    cdef ptrdiff_t total = c.batch * c.positions
+    cdef ptrdiff_t channel = c.channels * part // c.across, first = c.rows * down // c.downs
+    cdef ptrdiff_t channels = c.channels * (part + 1) // c.across - channel
+    cdef ptrdiff_t rows = c.rows * (down + 1) // c.downs - first
+    cols = channels * c.taps
+    memset(room.totals, 0, rows * cols * sizeof(float))
+    while begin < total:
+        count = min(c.depth, total - begin)
+        take_rows(c, &views[0], group * c.rows + first, rows, begin, count, room.rows)
+        take_windows(c, &views[1], group * c.channels + channel, channels, begin, count,
+                     room.windows)
+        add_products(c, rows, cols, count, room)
+        begin += count
+    for row in range(rows):
+        c.store(<char *>(room.totals + row * cols),
+                out.data + (group * c.rows + first + row) * out.strides[0]
+                + channel * c.taps * out.strides[1], out.strides[1], cols)
+
+
+cdef void add_products(const slopes_t *c, ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t count,
+                       const slopes_room_t *room) noexcept nogil:
+    """Add products of rows and windows at some positions to the totals."""
+    cdef product_t p
+    cdef block_t block
+    set_slopes_product(c, rows, cols, count, &p)
+    memset(&block, 0, sizeof(block))
+    block.product = &p
+    divide_scratch(&p, &c.product, rows, cols, few_of(&p), room.panels, &block, <float>0)
+    block.a.data, block.a.rows, block.a.cols = <char *>room.rows, rows, count
+    block.a.row_stride, block.a.col_stride = c.depth * sizeof(float), sizeof(float)
+    block.b.data, block.b.rows, block.b.cols = <char *>room.windows, count, cols
+    block.b.row_stride, block.b.col_stride = sizeof(float), c.depth * sizeof(float)
+    block.out.data, block.out.rows, block.out.cols = <char *>room.totals, rows, cols
+    block.out.row_stride, block.out.col_stride = cols * sizeof(float), sizeof(float)
+    block.c = block.out
+    c.multiply(&c.product, &block, 1, 1)
+
+
+cdef inline void take(load_fn load, bint single, const char *place, ptrdiff_t step, float *to,
+                      ptrdiff_t n) noexcept nogil:
+    """Elements as floats."""
+    if not single:
+        load(place, step, <char *>to, n)
+    elif step == sizeof(float):
+        memcpy(to, place, n * sizeof(float))
+    else:
+        image_elements(place, step, <char *>to, n, sizeof(float))
+
+
+cdef void take_rows(const slopes_t *c, const array_view *view, ptrdiff_t first, ptrdiff_t rows,
+                    ptrdiff_t begin, ptrdiff_t count, float *to) noexcept nogil:
+    """Gradients at positions from `begin` on, counted through the batch."""
+    cdef ptrdiff_t done = 0, entry, at, run, row
+    while done < count:
+        entry, at = (begin + done) // c.positions, (begin + done) % c.positions
+        run = min(count - done, c.positions - at)
+        for row in range(rows):
+            take(c.load_rows, c.single[0],
+                 view.data + entry * view.strides[0] + (first + row) * view.strides[1]
+                 + at * view.strides[2], view.strides[2], to + row * c.depth + done, run)
+        done += run
+
+
+cdef void take_windows(const slopes_t *c, const array_view *view, ptrdiff_t first,
+                       ptrdiff_t channels, ptrdiff_t begin, ptrdiff_t count,
+                       float *to) noexcept nogil:
+    """For each channel and tap the elements that it reads at these positions."""
+    cdef ptrdiff_t done = 0, entry, at, run, channel, tap
+    cdef const char *source
+    cdef bint dense = (c.plain and view.strides[3] == c.size[2] * view.strides[4]
+                       and view.strides[2] == c.size[1] * view.strides[3])
+    while done < count:
+        entry, at = (begin + done) // c.positions, (begin + done) % c.positions
+        run = min(count - done, c.positions - at)
+        for channel in range(channels):
+            source = (view.data + entry * view.strides[0] + (first + channel) * view.strides[1])
+            for tap in range(c.taps):
+                if dense:
+                    take(c.load_image, c.single[1], source + at * view.strides[4],
+                         view.strides[4], to + channel * c.depth + done, run)
+                else:
+                    take_tap(c, view, source, tap, at, run,
+                             to + (channel * c.taps + tap) * c.depth + done)
+        done += run
+
+
+cdef void take_tap(const slopes_t *c, const array_view *view, const char *source, ptrdiff_t tap,
+                   ptrdiff_t at, ptrdiff_t count, float *to) noexcept nogil:
+    """The elements of a channel that a tap reads, row by row; beyond the image are zeros."""
+    cdef ptrdiff_t shift[AXES]
+    cdef ptrdiff_t x = at % c.out[2], y = at // c.out[2] % c.out[1], z = at // (c.out[2] * c.out[1])
+    cdef ptrdiff_t rest = tap, run, low, high, row, plane, step = c.stride[2], first
+    cdef int axis
+    for axis in range(AXES - 1, -1, -1):
+        shift[axis] = rest % c.kernel[axis] * c.dilation[axis] - c.padding[axis]
+        rest //= c.kernel[axis]
+    while count > 0:
+        run = min(count, c.out[2] - x)
+        plane, row = z * c.stride[0] + shift[0], y * c.stride[1] + shift[1]
+        low = high = run
+        if 0 <= plane < c.size[0] and 0 <= row < c.size[1]:
+            first = x * step + shift[2]
+            low = min(run, (step - 1 - first) // step) if first < 0 else 0
+            high = max(low, min(run, floor_div(c.size[2] - 1 - first, step) + 1))
+        memset(to, 0, low * sizeof(float))
+        if high > low:
+            take(c.load_image, c.single[1],
+                 source + plane * view.strides[2] + row * view.strides[3]
+                 + (first + low * step) * view.strides[4], step * view.strides[4], to + low,
+                 high - low)
+        memset(to + high, 0, (run - high) * sizeof(float))
+        to += run
+        count -= run
+        x = 0
+        y += 1
+        if y == c.out[1]:
+            y = 0
+            z += 1
+
+
 # --- The kernel's reference -----------------------------------------------------------------------
 
 cdef load_fn loader(str dtype):
@@ -705,6 +921,116 @@ def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype 
         fn=<size_t>convolve,
         state=<size_t>&kept.conv,
         name=f"convolution[{','.join(in_dtypes)}->{out_dtype}]",
+        itemsizes=tuple(map(SIZES.__getitem__, (*in_dtypes, out_dtype))),
+        cost=kept.cost,
+        owner=kept,
+        scratch=kept.scratch_for(1),
+        chunks=kept.chunks,
+    )
+
+
+cdef class SlopesState:
+    """State of the kernel of gradients of weights.
+
+    Parameters
+    ----------
+    in_dtypes : tuple of str
+        Of the gradients of results and the image.
+    out_dtype : str
+    shapes : sequence of tuple of int
+        Of the rows' positions, the kernel and the image, of three, three and five dimensions.
+    rows : int
+        Of all groups.
+    stride, padding, dilation : tuple of int
+    groups : int
+    """
+
+    cdef double cost  # nanoseconds
+    cdef slopes_t slopes
+
+    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, ptrdiff_t rows,
+                 tuple stride not None, tuple padding not None, tuple dilation not None,
+                 ptrdiff_t groups):
+        cdef slopes_t *c = &self.slopes
+        cdef product_state *state = &c.product
+        cdef ptrdiff_t cols
+        cdef int axis, which
+        positions, kernel, image = shapes
+        c.batch, c.groups, c.channels = image[0], groups, image[1] // groups
+        c.rows, c.taps, c.positions, c.plain = rows // groups, 1, 1, True
+        for axis in range(AXES):
+            c.size[axis], c.out[axis] = image[2 + axis], positions[axis]
+            c.kernel[axis], c.stride[axis] = kernel[axis], stride[axis]
+            c.padding[axis], c.dilation[axis] = padding[axis], dilation[axis]
+            c.taps *= c.kernel[axis]
+            c.positions *= c.out[axis]
+            c.plain = (c.plain and c.kernel[axis] == 1 and c.stride[axis] == 1
+                       and c.padding[axis] == 0 and c.size[axis] == c.out[axis])
+        state.itemsize, state.n_operands = sizeof(float), 4
+        for which in range(OPERANDS):
+            state.kinds[which], state.sizes[which] = OF_F32, sizeof(float)
+        for which in range(OUT):
+            state.load[which] = loader("float32")
+        state.store = storer("float32")
+        c.load_rows, c.load_image = loader(in_dtypes[0]), loader(in_dtypes[1])
+        c.single[0], c.single[1] = in_dtypes[0] == "float32", in_dtypes[1] == "float32"
+        c.store = storer(out_dtype)
+        # What is added up together depends on shapes alone, not on threads.
+        cols = part_of(c.channels, max(<ptrdiff_t>1, min(
+            c.channels, part_of(c.channels * c.taps, WINDOW_COLS)))) * c.taps
+        c.depth = WINDOW_BYTES // <ptrdiff_t>sizeof(float) // max(<ptrdiff_t>1, cols)
+        c.depth = min(<ptrdiff_t>MOST_WINDOWS, max(<ptrdiff_t>PIECE, c.depth // PIECE * PIECE))
+        c.depth = max(<ptrdiff_t>1, min(c.depth, c.batch * c.positions))
+        self.cost = 2.0 * c.batch * groups * c.rows * c.channels * c.taps * c.positions / 50
+
+    cdef ptrdiff_t scratch_for(self, int threads) except -1:
+        """Bytes that each of so many threads lends the kernel."""
+        cdef slopes_t c = self.slopes
+        cdef slopes_room_t room
+        divide_slopes(&c, threads)
+        divide_slopes_room(&c, NULL, &room)
+        return room.used
+
+    def chunks(self, threads):
+        """Into how many calls the work is cut, for so many threads.
+
+        Parameters
+        ----------
+        threads : int
+
+        Returns
+        -------
+        int
+        """
+        cdef slopes_t c = self.slopes
+        cdef double work = self.cost * 25
+        cdef ptrdiff_t chunks = min(<ptrdiff_t>threads, <ptrdiff_t>(min(work, 1e15) / CHUNK_WORK))
+        if chunks <= 1:
+            return 1
+        divide_slopes(&c, chunks)
+        return max(1, min(chunks, c.groups * c.across * c.downs))
+
+
+def slopes_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not None, *options):
+    """The kernel of the gradient of a convolution's weights, of certain dtypes and shapes.
+
+    Parameters
+    ----------
+    multiply : int
+        As for `convolution_kernel`.
+    in_dtypes, out_dtype, *options
+        As `SlopesState` takes them.
+
+    Returns
+    -------
+    Kernel
+    """
+    cdef SlopesState kept = SlopesState(in_dtypes, out_dtype, *options)
+    kept.slopes.multiply = <multiply_fn>multiply
+    return Kernel(
+        fn=<size_t>convolve_slopes,
+        state=<size_t>&kept.slopes,
+        name=f"convolution_slopes[{','.join(in_dtypes)}->{out_dtype}]",
         itemsizes=tuple(map(SIZES.__getitem__, (*in_dtypes, out_dtype))),
         cost=kept.cost,
         owner=kept,

@@ -28,6 +28,24 @@ def kernel_of(
     )
 
 
+def slopes_of(
+    owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Any:
+    """The kernel of the gradient of a convolution's weights."""
+    grad, image, *_ = [owner.value(id) for id in node.operands]
+    return isa.convolution_kernels().slopes_kernel(
+        isa.product_kernels().multiply_floats_at(),
+        inputs,
+        outputs[0],
+        (node.attr("positions"), node.attr("taps"), image.shape),
+        grad.shape[1],
+        node.attr("stride"),
+        node.attr("padding"),
+        node.attr("dilation"),
+        node.attr("groups"),
+    )
+
+
 def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode:
     """A convolution in ONNX: the operator, the shapes that it takes operands in, and attributes."""
     image, weight = map(owner.value, node.inputs[:2])

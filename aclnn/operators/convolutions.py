@@ -22,9 +22,11 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.matmul import _CUBE_MATH, _MIXING, _cube_math
+from aclnn.operators.matmul import _CUBE_MATH, _MIXING
+from aclnn.operators.matmul import _cube_math as cube_math_of_convolution
 
 AXES = 3
+ANY_AXES = 0  # of convolutions
 _FORMATS = {
     3: aclFormat.ACL_FORMAT_NCL,
     4: aclFormat.ACL_FORMAT_NCHW,
@@ -50,7 +52,7 @@ def _numbers(call: Call, role: str, count: int, default: int) -> tuple[int, ...]
     return found * count if len(found) == 1 else found
 
 
-def _is_transposed(call: Call, transposed: bool | None) -> bool:
+def is_transposed(call: Call, transposed: bool | None = None) -> bool:
     return bool(call.switches["transposed"]) if transposed is None else transposed
 
 
@@ -58,7 +60,7 @@ def _axes(call: Call) -> int:
     return len(call.shape("input")) - 2
 
 
-def _geometry(call: Call) -> _Geometry:
+def geometry(call: Call) -> _Geometry:
     axes = _axes(call)
     padding = _numbers(call, "padding", axes, 0)
     pairs = len(padding) == 2 * axes
@@ -71,12 +73,12 @@ def _geometry(call: Call) -> _Geometry:
     )
 
 
-def _groups(call: Call) -> int:
+def groups_of(call: Call) -> int:
     return int(call.switches["groups"])  # type: ignore[call-overload]
 
 
-def _out_shape(call: Call, transposed: bool | None) -> tuple[int, ...]:
-    turned, found = _is_transposed(call, transposed), _geometry(call)
+def result_shape(call: Call, transposed: bool | None = None) -> tuple[int, ...]:
+    turned, found = is_transposed(call, transposed), geometry(call)
     batch, _, *sizes = call.shape("input")
     first, second, *kernel = call.shape("weight")
     made = []
@@ -87,7 +89,7 @@ def _out_shape(call: Call, transposed: bool | None) -> tuple[int, ...]:
             made.append((size - 1) * step - margins + reach + found.extra[axis] + 1)
         else:
             made.append((size + margins - reach - 1) // step + 1)
-    return (batch, second * _groups(call) if turned else first, *made)
+    return (batch, second * groups_of(call) if turned else first, *made)
 
 
 # --- Rules ----------------------------------------------------------------------------------------
@@ -137,12 +139,12 @@ def _at_least(role: str, least: int) -> Rule:
     return Rule(f"`{role}` is at least {least}", test, (role,))
 
 
-def _formats() -> Rule:
+def _formats(*roles: str) -> Rule:
     """Beside CANN's formats, ND counts as the order that they name."""
 
     def test(call: Call) -> str | None:
         wanted = _FORMATS[len(call.shape("input"))]
-        for role in call.given(("input", "weight", "out")):
+        for role in call.given(roles):
             found = call.tensors[role].format
             if found not in (wanted, aclFormat.ACL_FORMAT_ND):
                 name = aclFormat(found).name
@@ -150,7 +152,7 @@ def _formats() -> Rule:
         return None
 
     text = "the formats are NCL, NCHW or NCDHW, by the number of dimensions, or ND"
-    return Rule(text, test, ("input", "weight", "out"))
+    return Rule(text, test, roles)
 
 
 def _kernel_sizes() -> Rule:
@@ -165,9 +167,9 @@ def _kernel_sizes() -> Rule:
 
 def _reaches(transposed: bool | None) -> Rule:
     def test(call: Call) -> str | None:
-        if _is_transposed(call, transposed) or 0 in call.shape("input"):
+        if is_transposed(call, transposed) or 0 in call.shape("input"):
             return None
-        found, kernel = _geometry(call), call.shape("weight")[2:]
+        found, kernel = geometry(call), call.shape("weight")[2:]
         for axis, size in enumerate(call.shape("input")[2:]):
             padded = size + found.before[axis] + found.after[axis]
             reach = found.dilation[axis] * (kernel[axis] - 1) + 1
@@ -184,20 +186,20 @@ def _reaches(transposed: bool | None) -> Rule:
 
 def _positive_groups() -> Rule:
     def test(call: Call) -> str | None:
-        if _groups(call) > 0:
+        if groups_of(call) > 0:
             return None
-        return f"{call.names['groups']} is {_groups(call)}, must be positive"
+        return f"{call.names['groups']} is {groups_of(call)}, must be positive"
 
     return Rule("`groups` is positive", test, ("groups",))
 
 
 def _channels(transposed: bool | None) -> Rule:
     def test(call: Call) -> str | None:
-        groups, channels = _groups(call), call.shape("input")[1]
+        groups, channels = groups_of(call), call.shape("input")[1]
         first, second = call.shape("weight")[:2]
         shapes = f"{call.names['input']} {call.shape('input')}, {call.names['weight']} "
         shapes += f"{call.shape('weight')}, {call.names['groups']} {groups}"
-        if _is_transposed(call, transposed):
+        if is_transposed(call, transposed):
             if first != channels:
                 return f"channels differ: {shapes}"
         elif second * groups != channels:
@@ -213,9 +215,9 @@ def _channels(transposed: bool | None) -> Rule:
 
 def _extra_rows(transposed: bool | None) -> Rule:
     def test(call: Call) -> str | None:
-        if not _is_transposed(call, transposed):
+        if not is_transposed(call, transposed):
             return None
-        found = _geometry(call)
+        found = geometry(call)
         for axis, extra in enumerate(found.extra):
             if not 0 <= extra < max(found.stride[axis], found.dilation[axis]):
                 return (
@@ -233,7 +235,7 @@ def _bias_fits(transposed: bool | None) -> Rule:
         if "bias" not in call.tensors:
             return None
         shape = call.shape("weight")
-        rows = shape[1] * _groups(call) if _is_transposed(call, transposed) else shape[0]
+        rows = shape[1] * groups_of(call) if is_transposed(call, transposed) else shape[0]
         if call.shape("bias") == (rows,):
             return None
         return f"{call.names['bias']} has shape {call.shape('bias')}, must have {(rows,)}"
@@ -243,7 +245,7 @@ def _bias_fits(transposed: bool | None) -> Rule:
 
 def _result_exists(transposed: bool | None) -> Rule:
     def test(call: Call) -> str | None:
-        shape = _out_shape(call, transposed)
+        shape = result_shape(call, transposed)
         if min(shape) >= 0 and (min(shape[2:]) > 0 or 0 in call.shape("input")):
             return None
         return f"the result would have the shape {shape}"
@@ -260,23 +262,19 @@ def _dtype(call: Call) -> aclDataType:
     return dtype
 
 
-def _rules(axes: int, transposed: bool | None) -> tuple[Rule, ...]:
+def shape_rules(
+    axes: int, transposed: bool | None, tensors: tuple[str, ...], more: tuple[Rule, ...] = ()
+) -> tuple[Rule, ...]:
+    """Rules about options, formats of tensors, and the shapes of input and weight."""
     extra = () if transposed is False else (_lengths("output_padding"), _extra_rows(transposed))
     return (
-        dtype_among("bias"),
-        dtype_among("input"),
-        dtype_among("weight"),
-        dtype_among("out"),
         _ranks(axes),
         same_rank("weight", "input"),
-        same_rank("out", "input"),
-        promotes(("input", "weight")),
-        castable(("input", "weight")),
         _lengths("stride"),
         _lengths("padding", pairs=True),
         _lengths("dilation"),
         *extra[:1],
-        of_cann(_formats()),
+        of_cann(_formats(*tensors)),
         _kernel_sizes(),
         _at_least("stride", 1),
         _at_least("dilation", 1),
@@ -285,10 +283,27 @@ def _rules(axes: int, transposed: bool | None) -> tuple[Rule, ...]:
         _channels(transposed),
         *extra[1:],
         _reaches(transposed),
-        _bias_fits(transposed),
+        *more,
         _result_exists(transposed),
-        has_shape("out", partial(_out_shape, transposed=transposed), "the result's shape"),
-        *((_cube_math("input", "weight"),) if transposed is None else ()),
+    )
+
+
+def _rules(axes: int, transposed: bool | None) -> tuple[Rule, ...]:
+    tensors = ("input", "weight", "out")
+    rank, weights, *rest = shape_rules(axes, transposed, tensors, (_bias_fits(transposed),))
+    return (
+        dtype_among("bias"),
+        dtype_among("input"),
+        dtype_among("weight"),
+        dtype_among("out"),
+        rank,
+        weights,
+        same_rank("out", "input"),
+        promotes(("input", "weight")),
+        castable(("input", "weight")),
+        *rest,
+        has_shape("out", partial(result_shape, transposed=transposed), "the result's shape"),
+        *((cube_math_of_convolution("input", "weight"),) if transposed is None else ()),
     )
 
 
@@ -296,66 +311,110 @@ def _rules(axes: int, transposed: bool | None) -> tuple[Rule, ...]:
 
 
 def _infer(transposed: bool | None) -> Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]]:
-    return lambda call: {"out": (_dtype(call), _out_shape(call, transposed))}
+    return lambda call: {"out": (_dtype(call), result_shape(call, transposed))}
 
 
 def _lower(transposed: bool | None) -> Callable[[Lowering], Mapping[str, int]]:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, (dtype, shape) = lowering.call, lowering.results["out"]
-        turned = _is_transposed(call, transposed)
+        turned = is_transposed(call, transposed)
         if 0 in shape:
             return {"out": lowering.filled(0, dtype, shape)}
-        found, within = _geometry(call), promoted(call, ("input", "weight"))
+        within = promoted(call, ("input", "weight"))
         operands = [lowering.dense(role, within) for role in ("input", "weight")]
         if lowering.has("bias"):
             operands.append(lowering.dense("bias"))
-        kernel = call.shape("weight")[2:]
-        if (
-            not turned
-            and {*kernel, *found.stride} == {1}
-            and not any((*found.before, *found.after))
-        ):
-            return {"out": _product(lowering, operands, dtype, shape)}
-        ones = (1,) * (AXES - len(kernel))
-        none = (0,) * (AXES - len(kernel))
-        image, weight, *bias = operands
-        rows = call.shape("weight")[:2] if turned else shape[1:2]
-        taps = math.prod(kernel)
-        last = (taps,) if turned else (taps * call.shape("weight")[1],)
-        made = lowering.opaque(
-            "convolution",
-            [
-                lowering.reshaped(image, _of_five(lowering, image)),
-                lowering.reshaped(weight, (*rows, *last)),
-                *bias,
-            ],
-            dtype,
-            (*shape[:2], *ones, *shape[2:]),
-            taps=(*ones, *kernel),
-            stride=(*ones, *found.stride),
-            padding=(*none, *found.before),
-            dilation=(*ones, *found.dilation),
-            groups=_groups(call),
-            transposed=turned,
-        )
-        return {"out": lowering.reshaped(made, shape)}
+        return {"out": convolved(lowering, operands, dtype, shape, transposed=turned)}
 
     return lower
 
 
-def _of_five(lowering: Lowering, value: int) -> tuple[int, ...]:
+def convolved(
+    lowering: Lowering,
+    operands: list[int],
+    dtype: aclDataType,
+    shape: tuple[int, ...],
+    *,
+    transposed: bool,
+    turns: bool = False,
+) -> int:
+    """A convolution of an image by weights as the call has them, maybe with a bias, of a known shape.
+
+    `turns`: whether a transposed one with steps of 1 may be made as one by turned weights, which is faster where
+    images are small, but multiplies infinite weights by zeros around the image.
+    """
+    call, found = lowering.call, geometry(lowering.call)
+    kernel = call.shape("weight")[2:]
+    plain = {*kernel, *found.stride} == {1} and not any((*found.before, *found.after))
+    if plain and (not transposed or not any(found.extra)):
+        return _product(lowering, operands, dtype, shape, transposed=transposed)
+    ones = (1,) * (AXES - len(kernel))
+    none = (0,) * (AXES - len(kernel))
+    image, weight, *bias = operands
+    before = found.before
+    reaches = [gap * (size - 1) for gap, size in zip(found.dilation, kernel, strict=True)]
+    if transposed and turns and {*found.stride} == {1}:
+        margins = [reach - pad for reach, pad in zip(reaches, before, strict=True)]
+        if min(margins) >= 0:
+            weight, before, transposed = _turned(lowering, weight), tuple(margins), False
+    first, second, *_ = lowering.builder.shape(weight)
+    taps = math.prod(kernel)
+    rows, last = ((first, second), (taps,)) if transposed else ((first,), (taps * second,))
+    made = lowering.opaque(
+        "convolution",
+        [
+            lowering.reshaped(image, of_five(lowering, image)),
+            lowering.reshaped(weight, (*rows, *last)),
+            *bias,
+        ],
+        dtype,
+        (*shape[:2], *ones, *shape[2:]),
+        taps=(*ones, *kernel),
+        stride=(*ones, *found.stride),
+        padding=(*none, *before),
+        dilation=(*ones, *found.dilation),
+        groups=groups_of(call),
+        transposed=transposed,
+    )
+    return lowering.reshaped(made, shape)
+
+
+def _turned(lowering: Lowering, weight: int) -> int:
+    """Weights of a transposed convolution as those of one with steps of 1: inputs by outputs, from the end."""
+    groups, builder = groups_of(lowering.call), lowering.builder
+    first, second, *kernel = builder.shape(weight)
+    apart = lowering.reshaped(weight, (groups, first // groups, second, *kernel))
+    group, row, column, *steps = builder.value(apart).strides
+    shape = (groups, second, first // groups, *kernel)
+    offset = sum([(size - 1) * step for size, step in zip(kernel, steps, strict=True)])
+    back = [-step for step in steps]
+    made = builder.contiguous(builder.view(apart, shape, (group, column, row, *back), offset))
+    return lowering.reshaped(made, (groups * second, first // groups, *kernel))
+
+
+def of_five(lowering: Lowering, value: int) -> tuple[int, ...]:
     first, second, *sizes = lowering.builder.value(value).shape
     return (first, second, *(1,) * (AXES - len(sizes)), *sizes)
 
 
 def _product(
-    lowering: Lowering, operands: list[int], dtype: aclDataType, shape: tuple[int, ...]
+    lowering: Lowering,
+    operands: list[int],
+    dtype: aclDataType,
+    shape: tuple[int, ...],
+    *,
+    transposed: bool,
 ) -> int:
     """A convolution with kernels of one element: weights times channels."""
-    groups, (batch, channels, *sizes) = _groups(lowering.call), lowering.call.shape("input")
+    groups = groups_of(lowering.call)
+    batch, channels, *sizes = lowering.builder.shape(operands[0])
     rows, points = shape[1] // groups, math.prod(sizes)
     image = lowering.reshaped(operands[0], (batch, groups, channels // groups, points))
-    weight = lowering.reshaped(operands[1], (1, groups, rows, channels // groups))
+    if transposed:
+        weight = lowering.reshaped(operands[1], (1, groups, channels // groups, rows))
+        weight = lowering.builder.transpose(weight, (0, 1, 3, 2))
+    else:
+        weight = lowering.reshaped(operands[1], (1, groups, rows, channels // groups))
     whole = (batch, groups, rows, points)
     matrices = [
         lowering.builder.broadcast_to(weight, (batch, groups, rows, channels // groups)),
@@ -433,6 +492,13 @@ _EXPRESSION = (
 _TRANSPOSED_EXPRESSION = (
     "out[n, o, stride·i + dilation·k - padding] = bias[o] + Σ weight[c, o, k]·input[n, c, i]"
 )
+
+
+def options_of_convolution(*, cube_math: bool = False) -> tuple[Attribute, ...]:
+    """The options of any convolution, or the one that changes no result."""
+    if cube_math:
+        return (_CUBE_MATH,)
+    return (_STRIDE, _PADDING, _DILATION, _TRANSPOSED, _OUTPUT_PADDING, _GROUPS)
 
 
 def _alike(axes: int) -> dict[str, dict[str, Any]]:

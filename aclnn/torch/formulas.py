@@ -223,6 +223,15 @@ def gradients_of_product(grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return of_a, of_b.sum_to_size(columns.shape).reshape(b.shape)
 
 
+def _options_of_convolution(
+    axes: int, lists: Sequence[Sequence[int]], extra: Sequence[int]
+) -> list[list[int]]:
+    """Stride, padding, dilation, and the result's extra rows, with a number for each axis."""
+    stride, padding, dilation = lists
+    given = (stride or (1,), padding or (0,), dilation or (1,), extra or (0,))
+    return [[*one] * (axes // len(one)) if len(one) < axes else [*one] for one in given]
+
+
 def gradients_of_convolution(
     grad: Any,
     image: Any,
@@ -236,29 +245,53 @@ def gradients_of_convolution(
     groups: int,
     needed: Sequence[bool],
 ) -> tuple[Any, ...]:
-    """Gradients of image, weight and bias; of margins that differ before and after, of a padded image."""
+    """Gradients of image, weight and bias."""
+    mask = [needed[0], needed[1], bias is not None and needed[2]]
+    dtype = torch.promote_types(image.dtype, weight.dtype)
+    given = [one.to(dtype) for one in (grad, image, weight)]
+    stride, padding, dilation, extra = _options_of_convolution(
+        image.ndim - 2, (stride, padding, dilation), output_padding
+    )
+    made = ops.convolution_backward(
+        *given, [grad.shape[1]], stride, padding, dilation, transposed, extra, groups, mask
+    )
+    pairs = zip(made, (image, weight, bias), strict=True)
+    return tuple([one if one is None else one.to(like.dtype) for one, like in pairs])
+
+
+def second_gradients_of_convolution(
+    of_image: Any,
+    of_weight: Any,
+    of_bias: Any,
+    grad: Any,
+    image: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    needed: Sequence[bool],
+) -> tuple[Any, ...]:
+    """Gradients of the gradients' operands: of margins that differ before and after, of a padded image."""
     axes = image.ndim - 2
-    pairs = [*padding] if len(padding) == 2 * axes > 1 else []
-    padded = image
+    stride, padding, dilation, extra = _options_of_convolution(
+        axes, (stride, padding, dilation), output_padding
+    )
+    padded, pairs = image, padding if len(padding) == 2 * axes else []
     if pairs:
         margins = [pairs[2 * axis + side] for axis in reversed(range(axes)) for side in (0, 1)]
-        padded, padding = aten.constant_pad_nd(image, margins, 0), (0,)
-    sizes = [weight.shape[1] * groups if transposed else weight.shape[0]]
-    mask = [needed[0], needed[1], bias is not None and needed[2]]
-    lists = (stride or (1,), padding or (0,), dilation or (1,))
-    options = [[*given] * (axes // len(given)) for given in lists]
-    extra = [*(output_padding or (0,))]
-    extra = extra * (axes // len(extra))
-    dtype = torch.promote_types(image.dtype, weight.dtype)
-    given = [one.to(dtype) for one in (grad, padded, weight)]
-    of_image, of_weight, of_bias = aten.convolution_backward(
-        *given, sizes, *options, transposed, extra, groups, mask
-    )
-    if pairs and of_image is not None:
+        padded, padding = aten.constant_pad_nd(image, margins, 0), [0] * axes
+        of_image = of_image if of_image is None else aten.constant_pad_nd(of_image, margins, 0)
+    of_grad, found, of_weights = aten._convolution_double_backward(
+        of_image, of_weight, of_bias, grad, weight, padded, stride, padding, dilation, transposed,
+        extra, groups, [needed[0], needed[1], needed[2]],
+    )  # fmt: skip
+    if pairs and found is not None:
         for axis in range(axes):
-            of_image = of_image.narrow(axis + 2, pairs[2 * axis], image.shape[axis + 2])
-    made = zip((of_image, of_weight, of_bias), (image, weight, bias), strict=True)
-    return tuple([one if one is None else one.to(like.dtype) for one, like in made])
+            found = found.narrow(axis + 2, pairs[2 * axis], image.shape[axis + 2])
+    return of_grad, found, of_weights
 
 
 # --- Moves ---------------------------------------------------------------------------------------
@@ -701,6 +734,7 @@ _ALL = [
     gradients_of_added_rms_norm,
     gradients_of_group_norm_silu,
     gradients_of_convolution,
+    second_gradients_of_convolution,
     gradients_of_product,
     gradients_of_rms_norm,
     parts_of_cat,

@@ -5,6 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+from calls import refused, run, tensor
 from cases import each
 from guarded_memory import watched
 
@@ -332,3 +333,167 @@ def test_transposed_forms_are_adjoints(dims):
     assert back.shape == x.shape
     one, other = (np.vdot(a.astype(np.float64), b) for a, b in ((made, y), (x, back)))
     assert one == pytest.approx(other, rel=1e-5)
+
+
+# --- Gradients ------------------------------------------------------------------------------------
+
+
+def slopes(g, x, w, stride, padding, dilation, transposed, extra, groups):
+    """Gradients of input and weight, tap by tap, in float64."""
+    if transposed:  # result and input of the convolution of which it is the transpose change places
+        _, of_weight = slopes(x, g, w, stride, padding, dilation, False, extra, groups)
+        ones = [None, stride, padding, dilation, False, None, groups]
+        return reference(g, w, *ones)[tuple([slice(n) for n in x.shape])], of_weight
+    pads = [(p, p + s) for p, s in zip(padding, stride, strict=True)]
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *pads])
+    of_padded, of_weight = np.zeros_like(padded), np.zeros(w.shape)
+    rows, columns = w.shape[0] // groups, w.shape[1]
+    for tap, n in itertools.product(np.ndindex(*w.shape[2:]), range(groups)):
+        own, theirs = slice(n * rows, (n + 1) * rows), slice(n * columns, (n + 1) * columns)
+        steps = zip(tap, dilation, g.shape[2:], stride, strict=True)
+        at = (
+            slice(None),
+            theirs,
+            *[slice(k * d, k * d + (m - 1) * s + 1, s) for k, d, m, s in steps],
+        )
+        part, taps = g[:, own].astype(np.float64), (own, slice(None), *tap)
+        weights = w[taps].astype(np.float64)
+        of_padded[at] += np.einsum("no...,oc->nc...", part, weights)
+        of_weight[taps] = np.tensordot(part, padded[at], ([0, *range(2, g.ndim)],) * 2)
+    inside = [slice(p, p + n) for p, n in zip(padding, x.shape[2:], strict=True)]
+    return of_padded[(slice(None), slice(None), *inside)], of_weight
+
+
+@each("dtype", DTYPES)
+def test_gradients_of_any_geometry(dtype):
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        x, w, _, *geometry = random_call(rng, dtype)
+        g = rng.standard_normal(aclnn.convolution(x, w, None, *geometry).shape).astype(dtype)
+        found = aclnn.convolution_backward(g, x, w, g.shape[1:2], *geometry)
+        sums = g.astype(np.float64).sum((0, *range(2, g.ndim)))
+        magnitudes = (
+            *slopes(*map(np.abs, (g, x, w)), *geometry),
+            np.abs(g.astype(np.float64)).sum((0, *range(2, g.ndim))),
+        )
+        terms = max(g.size // g.shape[1], w.size) + 3
+        for one, want, magnitude in zip(
+            found, (*slopes(g, x, w, *geometry), sums), magnitudes, strict=True
+        ):
+            bound = magnitude * terms * 2.0**-24 + np.abs(want) * HALF_ULP[one.dtype.name] + 1e-7
+            assert (one.dtype, one.shape) == (np.dtype(dtype), want.shape)
+            assert (np.abs(one.astype(np.float64) - want) <= bound).all()
+
+
+@each("groups, channels", [(1, 300), (1, 3), (8, 8)])
+def test_gradients_of_weights_have_the_same_bits_on_threads(groups, channels):
+    """Of more windows than are multiplied at a time."""
+    rng = np.random.default_rng(12)
+    x, w = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((3, channels, 30, 31), (56, channels // groups, 3, 3))
+    )
+    g = rng.standard_normal((3, 56, 15, 16)).astype(np.float32)
+    options = {"stride": (2, 2), "padding": (1, 1), "groups": groups}
+    whole = aclnn.convolution_backward(g, x, w, None, **options)
+    want = slopes(g, x, w, (2, 2), (1, 1), (1, 1), False, (0, 0), groups)[1]
+    np.testing.assert_allclose(whole[1], want, 1e-4, 1e-3)
+    for threads in (1, 2, 5, 9):
+        with aclnn.num_threads(threads):
+            for one, other in zip(
+                aclnn.convolution_backward(g, np.asfortranarray(x), w, None, **options),
+                whole,
+                strict=True,
+            ):
+                np.testing.assert_array_equal(bits(one), bits(other))
+
+
+@each("mask", list(itertools.product((False, True), repeat=3)))
+def test_gradients_that_a_mask_asks_for(mask):
+    rng = np.random.default_rng(13)
+    x, w, g = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((2, 3, 5, 6), (4, 3, 2, 2), (2, 4, 4, 5))
+    )
+    every = aclnn.convolution_backward(g, x, w, (4,))
+    some = aclnn.convolution_backward(g, x, w, (4,), output_mask=mask)
+    for wanted, one, other in zip(mask, some, every, strict=True):
+        assert (one is not None) == wanted
+        assert one is None or (one == other).all()
+    made = [np.zeros_like(one) for one in every]
+    numbers = [aclnn.aclCreateIntArray([n, n]) for n in (1, 0, 1, 0)]
+    flags = aclnn.aclCreateBoolArray(list(mask))
+    outs = [tensor(one) if wanted else None for one, wanted in zip(made, mask, strict=True)]
+    given = (
+        *map(tensor, (g, x, w)),
+        aclnn.aclCreateIntArray([4]),
+        *numbers[:3],
+        False,
+        numbers[3],
+        1,
+        flags,
+        0,
+    )
+    run("aclnnConvolutionBackward", *given, *outs)
+    for wanted, one, other in zip(mask, made, every, strict=True):
+        assert (one == (other if wanted else 0)).all()
+    if any(mask):
+        missing = [None if place == mask.index(True) else one for place, one in enumerate(outs)]
+        assert refused("aclnnConvolutionBackward", *given, *missing)[0] == 161001
+
+
+def test_gradients_with_margins_that_differ():
+    rng = np.random.default_rng(14)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 7, 6), (4, 3, 3, 2)))
+    before, after = (0, 2), (1, 1)
+    g = rng.standard_normal(aclnn.convolution(x, w, None, (1, 1), (0, 1, 2, 1)).shape).astype(
+        np.float32
+    )
+    found = aclnn.convolution_backward(g, x, w, (4,), (1, 1), (0, 1, 2, 1))
+    padded = np.pad(x, [(0, 0), (0, 0), (0, 1), (2, 1)])
+    want = aclnn.convolution_backward(g, padded, w, (4,))
+    np.testing.assert_allclose(
+        found[0], want[0][:, :, before[0] : -after[0], before[1] : -after[1]], 1e-5, 1e-5
+    )
+    np.testing.assert_allclose(found[1], want[1], 1e-5, 1e-5)
+
+
+@each(
+    "changes, words",
+    [
+        ({"bias_sizes": (5,)}, "bias_sizes is"),
+        ({"output_mask": (True, True)}, "output_mask has 2 elements"),
+        ({"grad_output": (2, 4, 5, 5)}, "grad_output has shape"),
+        ({"grad_output": (2, 4, 4)}, "grad_output has 3 dimensions"),
+        ({"weight": (4, 2, 2, 2)}, "channels differ"),
+        ({"groups": 2}, "channels differ"),
+        ({"stride": (0, 1)}, "stride is"),
+        ({"input": (2, 3, 1, 6)}, "fewer than the kernel"),
+    ],
+)
+def test_what_gradients_refuse(changes, words):
+    shapes = {"grad_output": (2, 4, 4, 5), "input": (2, 3, 5, 6), "weight": (4, 3, 2, 2)}
+    operands = {
+        role: np.zeros(changes.get(role, shape), np.float32) for role, shape in shapes.items()
+    }
+    options = {"bias_sizes": (4,)} | {k: v for k, v in changes.items() if k not in shapes}
+    with pytest.raises(aclnn.AclnnError, match=words) as caught:
+        aclnn.convolution_backward(**operands, **options)
+    assert caught.value.status == 161002
+
+
+def test_second_gradients_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    generator = torch.Generator().manual_seed(3)
+    given = [
+        torch.randn(shape, generator=generator, requires_grad=True)
+        for shape in ((2, 4, 6, 5), (6, 2, 3, 3), (6,))
+    ]
+
+    def second(form, *options):
+        first = torch.autograd.grad(form(*given, *options).pow(3).sum(), given, create_graph=True)
+        return torch.autograd.grad(sum(one.pow(2).sum() for one in first), given)
+
+    ours = second(aclnn.conv2d, (2, 1), (1, 1), (1, 1), 2)
+    for one, want in zip(ours, second(torch.conv2d, (2, 1), (1, 1), (1, 1), 2), strict=True):
+        torch.testing.assert_close(one, want, rtol=1e-4, atol=1e-3)

@@ -191,6 +191,11 @@ UNLIKE = {
         {"input": (1, 2, 3, 4), "weight": (3, 2, 2, 2), "bias": (3,)},
         options={"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)},
     ),
+    "convolution_backward": Unlike(
+        {"grad_output": (1, 3, 2, 3), "input": (1, 2, 3, 4), "weight": (3, 2, 2, 2)},
+        options={"bias_sizes": (3,), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+        | {"output_padding": (0, 0), "output_mask": (True, True, True)},
+    ),
     "conv1d": Unlike({"input": (2, 2, 5), "weight": (3, 2, 2), "bias": (3,)}),
     "conv2d": Unlike({"input": (1, 2, 3, 4), "weight": (3, 2, 2, 2), "bias": (3,)}),
     "conv3d": Unlike({"input": (1, 2, 2, 3, 3), "weight": (3, 2, 2, 1, 2), "bias": (3,)}),

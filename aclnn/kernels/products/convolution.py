@@ -14,4 +14,13 @@ RECORDS: tuple[Record, ...] = (
         scratch=True,
         onnx=(),
     ),
+    opaque(
+        "convolution_slopes",
+        "grad:whole input:whole",
+        body="convolutions",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.convolutions:slopes_of",
+        scratch=True,
+        onnx=(),
+    ),
 )

@@ -1,0 +1,274 @@
+"""Gradients of convolutions, also transposed ones, for input, weight and bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.operators.checks import (
+    Call,
+    Rule,
+    dtype_among,
+    has_shape,
+    promoted,
+    promotes,
+    same_rank,
+    same_shape,
+)
+from aclnn.operators.convolutions import (
+    ANY_AXES,
+    AXES,
+    convolved,
+    cube_math_of_convolution,
+    geometry,
+    groups_of,
+    is_transposed,
+    of_five,
+    options_of_convolution,
+    result_shape,
+    shape_rules,
+)
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
+
+Shape = tuple[int, ...]
+_GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
+_OPERANDS = ("grad_output", "input", "weight")
+
+
+def _mask(call: Call) -> tuple[bool, ...]:
+    mask = call.switches["output_mask"]
+    assert isinstance(mask, tuple)
+    return mask
+
+
+def _channels(call: Call) -> int:
+    """The number of the result's channels."""
+    return call.shape("grad_output")[1]
+
+
+# --- Rules ----------------------------------------------------------------------------------------
+
+
+def _three_flags() -> Rule:
+    def test(call: Call) -> str | None:
+        if len(_mask(call)) == len(_GRADIENTS):
+            return None
+        return f"{call.names['output_mask']} has {len(_mask(call))} elements, must have 3"
+
+    return Rule("`output_mask` has 3 elements", test, ("output_mask",))
+
+
+def _given_where_wanted() -> Rule:
+    def test(call: Call) -> str | None:
+        if call.makes_absent:
+            return None
+        for role, wanted in zip(_GRADIENTS, _mask(call), strict=True):
+            if wanted and role not in call.tensors:
+                return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
+        return None
+
+    text = "gradients that `output_mask` asks for are given"
+    return Rule(text, test, _GRADIENTS, ACLNN_ERR_PARAM_NULLPTR)
+
+
+def _where_wanted(place: int, rule: Rule) -> Rule:
+    def test(call: Call) -> str | None:
+        return rule.test(call) if _mask(call)[place] else None
+
+    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+
+
+def _bias_sizes_fit() -> Rule:
+    def test(call: Call) -> str | None:
+        sizes = call.switches["bias_sizes"]
+        if not _mask(call)[2] or sizes is None or tuple(sizes) == (_channels(call),):  # type: ignore[arg-type]
+            return None
+        return f"{call.names['bias_sizes']} is {sizes}, must be {(_channels(call),)}"
+
+    text = "`bias_sizes` is the number of the result's channels, where a gradient of the bias is asked for"
+    return Rule(text, test, ("bias_sizes", "grad_output"))
+
+
+def _shape_of(call: Call, role: str) -> Shape:
+    if role == "grad_bias":
+        return (_channels(call),)
+    return call.shape(role.removeprefix("grad_"))
+
+
+def _rules() -> tuple[Rule, ...]:
+    return (
+        _three_flags(),
+        _given_where_wanted(),
+        *[dtype_among(role) for role in _OPERANDS],
+        *[_where_wanted(place, dtype_among(role)) for place, role in enumerate(_GRADIENTS)],
+        promotes(_OPERANDS),
+        *shape_rules(
+            ANY_AXES, None, ("input", "weight", "grad_output", "grad_input", "grad_weight")
+        ),
+        same_rank("grad_output", "input"),
+        has_shape("grad_output", result_shape, "the shape of the convolution's result"),
+        _bias_sizes_fit(),
+        _where_wanted(0, same_shape("grad_input", "input")),
+        _where_wanted(1, same_shape("grad_weight", "weight")),
+        _where_wanted(
+            2,
+            has_shape("grad_bias", lambda call: (_channels(call),), "an element for each channel"),
+        ),
+        cube_math_of_convolution("input", "weight"),
+    )
+
+
+# --- Nodes ----------------------------------------------------------------------------------------
+
+
+def _infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
+    wanted = zip(_GRADIENTS, _mask(call), strict=True)
+    return {role: (_dtype_of(call, role), _shape_of(call, role)) for role, asked in wanted if asked}
+
+
+def _dtype_of(call: Call, role: str) -> aclDataType:
+    if role in call.tensors:
+        return call.dtype(role)
+    return call.dtype("weight" if role == "grad_bias" else role.removeprefix("grad_"))
+
+
+def _lower(lowering: Lowering) -> Mapping[str, int]:
+    makers = (_gradient_of_input, _gradient_of_weight, _gradient_of_bias)
+    found = {}
+    for role, make in zip(_GRADIENTS, makers, strict=True):
+        if not lowering.wants(role):
+            continue
+        dtype, shape = lowering.results[role]
+        if 0 in (*shape, *lowering.call.shape("grad_output"), *lowering.call.shape("input")):
+            found[role] = lowering.filled(0, dtype, shape)
+        else:
+            found[role] = make(lowering, dtype, shape)
+    return found
+
+
+def _gradient_of_input(lowering: Lowering, dtype: aclDataType, shape: Shape) -> int:
+    """The convolution's transpose, of the result's gradient; of a transposed one the convolution."""
+    call = lowering.call
+    within = promoted(call, _OPERANDS)
+    operands = [lowering.dense(role, within) for role in ("grad_output", "weight")]
+    turned = not is_transposed(call)
+    return convolved(lowering, operands, dtype, shape, transposed=turned, turns=True)
+
+
+def _gradient_of_weight(lowering: Lowering, dtype: aclDataType, shape: Shape) -> int:
+    """Rows of gradients times windows of images; of a transposed convolution both change places."""
+    call, found = lowering.call, geometry(lowering.call)
+    rows, image = ("grad_output", "input") if not is_transposed(call) else ("input", "grad_output")
+    batch, channels, *positions = call.shape(rows)
+    ones, none = (1,) * (AXES - len(positions)), (0,) * (AXES - len(positions))
+    windows = lowering.dense(image)
+    made = lowering.opaque(
+        "convolution_slopes",
+        [
+            lowering.reshaped(lowering.dense(rows), (batch, channels, math.prod(positions))),
+            lowering.reshaped(windows, of_five(lowering, windows)),
+        ],
+        dtype,
+        (shape[0], math.prod(shape[1:])),
+        positions=(*ones, *positions),
+        taps=(*ones, *shape[2:]),
+        stride=(*ones, *found.stride),
+        padding=(*none, *found.before),
+        dilation=(*ones, *found.dilation),
+        groups=groups_of(call),
+    )
+    return lowering.reshaped(made, shape)
+
+
+def _gradient_of_bias(lowering: Lowering, dtype: aclDataType, shape: Shape) -> int:
+    batch, channels, *positions = lowering.call.shape("grad_output")
+    wide = aclDataType.ACL_DOUBLE
+    value = lowering.dense(
+        lowering.reshaped("grad_output", (batch, channels, math.prod(positions)))
+    )
+    (value,) = lowering.rows("sum", [value], [(wide, (batch, channels, 1))], -1)
+    (value,) = lowering.rows("sum", [value], [(dtype, (1, channels, 1))], -3)
+    return lowering.reshaped(value, shape)
+
+
+# --- The operator ---------------------------------------------------------------------------------
+
+_LIKE = {
+    role: {"shape": (1, 1, 1, 1), "format": 0}
+    for role in ("grad_output", "input", "weight", "grad_input", "grad_weight")
+}
+
+convolution_backward = Operator(
+    name="convolution_backward",
+    summary="Gradients of a convolution, or of its transpose, for input, weight and bias.",
+    expression=(
+        "with g = grad_output: grad_input[n, c, stride·i + dilation·k - padding] = Σ weight[o, c, k]·g[n, o, i]; "
+        "grad_weight[o, c, k] = Σ g[n, o, i]·input[n, c, stride·i + dilation·k - padding]; grad_bias[o] = "
+        "Σ g[n, o, i]"
+    ),
+    notes=(
+        "Sums are float32 and rounded once, those of the bias exact. What is added up together depends on shapes "
+        "alone, not on threads. Gradients that `output_mask` does not ask for are None."
+    ),
+    inputs=_OPERANDS,
+    outputs=_GRADIENTS,
+    optional=_GRADIENTS,
+    attributes=(
+        Attribute(
+            "bias_sizes",
+            None,
+            "ints",
+            keyword_only=False,
+            doc="Number of the result's channels.",
+            nullable=True,
+        ),
+        *options_of_convolution(),
+        Attribute(
+            "output_mask",
+            (True, True, True),
+            "bools",
+            keyword_only=False,
+            doc="Which gradients to make: of input, weight and bias.",
+        ),
+        *options_of_convolution(cube_math=True),
+    ),
+    unlike={
+        **_LIKE,
+        "grad_bias": {"shape": (1,)},
+        "bias_sizes": (1,),
+        "stride": (1, 1),
+        "padding": (0, 0),
+        "dilation": (1, 1),
+        "output_padding": (0, 0),
+        "output_mask": (True, True, True),
+    },
+    entries=(
+        entry(
+            "aclnnConvolutionBackward",
+            "gradOutput=grad_output input weight biasSizes=bias_sizes:ints? stride:ints padding:ints dilation:ints "
+            "transposed:bool outputPadding=output_padding:ints groups:int outputMask=output_mask:bools "
+            "cubeMathType:int gradInput=grad_input:out? gradWeight=grad_weight:out? gradBias=grad_bias:out?",
+        ),
+    ),
+    rules=_rules(),
+    infer=_infer,
+    lower=_lower,
+    example=(
+        "convolution_backward(np.float32([[[1, 1]]]), np.float32([[[1, 2, 3]]]), np.float32([[[1, -1]]]), (1,), "
+        "(1,), (0,), (1,), False, (0,))",
+        "(array([[[ 1.,  0., -1.]]], dtype=float32), array([[[3., 5.]]], dtype=float32), "
+        "array([2.], dtype=float32))",
+    ),
+    seealso=("convolution",),
+    accuracy=(
+        "Results lie within K·2⁻²⁴ of the sum of magnitudes, K being the number of terms, and half a unit of the "
+        "last place."
+    ),
+    keeps_channels_last=True,
+    gradient={
+        "grad_output, input, weight": "second_gradients_of_convolution(grad, grad_grad_weight, grad_grad_bias, "
+        "grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needed)"
+    },
+)
