@@ -135,6 +135,8 @@ OPERAND_WORDS = {
     "key_cache": "The cache of keys, in blocks.", "value_cache": "The cache of values, in blocks.",
     "k_cache": "The cache of rotated keys.", "ckv_cache": "The cache of compressed keys and values.",
     "seq_lens": "Lengths of the sequences.", "slot_mapping": "Slot of the cache for each token.",
+    "save_mean": "Mean of each channel of the batch.",
+    "save_invstd": "Inverse deviation of each channel of the batch.",
     "running_mean": "Mean of each channel over earlier batches.",
     "running_var": "Variance of each channel over earlier batches.",
     "finished": "Which rows are finished already.", "mask": "Where it holds.",

@@ -31,7 +31,7 @@ _PARAMETERS = "The weight defaults to 1, the bias to 0."
 # --- Nodes ----------------------------------------------------------------------------------------
 
 
-def _of_channels(
+def of_channels(
     lowering: Lowering, formula: str, mean: int, rstd: int, shape: tuple[int, int, int, int]
 ) -> int:
     """(input - mean)·rstd·weight + bias; the shape has batch, groups, channels of each, elements.
@@ -101,7 +101,7 @@ def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
     formula = "channel_norm_silu" if call.switches.get("activate_silu") else "channel_norm"
     shape = (batch, groups, channels // groups, elements)
     centre, spread = (lowering.reshaped(one, (batch, groups, 1, 1)) for one in (mean, rstd))
-    found = {"out": _of_channels(lowering, formula, centre, spread, shape)}
+    found = {"out": of_channels(lowering, formula, centre, spread, shape)}
     for role, one in (("mean", mean), ("rstd", rstd)):
         if lowering.wants(role):
             dtype, sizes = lowering.results[role]
@@ -109,7 +109,7 @@ def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
     return found
 
 
-def _rank_from(role: str, least: int) -> Rule:
+def rank_from(role: str, least: int) -> Rule:
     def test(call: Call) -> str | None:
         rank = len(call.shape(role))
         if least <= rank <= MAX_DIMS:
@@ -119,7 +119,7 @@ def _rank_from(role: str, least: int) -> Rule:
     return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
 
 
-def _has_channels(role: str) -> Rule:
+def has_channels(role: str) -> Rule:
     return has_shape(role, lambda call: call.shape("input")[1:2], "an element for each channel")
 
 
@@ -213,14 +213,14 @@ native_group_norm = Operator(
         _above_zero("group"),
         _groups_divide("group", lambda call: call.switches["C"]),
         _positive("eps"),
-        _rank_from("input", 2),
+        rank_from("input", 2),
         same_shape("out", "input"),
         _count_is("N", "batches", lambda shape: shape[0]),
         _count_is("C", "channels", lambda shape: shape[1]),
         _count_is("HxW", "elements in each channel", lambda shape: math.prod(shape[2:])),
         *_STATISTICS_SHAPES,
-        _has_channels("weight"),
-        _has_channels("bias"),
+        has_channels("weight"),
+        has_channels("bias"),
         plain_format("out", "input"),
     ),
     infer=_infer_all_of_group_norm,
@@ -254,11 +254,11 @@ group_norm = Operator(
         *[same_dtype(role, "input") for role in ("weight", "bias", "out")],
         _above_zero("num_groups"),
         _positive("eps"),
-        _rank_from("input", 2),
+        rank_from("input", 2),
         _groups_divide("num_groups", lambda call: call.shape("input")[1]),
         same_shape("out", "input"),
-        _has_channels("weight"),
-        _has_channels("bias"),
+        has_channels("weight"),
+        has_channels("bias"),
     ),
     infer=_infer_group_norm,
     lower=_lower_group_norm,
@@ -321,12 +321,12 @@ group_norm_silu = Operator(
         *_STATISTICS,
         _above_zero("group"),
         _positive("eps"),
-        _rank_from("input", 2),
+        rank_from("input", 2),
         _groups_divide("group", lambda call: call.shape("input")[1]),
         same_shape("out", "input"),
         *_STATISTICS_SHAPES,
-        _has_channels("weight"),
-        _has_channels("bias"),
+        has_channels("weight"),
+        has_channels("bias"),
     ),
     infer=_infer_all_of_group_norm,
     lower=_lower_group_norm,
@@ -369,7 +369,7 @@ def _lower_batch_norm(lowering: Lowering) -> Mapping[str, int]:
     variance = lowering.point("adds", (variance,), _DOUBLE, one, params=(eps, 1.0))
     rstd = lowering.point("rsqrt", (variance,), _DOUBLE, one)
     shape = (batch, 1, channels, math.prod(rest))
-    return {"out": _of_channels(lowering, "channel_norm", mean, rstd, shape)}
+    return {"out": of_channels(lowering, "channel_norm", mean, rstd, shape)}
 
 
 def _not_training() -> Rule:
@@ -396,19 +396,19 @@ _TRAINING = (
     Attribute("momentum", 0.1, "float", keyword_only=False, doc="Only training uses it."),
     _EPS,
 )
-_CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")
+CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")
 _BATCH_NORM = "(x - running_mean)/√(running_var + eps)·weight + bias, for each channel"
 _BATCH_NOTES = f"{_PARAMETERS} Running statistics are used as they are: batch norm for inference."
 _BATCH_RULES = (
     dtype_among("input"),
-    *[dtype_like_or(role, "input") for role in _CHANNEL_ROLES],
+    *[dtype_like_or(role, "input") for role in CHANNEL_ROLES],
     same_dtype("out", "input"),
-    _rank_from("input", 2),
+    rank_from("input", 2),
     same_shape("out", "input"),
-    *[_has_channels(role) for role in _CHANNEL_ROLES],
+    *[has_channels(role) for role in CHANNEL_ROLES],
     _not_training(),
 )
-_CHANNELS = {"input": {"shape": (1, 2)}} | {role: {"shape": (2,)} for role in _CHANNEL_ROLES}
+CHANNELS = {"input": {"shape": (1, 2)}} | {role: {"shape": (2,)} for role in CHANNEL_ROLES}
 
 native_batch_norm = Operator(
     name="native_batch_norm",
@@ -418,16 +418,9 @@ native_batch_norm = Operator(
     inputs=("input", "weight", "bias", "running_mean", "running_var"),
     outputs=("out", "save_mean", "save_invstd"),
     optional=("weight", "bias", "save_mean", "save_invstd"),
-    unlike=_CHANNELS,
+    unlike=CHANNELS,
     attributes=_TRAINING,
-    entries=(
-        entry(
-            "aclnnBatchNorm",
-            "input weight=weight:in? bias=bias:in? runningMean=running_mean runningVar=running_var "
-            "training:bool momentum:float eps:float output=out:out saveMean=save_mean:out? "
-            "saveInvstd=save_invstd:out?",
-        ),
-    ),
+    entries=(),
     rules=(
         *_BATCH_RULES,
         at_most_8_dims("save_mean", "save_invstd"),
@@ -458,7 +451,7 @@ batch_norm = Operator(
     notes=_BATCH_NOTES,
     inputs=("input", "running_mean", "running_var", "weight", "bias"),
     optional=("weight", "bias"),
-    unlike=_CHANNELS,
+    unlike=CHANNELS,
     attributes=_TRAINING,
     entries=(),
     rules=_BATCH_RULES,

@@ -157,6 +157,21 @@ def _normalized_by_batch(
     return made, mean[:0], var[:0]
 
 
+def _normalized_in_training(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    if not training:
+        return (*_normalized_by_batch(x, weight, bias, mean, var, momentum, eps), mean, var)
+    return form("native_batch_norm_functional")(x, weight, bias, mean, var, True, momentum, eps)
+
+
 # What is a view of an operand: taken where an adjacent node is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -220,6 +235,10 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten.select_scatter.default: ("select_scatter", _select_scattered),
     aten.flip.default: ("flip", _flip),
     aten._native_batch_norm_legit_no_training.default: ("batch_norm", _normalized_by_batch),
+    aten._native_batch_norm_legit_functional.default: (
+        "native_batch_norm_functional",
+        _normalized_in_training,
+    ),
     aten.lift_fresh_copy.default: ("clone", lambda x: x),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }

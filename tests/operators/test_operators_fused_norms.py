@@ -3,6 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from calls import refused, tensor
+from cases import each
 from row_calls import assert_near, bits, call, layouts, plan, random, status
 from wide import DIGITS, WIDE, group_norm, layer_norm, rms_norm, ulps
 
@@ -239,6 +241,104 @@ def test_batch_norm_is_that_of_pytorch(rng):
     want = torch.nn.functional.batch_norm(*given, eps=1e-3)
     found = aclnn.batch_norm(x, mean, variance, weight, bias, eps=1e-3)
     np.testing.assert_allclose(found, want.numpy(), 1e-5, 1e-6)
+
+
+TRAINED = [(6, 5), (4, 5, 7), (3, 5, 4, 6), (1, 5, 9)]
+
+
+@each("shape", TRAINED)
+@each("dtype", FLOATS)
+@each("single", [False, True])
+@each("product", ["Ascend910B1", "Ascend950"])
+def test_batch_norm_in_training(shape, dtype, single, product, rng):
+    """Both of CANN's functions and the functional forms, against PyTorch in float64."""
+    torch = pytest.importorskip("torch")
+    own = np.float32 if single else dtype
+    x, grad = (2 * random(rng, shape) + 1).astype(dtype), random(rng, shape).astype(dtype)
+    weight, bias, mean, var = (random(rng, 5).astype(own) for _ in range(4))
+    var = np.abs(var)
+    wide = [torch.tensor(one.astype(np.float64)) for one in (x, weight, bias, mean, var)]
+    want = torch.native_batch_norm(*wide, True, 0.1, 1e-3)
+    slopes = torch.ops.aten.native_batch_norm_backward(
+        torch.tensor(grad.astype(np.float64)),
+        *wide[:2],
+        *wide[3:],
+        *want[1:],
+        True,
+        1e-3,
+        [True] * 3,
+    )
+
+    def near(found, wanted, times=1):
+        step = (
+            times * {2: 2.0**-7 if found.dtype != np.float16 else 2.0**-10, 4: 4e-6}[found.itemsize]
+        )
+        np.testing.assert_allclose(found.astype(np.float64), wanted.numpy(), step, step / 4)
+
+    made = aclnn.native_batch_norm_functional(x, weight, bias, mean, var, True, 0.1, 1e-3)
+    for one, wanted in zip(made, (*want, *wide[3:]), strict=True):
+        near(one, wanted)
+    found = aclnn.native_batch_norm_backward(grad, x, weight, None, None, *made[1:3], True, 1e-3)
+    for one, wanted in zip(found, slopes, strict=True):
+        near(one, wanted, 8)  # of statistics that were rounded
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version(product)
+    try:
+        outs = [np.zeros_like(x), np.zeros(5, own), np.zeros(5, own)]
+        call("aclnnBatchNorm", x, weight, bias, mean, var, True, 0.1, 1e-3, *outs)
+        gradients = [np.zeros_like(one) for one in found]
+        given = grad, x, weight, None, None, *outs[1:], True, 1e-3
+        flags = aclnn.aclCreateBoolArray([True] * 3)
+        call("aclnnBatchNormBackward", *given, flags, *gradients)
+    finally:
+        aclnn.set_soc_version(before)
+    for one, other in zip((*outs[:2], mean, var), (*made[:2], *made[3:]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    spread = torch.var(wide[0].transpose(0, 1).flatten(1), 1, correction=0)
+    near(outs[2], spread if product != "Ascend950" else want[2])
+    for one, wanted in zip(gradients, slopes, strict=True):
+        near(one, wanted, 8)
+
+
+def test_batch_norm_of_nothing_in_training():
+    x, saved = np.zeros((0, 3), np.float32), [np.full(3, 7, np.float32) for _ in range(2)]
+    row = np.ones(3, np.float32)
+    call("aclnnBatchNorm", x, None, None, row, row, True, 0.1, 1e-3, x.copy(), *saved)
+    assert (saved[0] == 0).all()
+    assert np.isnan(saved[1]).all()
+    assert (row == 1).all()
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_gradients_of_batch_norm_by_running_statistics(train, rng):
+    torch = pytest.importorskip("torch")
+    x, grad, row = random(rng, (3, 4, 5)), random(rng, (3, 4, 5)), np.abs(random(rng, 4))
+    mask = (True, False, True)
+    found = aclnn.native_batch_norm_backward(grad, x, None, row, row, row, row, train, 1e-3, mask)
+    tensors = [torch.tensor(one) for one in (grad, x, row)]
+    want = torch.ops.aten.native_batch_norm_backward(
+        *tensors[:2], None, *[tensors[2]] * 4, train, 1e-3, list(mask)
+    )
+    assert found[1] is None
+    for place in (0, 2):
+        np.testing.assert_allclose(found[place], want[place].numpy(), 1e-5, 1e-5)
+
+
+def test_what_batch_norm_in_training_refuses(rng):
+    x, row = random(rng, (2, 6, 5)), np.ones(6, np.float32)
+    form = aclnn.native_batch_norm_functional
+    with pytest.raises(aclnn.AclnnError, match="running_var is null"):
+        form(x, None, None, row, None)
+    with pytest.raises(aclnn.AclnnError, match="running_mean is null"):
+        form(x, None, None, None, None, False)
+    with pytest.raises(aclnn.AclnnError, match="running_mean has shape"):
+        form(x, None, None, row[1:], row)
+    with pytest.raises(aclnn.AclnnError, match="save_invstd is null") as caught:
+        aclnn.native_batch_norm_backward(x, x, None, None, None, row, None)
+    assert caught.value.status == 161001
+    tensors = [None if one is None else tensor(one) for one in (x, None, None, row, row)]
+    status, words = refused("aclnnBatchNorm", *tensors, True, 0.1, 1e-3, tensor(x), None, None)
+    assert (status, "saveMean is null" in words) == (161001, True)
 
 
 def test_training_is_refused(rng):

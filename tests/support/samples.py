@@ -113,6 +113,7 @@ _INDEX = {"index": np.int64}
 _CHANNELS = {"input": (2, 4, 3)} | dict.fromkeys(
     ("weight", "bias", "running_mean", "running_var"), (4,)
 )
+_SAVED = {"grad_out": (2, 4, 3), "save_mean": (4,), "save_invstd": (4,)}
 _ROWS = {"mean": (2, 1), "rstd": (2, 1)}
 UNLIKE = {
     "threshold": Unlike(options={"threshold": 0.5, "value": 7.0}),
@@ -187,6 +188,8 @@ UNLIKE = {
     "group_norm_silu": Unlike(_CHANNELS, options={"group": 1}),
     "native_batch_norm": Unlike(_CHANNELS),
     "batch_norm": Unlike(_CHANNELS),
+    "native_batch_norm_functional": Unlike(_CHANNELS),
+    "native_batch_norm_backward": Unlike(_CHANNELS | _SAVED),
     "convolution": Unlike(
         {"input": (1, 2, 3, 4), "weight": (3, 2, 2, 2), "bias": (3,)},
         options={"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)},
