@@ -133,7 +133,8 @@ def _running_given() -> Rule:
         missing = next(role for role in _RUNNING if role not in call.tensors)
         return f"{call.names[missing]} is null: both are needed unless in training, where both may be null"
 
-    return Rule("running statistics are both given, in training both or none", test, _RUNNING)
+    text = "running statistics are both given, in training both or none"
+    return Rule(text, test, _RUNNING, ACLNN_ERR_PARAM_NULLPTR)
 
 
 def _in_training(rule: Rule) -> Rule:

@@ -98,6 +98,9 @@ TOGETHER = {
         for role in ("weightScale", "groupIndex", "quantMode")
     ),
     ("aclnnApplyAdamWV2", "maxGradNormOptionalRef"),
+    *[("aclnnBatchNorm", role) for role in ("runningMean", "runningVar")],
+    *[("aclnnBatchNormBackward", role) for role in ("saveMean", "saveInvstd")],
+    ("aclnnConvolutionBackward", "biasSizes"),  # beside a gradient of another shape
 }
 # Results that may be null, but not with the options that samples have.
 ASKED_FOR = {
@@ -105,6 +108,8 @@ ASKED_FOR = {
     "aclnnMoeInitRoutingV2": FAILED_PLAN,
     "aclnnAddRmsNormDynamicQuantV2": NULLPTR,
     "aclnnLayerNormBackward": NULLPTR,
+    **dict.fromkeys(("aclnnBatchNorm", "aclnnBatchNormBackward"), NULLPTR),
+    "aclnnConvolutionBackward": NULLPTR,
     "aclnnAddLayerNorm": NULLPTR,
     "aclnnAddRmsNorm": INVALID,  # of halves it would be another mode
     **{name: TILING for name in ATTENTION if "Infer" in name},

@@ -25,7 +25,15 @@ WITHOUT_DIMS = ("max", "min", *("nll_loss", "nll_loss_forward", "cross_entropy_l
 WITHOUT_DIMS += ("cross_entropy_loss_forward", "nonzero_padded", "nonzero_by_dims")  # no gaps
 WITH_DIMS = [name for name in OUT_OF_PLACE if name not in WITHOUT_DIMS]
 PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm")
-CONVOLUTIONS = ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d")
+CONVOLUTIONS = (
+    "convolution",
+    "convolution_backward",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+)
 # Whose last input may have another dtype than the first, and keeps its own.
 MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
 MIX += ("softmax_cross_entropy_with_logits",)

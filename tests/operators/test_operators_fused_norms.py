@@ -398,10 +398,11 @@ REFUSED = [
     ("aclnnGroupNorm", (X, G[:1], None, 2, 3, 1, 1, 1e-5, X, R, R), INVALID, "gamma has shape (1,)"),
     ("aclnnGroupNormSilu", (H, G, HG[0], 1, 1e-5, H, H, H), INVALID, "beta has dtype FLOAT16"),
     ("aclnnGroupNormSiluV2", (X, G, G, 2, 1e-5, True, X, R, R), INVALID, "group is 2"),
-    ("aclnnBatchNorm", (X, G, G, None, G, True, 0.1, 1e-5, X, None, None), NULLPTR, "runningMean is null"),
-    ("aclnnBatchNorm", (X, HG, G, G, G, True, 0.1, 1e-5, X, None, None), INVALID, "weight has dtype FLOAT16"),
-    ("aclnnBatchNorm", (X, G, G, G, R, True, 0.1, 1e-5, X, None, None), INVALID, "runningVar has shape (2, 1)"),
-    ("aclnnBatchNorm", (X, G, G, G, G, True, 0.1, 1e-5, X, None, None), INVALID, "training is true"),
+    ("aclnnBatchNorm", (X, G, G, None, G, False, 0.1, 1e-5, X, None, None), NULLPTR, "runningMean is null"),
+    ("aclnnBatchNorm", (X, HG, G, G, G, True, 0.1, 1e-5, X, G, G), INVALID, "weight has dtype FLOAT16"),
+    ("aclnnBatchNorm", (X, G, G, G, R, True, 0.1, 1e-5, X, G, G), INVALID, "runningVar has shape (2, 1)"),
+    ("aclnnBatchNorm", (X, G, G, G, G, True, 0.1, 1e-5, X, None, G), NULLPTR, "saveMean is null"),
+    ("aclnnBatchNorm", (X, G, G, G, G, True, 0.1, 1e-5, X, G, G[:1]), INVALID, "saveInvstd has shape (1,)"),
 ]  # fmt: skip
 
 
