@@ -169,7 +169,7 @@ def _infer_norm(call: Call) -> Inferred:
     for role in _SAVED:
         if call.switches["training"] or role not in call.tensors:
             found[role] = (call.dtype(role) if role in call.tensors else own, channels)
-    if call.switches["training"] and "running_mean" in call.tensors and _count(call):
+    if call.switches["training"] and "running_mean" in call.tensors:
         pairs = zip(_UPDATED, _RUNNING, strict=True)
         found |= {made: (call.dtype(role), call.shape(role)) for made, role in pairs}
     return found
@@ -182,7 +182,9 @@ def _lower_norm(lowering: Lowering) -> Mapping[str, int]:
     if not _count(call) or not channels:
         empty = {"save_mean": 0.0, "save_invstd": math.nan}
         wanted = [role for role in empty if lowering.wants(role) and training]
-        return {role: lowering.filled(empty[role], *lowering.results[role]) for role in wanted}
+        left = zip(_UPDATED, _RUNNING, strict=True)
+        found = {made: lowering.value(role) for made, role in left if lowering.wants(made)}
+        return found | {one: lowering.filled(empty[one], *lowering.results[one]) for one in wanted}
     mean, variance = _of_batch(lowering) if training else _running(lowering)
     rstd = _inverse_deviation(lowering, variance)
     shape = (batch, 1, channels, elements)

@@ -465,7 +465,11 @@ def after_both_phases(name, dtype=np.float32, stream=None):
     return arrays_of({role: arrays[role] for role in roles_written(name)})
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+# Whose functions in C keep the variance in the place of its root's inverse.
+KEEPING_VARIANCES = ("aclnnBatchNorm", "aclnnBatchNormBackward")
+
+
+@pytest.mark.parametrize("name", [one for one in ENTRIES if one not in KEEPING_VARIANCES])
 @each("dtype", lambda name: samples.floats_of(ENTRIES[name][0].name))
 def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
     operator, entry = ENTRIES[name]
