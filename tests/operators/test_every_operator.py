@@ -435,7 +435,9 @@ def test_empties(name):
     counted = {"N": 0} if name == "native_group_norm" else {}
     found = made_by(samples.run(name, emptied(given), **counted))
     assert [list(one.shape) for one in found] == wanted
-    assert all((one == 0).all() for one in found if name != "cat")
+    # Statistics of nothing are none, and running ones stay as they are.
+    if name not in ("cat", "native_batch_norm_functional"):
+        assert all((one == 0).all() for one in found)
 
 
 # --- Both phases ----------------------------------------------------------------------------------
