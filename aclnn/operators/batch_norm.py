@@ -250,6 +250,13 @@ native_batch_norm_functional = Operator(
             "input weight=weight:in? bias=bias:in? runningMean=running_mean:inout? "
             "runningVar=running_var:inout? training:bool momentum:float eps:float output=out:out "
             "saveMean=save_mean:out? saveInvstd=save_invstd:out?",
+            example=(  # saves the variance
+                "native_batch_norm_functional(np.float32([[1], [3]]), None, None, np.float32([1]), "
+                "np.float32([4]), True, 0.5, 3.0)",
+                "(array([[-0.5],\n       [ 0.5]], dtype=float32), array([2.], dtype=float32), "
+                "array([1.], dtype=float32), array([1.5], dtype=float32), "
+                "array([3.], dtype=float32))",
+            ),
         ),
     ),
     rules=(
@@ -474,6 +481,12 @@ native_batch_norm_backward = Operator(
             "saveMean=save_mean:in? saveInvstd=save_invstd:in? training=train:bool eps:float "
             "outputMask=output_mask:bools gradInput=grad_input:out? gradWeight=grad_weight:out? "
             "gradBias=grad_bias:out?",
+            example=(  # takes the variance
+                "native_batch_norm_backward(np.float32([[2], [0]]), np.float32([[1], [3]]), None, "
+                "None, None, np.float32([2]), np.float32([1]), True, 3.0)",
+                "(array([[ 0.375],\n       [-0.375]], dtype=float32), array([-1.], dtype=float32), "
+                "array([2.], dtype=float32))",
+            ),
         ),
     ),
     rules=(
@@ -500,7 +513,7 @@ native_batch_norm_backward = Operator(
     example=(
         "native_batch_norm_backward(np.float32([[2], [0]]), np.float32([[1], [3]]), None, None, None, np.float32([2]), "
         "np.float32([0.5]))",
-        "(array([[0.375],\n       [-0.375]], dtype=float32), array([-1.], dtype=float32), array([2.], dtype=float32))",
+        "(array([[ 0.375],\n       [-0.375]], dtype=float32), array([-1.], dtype=float32), array([2.], dtype=float32))",
     ),
     seealso=("native_batch_norm_functional",),
     accuracy=GRADIENT_ACCURACY,
