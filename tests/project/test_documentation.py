@@ -538,7 +538,11 @@ def test_every_activation_is_measured_and_shown(name, capsys):
 
 def rows_of_places():
     """What the contributing guide's table of places names, row by row, as paths from the root."""
-    table = source("docs/architecture.md").partition("| where | responsible for |")[2].partition("\n\n")[0]
+    table = (
+        source("docs/architecture.md")
+        .partition("| where | responsible for |")[2]
+        .partition("\n\n")[0]
+    )
     for line in table.splitlines()[2:]:
         first, *others = re.findall(r"`([^`]+)`", line.split("|")[1])
         yield [first, *(n if "/" in n else f"{first.rpartition('/')[0]}/{n}" for n in others)]

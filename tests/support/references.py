@@ -277,6 +277,38 @@ def batch_norm(kind, shape, axis):
     return {"": (found, want, float(np.abs(want).max()))}
 
 
+def batch_norm_training(kind, shape, axis):
+    x, *rows = numbers(kind, shape, *[shape[1]] * 4)
+    rows[1] = np.abs(rows[1])
+    weight, bias = rows[2:]
+    normed, mean, rstd = wide.layer_norm(x.T, 1)
+    mean, rstd = mean[:, 0], rstd[:, 0]
+    out = normed.T * weight.astype(WIDE) + bias.astype(WIDE)
+    running = [row.astype(WIDE) for row in rows[:2]]
+    moved = [
+        old + WIDE(0.1) * (new - old)
+        for old, new in zip(running, (mean, x.astype(WIDE).var(0, ddof=1)), strict=True)
+    ]
+    found = aclnn.native_batch_norm_functional(x, weight, bias, *rows[:2])
+    most = max(float(np.abs(out).max()), float(np.abs(x).max()))
+    roles = ("out", "save_mean", "save_invstd", "out_mean", "out_var")
+    want = (out, mean, rstd, *moved)
+    return {role: (a, b, most) for role, a, b in zip(roles, found, want, strict=True)}
+
+
+def batch_norm_backward(kind, shape, axis):
+    x, g, weight = numbers(kind, shape, shape, shape[1])
+    _, mean, rstd, *_ = aclnn.native_batch_norm_functional(x, weight)
+    found = aclnn.native_batch_norm_backward(g, x, weight, None, None, mean, rstd)
+    h = (x.astype(WIDE) - mean.astype(WIDE)) * rstd.astype(WIDE)
+    wide_g = g.astype(WIDE)
+    shares = wide_g - wide_g.mean(0) - h * (wide_g * h).mean(0)
+    want = (shares * rstd.astype(WIDE) * weight.astype(WIDE), (wide_g * h).sum(0), wide_g.sum(0))
+    most = float(np.abs(g).max()) * float(np.abs(x).max()) * shape[0]
+    roles = ("grad_input", "grad_weight", "grad_bias")
+    return {role: (a, b, most) for role, a, b in zip(roles, found, want, strict=True)}
+
+
 def summed(kind, shape, axis):
     (x,) = numbers(kind, shape)
     exact = np.apply_along_axis(math.fsum, axis, x.astype(np.float64))
@@ -313,6 +345,8 @@ ROWS = {
     "group_norm": group_norm(False),
     "group_norm_silu": group_norm(True),
     "batch_norm": batch_norm,
+    "native_batch_norm_functional": batch_norm_training,
+    "native_batch_norm_backward": batch_norm_backward,
     "sum": summed,
     "mean": mean,
     "var": variance,
