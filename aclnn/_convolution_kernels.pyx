@@ -2,8 +2,9 @@
 
 Operands, with any strides, are input [N, C, Z, Y, X], weight [Cout, C / groups * taps]
 (transposed: [C, Cout / groups, taps]), maybe bias [Cout], and out [N, Cout, Z, Y, X];
-convolutions along fewer axes have sizes of 1 first. The gradient of weights has gradients of results
-[N, rows, positions] and images [N, channels, Z, Y, X] as operands, and out [rows, channels / groups * taps].
+convolutions along fewer axes have sizes of 1 first. The gradient of weights has gradients of
+results [N, rows, positions] and images [N, channels, Z, Y, X] as operands, and out
+[rows, channels / groups * taps].
 
 A cell is a group of channels of one entry of the batch, a band of positions, and a part of the
 rows of weights. Its image is laid out once. A transposed convolution is one product for each
@@ -581,8 +582,9 @@ cdef void sum_plane(const conv_t *c, const char *image, ptrdiff_t row, const roo
 
 
 # --- Gradients of weights -------------------------------------------------------------------------
-# Rows are gradients of results, columns the elements of a row of weights, k all positions of all entries:
-# windows of the image are laid out some positions at a time, and multiplied by the rows' gradients there.
+# Rows are gradients of results, columns the elements of a row of weights, k all positions of all
+# entries: windows of the image are laid out some positions at a time, and multiplied by the rows'
+# gradients there.
 
 cdef struct slopes_t:
     product_state product
@@ -710,11 +712,11 @@ cdef void add_products(const slopes_t *c, ptrdiff_t rows, ptrdiff_t cols, ptrdif
     c.multiply(&c.product, &block, 1, 1)
 
 
-cdef inline void take(load_fn load, bint single, const char *place, ptrdiff_t step, float *to,
+cdef inline void take(load_fn read, bint single, const char *place, ptrdiff_t step, float *to,
                       ptrdiff_t n) noexcept nogil:
     """Elements as floats."""
     if not single:
-        load(place, step, <char *>to, n)
+        read(place, step, <char *>to, n)
     elif step == sizeof(float):
         memcpy(to, place, n * sizeof(float))
     else:
