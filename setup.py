@@ -55,7 +55,8 @@ SIZE_FLAGS = {
 GENERIC_FLAGS = {
     "_kernels": ("-O2", "-ftree-vectorize"), "_row_kernels": ("-Os",), "_product_kernels": ("-Os",),
     "_attention_kernels": ("-Os",), "_convolution_kernels": ("-Os",), "_image_kernels": ("-Os",),
-    "_quantized_kernels": ("-Os",), "_sorting_kernels": ("-Os",),
+    "_sorting_kernels": ("-Os",),
+    "_quantized_kernels": ("-O2",),  # with -Os, roundings are calls of the C library
 }  # fmt: skip
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
 # and conversions that wait for memory.

@@ -334,7 +334,7 @@ def planned_products(monkeypatch):
     operator = replace(aclnn.operators.REGISTRY["mm"], lower=three_products)
     names, handles = (*operator.positional, "out"), functional.HANDLES_BY_NAME
     handle = FunctionalHandle(OperatorHandle(operator, 60_000), "mm", names, 2, 2, handles.get)
-    monkeypatch.setitem(handles, "mm", handle)
+    monkeypatch.setitem(handles._made, "mm", handle)
     rng = np.random.default_rng(1)
     x, w = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
     return aclnn.executor("mm", x, w, out=np.empty_like(x)), x, w
