@@ -187,6 +187,11 @@ SHOWN = {
     "ACLNN_RECORD": ("calls.py", ""),
     "ACLNN_REPORT": ("page.html", ""),
     "ACLNN_PYTHON": ("/bin/sh", ""),
+    "ACLNN_NPU": ("1", ""),
+    "ACLNN_NPU_SOC": ("Ascend910B1", ""),
+    "ACLNN_NPU_MEMORY": ("32GiB", ""),
+    "ACLNN_NPU_FALLBACK": ("warn", ""),
+    "ACLNN_NPU_DEVICES": ("2", ""),
 }
 
 
