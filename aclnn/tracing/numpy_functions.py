@@ -199,7 +199,9 @@ def taken(array: Any, indices: Any, axis: Any = None) -> Any:
     axis = _axis(axis, array.ndim)
     if is_number(indices):
         return array[(slice(None),) * axis + (indices,)]
-    return ours.gather_v2(array, axis, _from_begin(trace, indices, array.shape[axis]))
+    return ours.gather_v2(
+        array, axis, _positions(trace, indices)
+    )  # which counts from the end itself
 
 
 def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
@@ -261,8 +263,8 @@ def _take(
     return written(taken(trace.taken(a), indices, axis), out)
 
 
-def _from_begin(trace: Trace, indices: Any, size: int) -> Any:
-    """Indices of which none is negative."""
+def _positions(trace: Trace, indices: Any) -> Any:
+    """Indices as an array of signed integers."""
     places = trace.taken(np.asarray(indices) if isinstance(indices, list | tuple) else indices)
     if (place := places.place) is not None:
         trace.positions.add(place)
@@ -270,11 +272,13 @@ def _from_begin(trace: Trace, indices: Any, size: int) -> Any:
         raise wrong_kind(
             f"indices are {places.dtype}, must be integers: convert with .astype(np.int64)"
         )
-    places = (
-        places
-        if places.dtype.itemsize > 2 and places.dtype.kind == "i"
-        else places.astype(np.int64)
-    )
+    is_wide = places.dtype.itemsize > 2 and places.dtype.kind == "i"
+    return places if is_wide else places.astype(np.int64)
+
+
+def _from_begin(trace: Trace, indices: Any, size: int) -> Any:
+    """Indices of which none is negative."""
+    places = _positions(trace, indices)
     negative = ufunc(trace, np.less, (places, 0))
     return trace.form("where", negative, ufunc(trace, np.add, (places, size)), places)
 
