@@ -39,6 +39,15 @@ def called(node: Any) -> str:
     return node.name or next(iter(node.output), "?")
 
 
+def attributes_of(node: Any) -> dict[str, Any]:
+    import onnx
+
+    found = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    return {
+        key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()
+    }
+
+
 def said(error: Exception) -> str:
     """An error in a line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -28,6 +28,7 @@ from aclnn.onnx import control
 from aclnn.onnx.evaluation import (
     RANDOM,
     Evaluation,
+    attributes_of,
     body_of,
     broken_rule,
     called,
@@ -38,6 +39,8 @@ from aclnn.onnx.evaluation import (
     titled,
 )
 from aclnn.onnx.forms import FORMS, OF_SHAPES, NeededError, Step
+from aclnn.onnx.patterns import Match, Structure, found_in, result_of
+from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled
@@ -89,6 +92,8 @@ class Graph:
     inputs : sequence of str
     fallback : bool
         Whether nodes without kernel and body run by other means.
+    patterns : bool
+        Whether nodes that make up one operator become one.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class Graph:
         constants: Mapping[str, np.ndarray],
         inputs: Sequence[str],
         fallback: bool,
+        patterns: bool = True,
     ):
         self.name = proto.name or "model"
         self.nodes = list(proto.node)
@@ -105,8 +111,12 @@ class Graph:
         self.constants = dict(constants)
         self.inputs = tuple(inputs)
         self.outputs = tuple([one.name for one in proto.output])
-        self.fallback = fallback
+        self.fallback, self.patterns = fallback, patterns
         self.reads = [tuple(dict.fromkeys(names_read(node))) for node in self.nodes]
+        structure = Structure(self.nodes, self.reads, self.outputs, self.constants)
+        found = found_in(structure, PATTERNS) if patterns else []
+        self.matches = {one.head: one for one in found}
+        self.joined: dict[int, Match] = {}  # those that were one node when they were last planned
         self.ways: dict[int, str] = {}  # how each node was done when it was last planned
         self.evaluations: dict[int, list[Evaluation]] = {}
 
@@ -175,7 +185,22 @@ class Piece:
         anchor = next((one for one in arrays if isinstance(one, TracedArray)), None)
         tracing = _Recorder(self.graph, anchor)
         tracing.name_constants(self.graph.constants)
-        for place in range(*self.places):
+        start, stop = self.places
+        matches = {
+            head: one
+            for head, one in self.graph.matches.items()
+            if head < stop and start <= min([head, *one.inner])
+        }
+        waiting = {place for one in matches.values() for place in one.inner}
+        for place in range(start, stop):
+            if place in waiting:
+                continue
+            if place in matches and tracing.joined(matches[place], values):
+                continue
+            if place in matches:
+                for inner in [one for one in matches[place].inner if one in waiting]:
+                    waiting.discard(inner)
+                    tracing.record(inner, values)
             tracing.record(place, values)
         found = [values[name] for name in self.outputs]
         return found[0] if len(found) == 1 else tuple(found)
@@ -195,13 +220,32 @@ class _Recorder:
                 if isinstance(array, np.ndarray):
                     self.trace.name(array, identifier(name))
 
+    def joined(self, match: Match, values: dict[str, Any]) -> bool:
+        """Record nodes that are a pattern as one; false where its pieces have to do."""
+        graph, head = self.graph, self.graph.nodes[match.head]
+        self.begin(match.head)
+        graph.joined.pop(match.head, None)
+        result = result_of(match, graph.nodes, values, graph.opset(head))
+        if result is None:
+            return False
+        for place in (*match.inner, match.head):
+            graph.evaluations.pop(place, None)
+            graph.ways[place] = "kernel"
+        graph.joined[match.head] = match
+        values[head.output[0]] = result
+        return True
+
+    def begin(self, place: int) -> None:
+        self.place = place
+        if self.trace is not None:
+            lines = _lines_of(self.graph.nodes[place])
+            self.trace.recording.origin = partial(tuple, lines)
+
     def record(self, place: int, values: dict[str, Any]) -> None:
         """Record a node of the graph."""
         node = self.graph.nodes[place]
-        self.place = place
+        self.begin(place)
         self.graph.evaluations.pop(place, None)
-        if self.trace is not None:
-            self.trace.recording.origin = partial(tuple, _lines_of(node))
         try:
             results = self.results_of(node, values, self.graph.opset(node))
         except NeededError as needed:
@@ -528,15 +572,6 @@ def _evaluated(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> S
     return [next(left) if name else None for name in node.output]
 
 
-def attributes_of(node: Any) -> dict[str, Any]:
-    import onnx
-
-    found = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-    return {
-        key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()
-    }
-
-
 def initializers(graph: Any) -> dict[str, np.ndarray]:
     """The constants of a graph by their names."""
     import onnx
@@ -707,7 +742,8 @@ class Runner:
         if key not in self._inner:
             constants = {**self.graph.constants, **initializers(proto)}
             names = [one.name for one in proto.input]
-            graph = Graph(proto, self.graph.opsets, constants, names, self.graph.fallback)
+            outer = self.graph
+            graph = Graph(proto, outer.opsets, constants, names, outer.fallback, outer.patterns)
             self._inner[key] = Runner(graph, self._options)
         return self._inner[key]
 

@@ -45,6 +45,7 @@ def from_onnx(
     inputs: Mapping[str, Any] | None = None,
     fallback: str = "warn",
     packed: bool = True,
+    patterns: bool = True,
     threads: int | None = None,
     strategy: str = "default",
     materialize: bool = False,
@@ -66,6 +67,10 @@ def from_onnx(
     packed : bool
         Whether constant operands of products and weights of convolutions are packed once, when they
         are first used. What that takes is in `plan`.
+    patterns : bool
+        Whether what exporters write in pieces (GELU, SiLU, norms, attention, rotary embedding, linear
+        layers, operators between DequantizeLinear and QuantizeLinear) becomes one node. `report`
+        lists them.
     threads, strategy, materialize
         As of `aclnn.compile`.
 
@@ -105,7 +110,10 @@ def from_onnx(
         "materialize": materialize,
         "packed": as_truth("packed", packed),
     }
-    program = _Program(_inlined(proto), weights, dict(dims or {}), dict(inputs or {}), fallback)
+    program = _Program(
+        _inlined(proto), weights, dict(dims or {}), dict(inputs or {}), fallback,
+        as_truth("patterns", patterns),
+    )  # fmt: skip
     return OnnxModel(program, options)
 
 
@@ -317,7 +325,7 @@ class _Program:
 
     def __init__(
         self, proto: Any, weights: Mapping[str, np.ndarray], dims: Mapping[str, int],
-        given: Mapping[str, Any], fallback: str,
+        given: Mapping[str, Any], fallback: str, patterns: bool,
     ):  # fmt: skip
         import onnx
 
@@ -342,7 +350,7 @@ class _Program:
         self.inputs = {
             one: declared[one] for one in (*needed, *[n for n in declared if n in self.optional])
         }
-        self.graph = Graph(graph, opsets, weights, [*self.inputs], fallback != "refuse")
+        self.graph = Graph(graph, opsets, weights, [*self.inputs], fallback != "refuse", patterns)
         self.outputs = self.graph.outputs
         self._refuse_loose_ends()
         self._refuse_lacking()
@@ -361,6 +369,7 @@ class _Program:
             dict(self._dims),
             dict(self._given),
             self.fallback,
+            self.graph.patterns,
         )
 
     # --- Inputs -------------------------------------------------------------------------------------
@@ -613,10 +622,12 @@ def _read_again(
     dims: Mapping[str, int],
     given: Mapping[str, Any],
     fallback: str,
+    patterns: bool,
 ) -> _Program:
     proto = need("onnx", "ONNX models").load_from_string(content)
     # Whoever made the pickle was warned.
-    return _Program(proto, weights, dims, given, "allow" if fallback == "warn" else fallback)
+    fallback = "allow" if fallback == "warn" else fallback
+    return _Program(proto, weights, dims, given, fallback, patterns)
 
 
 def _without_weights(proto: Any) -> Any:

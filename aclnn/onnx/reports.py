@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn.onnx.evaluation import called
+from aclnn.onnx.patterns import nodes_of
 from aclnn.onnx.program import Graph
 
 WAYS = ("kernel", "body", "control", "fallback", "folded", "not planned")
@@ -40,6 +41,21 @@ class ReportedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedPattern:
+    """Nodes of a model's file that are computed as one.
+
+    Attributes
+    ----------
+    name : str
+    nodes : tuple of str
+        The names of the file's nodes; the last gives the result.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReport:
     """Report on a model, from `OnnxModel.report`.
 
@@ -51,11 +67,14 @@ class ModelReport:
         Nodes by what computes them.
     plans : int
         How many there are so far.
+    patterns : tuple of ReportedPattern
+        Nodes that are computed as one.
     """
 
     model: str
     nodes: tuple[ReportedNode, ...]
     plans: int
+    patterns: tuple[ReportedPattern, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -78,6 +97,7 @@ class ModelReport:
                  "seconds": n.seconds}
                 for n in self.nodes
             ],
+            "patterns": [{"name": n.name, "nodes": [*n.nodes]} for n in self.patterns],
         })  # fmt: skip
 
     def __str__(self) -> str:
@@ -91,6 +111,13 @@ class ModelReport:
             seconds = sum([one.seconds for one in self.nodes if one.by == way])
             took = f", {seconds * 1e3:.3g} ms" if seconds else ""
             lines.append(f"  {way:<12}{count:>6}  {', '.join(some)}{more}{took}")
+        kinds = Counter([one.name for one in self.patterns])
+        if kinds:
+            count = sum([len(one.nodes) for one in self.patterns])
+            listed = ", ".join(
+                [f"{name} {n}" if n > 1 else name for name, n in kinds.most_common()]
+            )
+            lines.append(f"  {'as one':<12}{count:>6}  {listed}")
         return "\n".join(lines)
 
 
@@ -108,4 +135,8 @@ def report_of(graph: Graph, plans: Sequence[Any]) -> ModelReport:
                 sum([one.seconds for one in evaluations]),
             )
         )
-    return ModelReport(graph.name, tuple(nodes), len(plans))
+    patterns = [
+        ReportedPattern(one.pattern.name, nodes_of(one, graph.nodes))
+        for _, one in sorted(graph.joined.items())
+    ]
+    return ModelReport(graph.name, tuple(nodes), len(plans), tuple(patterns))
