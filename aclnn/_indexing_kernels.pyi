@@ -34,6 +34,14 @@ def one_hot_kernel(
     lines: int,
     elements: int,
 ) -> Kernel: ...
+def class_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    classes: int,
+    ignored: int,
+    elements: int,
+) -> Kernel: ...
 def spread_kernel(
     inputs: tuple[str, ...], outputs: tuple[str, ...], *, elements: int
 ) -> Kernel: ...

@@ -7,6 +7,7 @@ scatter_along   base, index, source            base     the axis, how elements a
 put_at          base, values, index for each   base     how elements are combined
 take_at         table, index for each          values
 one_hot_lines   index, on, off                 lines    the axis
+class_indices   targets                        indices  how many classes there are, what is ignored
 spread_counts   counts                         indices
 ramp                                           numbers  the first, the step, the last
 true_places     elements                       indices  their order, whether their number is known
@@ -54,6 +55,7 @@ cdef enum:
     OUT_OF_RANGE = 131
     WRONG_COUNT = 132
     NO_ROOM = 133
+    NO_CLASS = 134
 
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
@@ -473,7 +475,7 @@ cdef int take_at(const array_view *views, const void *given, const void *params,
     return 0
 
 
-# --- Lines with one element that is different, indices of repetitions, ramps ----------------------
+# --- Lines with one element that is different -----------------------------------------------------
 
 cdef struct line_state:
     int axis
@@ -502,6 +504,64 @@ cdef int one_hot_lines(const array_view *views, const void *given, const void *p
             copy_elements(views[1].data, 0, to + index * out.strides[axis], 0, 1, state.size)
     return 0
 
+
+# --- Targets of losses ----------------------------------------------------------------------------
+
+cdef struct class_state:
+    int size                # bytes of a target
+    int64_t classes
+    int64_t ignored
+
+
+cdef inline int64_t target_at(const char *place, int size) noexcept nogil:
+    return (<const uint8_t *>place)[0] if size == 1 else index_at(place, size)
+
+
+cdef inline int walk_targets(const array_view *views, const class_state *state, bint writes,
+                             ptrdiff_t chunk, ptrdiff_t chunks, int64_t *bad) noexcept nogil:
+    """Look at a share of the targets, line by line; their indices are written where asked for."""
+    cdef const array_view *targets = &views[0]
+    cdef const array_view *out = &views[1]
+    cdef int last = targets.ndim - 1
+    cdef ptrdiff_t n = targets.shape[last], by = targets.strides[last], i
+    cdef ptrdiff_t lines = lines_in(targets.shape, last, -1), line = 0, first = 0, end = n
+    cdef const char *at
+    cdef char *to
+    cdef int64_t found
+    if lines == 1:  # which is cut itself
+        first, end = n * chunk // chunks, n * (chunk + 1) // chunks
+    else:
+        line, lines = lines * chunk // chunks, lines * (chunk + 1) // chunks
+    while line < lines:
+        at = line_of(targets, targets.shape, last, -1, line)
+        to = line_of(out, out.shape, last, -1, line)
+        for i in range(first, end):
+            found = target_at(at + i * by, state.size)
+            if found == state.ignored:
+                found = 0
+            elif found < 0 or found >= state.classes:
+                bad[0] = found
+                return NO_CLASS
+            if writes:
+                (<unaligned_int64 *>(to + i * out.strides[last]))[0] = found
+        line += 1
+    return 0
+
+
+cdef int check_classes(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    return walk_targets(views, <const class_state *>given, False, chunk, chunks, &context.detail)
+
+
+cdef int class_indices(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """Each target is the index of its class; one that is ignored is 0."""
+    return walk_targets(views, <const class_state *>given, True, chunk, chunks, &context.detail)
+
+
+# --- Repetitions and ramps ------------------------------------------------------------------------
 
 cdef int spread_counts(const array_view *views, const void *given, const void *params,
                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
@@ -899,6 +959,33 @@ def one_hot_kernel(tuple inputs not None, tuple outputs not None, *, int axis, P
     state.index_size = ITEM_SIZES[inputs[0]]
     return refer_to("one_hot_lines", inputs, outputs, one_hot_lines, &state, sizeof(state),
                     0.3 * elements, max(1, lines), 0, {})
+
+
+def class_kernel(tuple inputs not None, tuple outputs not None, *, int64_t classes,
+                 int64_t ignored, Py_ssize_t elements):
+    """The kernel that makes indices of the targets of a loss.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    classes : int
+        How many there are: a target is less.
+    ignored : int
+        The target that is no class: its index is 0.
+    elements : int
+        Of the targets.
+    """
+    cdef class_state state
+    memset(&state, 0, sizeof(state))
+    state.size, state.classes, state.ignored = ITEM_SIZES[inputs[0]], classes, ignored
+    failures = {
+        NO_CLASS: (f"an index is {{detail}}, must be from 0 to {classes - 1}, or {ignored}, which is "
+                   "ignored"),
+    }
+    made = refer_to("class_indices", inputs, outputs, class_indices, &state, sizeof(state),
+                    1.0 * elements, max(1, elements // 4096), 0, failures)
+    return checked_by(made, check_classes, (0,))
 
 
 def spread_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t elements):

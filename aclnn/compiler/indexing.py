@@ -6,6 +6,7 @@ import math
 
 from aclnn import graph
 from aclnn._indexing_kernels import (
+    class_kernel,
     one_hot_kernel,
     pieces_kernel,
     ramp_kernel,
@@ -79,6 +80,19 @@ def make_one_hot(
         axis=axis,
         lines=math.prod(shape) // max(1, shape[axis]),
         elements=math.prod(shape),
+    )
+
+
+def make_classes(
+    owner: graph.Graph, node: graph.Node, inputs: Dtypes, outputs: Dtypes
+) -> graph.Kernel:
+    """Indices of the targets of a loss."""
+    return class_kernel(
+        inputs,
+        outputs,
+        classes=node.attr("classes"),
+        ignored=node.attr("ignored"),
+        elements=_elements(owner, node.output),
     )
 
 

@@ -206,7 +206,7 @@ class OnnxBody:
     text : str
         Statements of Python's syntax, the last of which gives the result; or assignments to the results' names.
         One operator stands for itself, anything else becomes a function.  Besides operands and parameters there
-        are `axis`, `axes`, which has it alone, and `diagonal`.
+        are `axis`, `axes`, which has it alone, `diagonal` and `ignored`.
     when : str
         A condition on parameters; `dtype`, the one that is computed in; `present`, the optional operands and
         results that there are; `rank`, of the result; `given`, how many parameters are.  Empty: always.

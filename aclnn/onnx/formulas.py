@@ -23,7 +23,7 @@ _TRUTHS = frozenset(
     ["And", "Or", "Xor", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"]
 )
 # What bodies may take besides operands and parameters: whole numbers.
-PLACES = ("axis", "axes", "diagonal")
+PLACES = ("axis", "axes", "diagonal", "ignored")
 _NUMBERS = {"inf": float("inf"), "nan": float("nan")}
 
 

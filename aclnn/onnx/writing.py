@@ -379,7 +379,7 @@ class _Writer:
             str(node.attr("kernel")),
             len(node.inputs),
             [self.number(one) for one in node.attr("params", ())],
-            {"axis": axis, "axes": [axis], "diagonal": node.attr("diagonal", 0)},
+            {"axis": axis, "axes": [axis], **{key: node.attr(key, 0) for key in PLACES[2:]}},
             {
                 "dtype": dtype,
                 "present": set(node.attr("present", ())),

@@ -130,8 +130,8 @@ softmax_cross_entropy_with_logits = Operator(
 _REDUCTIONS = ("none", "mean", "sum")
 _CLASSES = (aclDataType.ACL_INT32, _LONG, aclDataType.ACL_UINT8)
 _RANGE = (
-    "A target that is no class and not `ignore_index` ends the call with the status 161002 when it runs; "
-    "outputs may be written in part."
+    "A target that is no class and not `ignore_index` ends the call with the status 161002 when it runs, and "
+    "nothing is written."
 )
 _OF_CLASSES = {
     "input": _ONE_ROW,
@@ -187,11 +187,19 @@ def _picked(lowering: Lowering, chances: int) -> _Picked:
     """The losses of targets, by logarithms of probabilities; one that is ignored has the loss 0."""
     call, shape = lowering.call, _targets(lowering.call)
     own, axis = call.shape("input"), _class_axis(lowering.call)
+    skipped = number(call, "ignore_index")
+    given = lowering.value("target") if shape else lowering.reshaped("target", (1,))
+    places = lowering.opaque(
+        "class_indices",
+        [given],
+        _LONG,
+        shape or (1,),
+        classes=_classes(call),
+        ignored=skipped,
+    )
     target = lowering.dense("target", _LONG)
-    ignored = lowering.filled(number(call, "ignore_index"), _LONG, shape)
+    ignored = lowering.filled(skipped, _LONG, shape)
     counts = lowering.point("ne", [target, ignored], _TRUTH, shape, reads="int64")
-    first = lowering.filled(0, _LONG, shape)
-    places = lowering.point("where", [counts, target, first], _LONG, shape, reads="int64")
     lines = (*own[:axis], 1, *own[axis + 1 :])
     index = lowering.reshaped(places, lines)
     chosen = lowering.taken("gather", [chances, index], _SINGLE, lines, axis=axis - len(own))
