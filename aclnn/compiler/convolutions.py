@@ -46,8 +46,13 @@ def slopes_of(
     )
 
 
-def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode:
-    """A convolution in ONNX: the operator, the shapes that it takes operands in, and attributes."""
+def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode | None:
+    """A convolution in ONNX: the operator, the shapes that it takes operands in, and attributes.
+
+    The standard has none that makes the gradient of weights.
+    """
+    if node.attr("kernel") == "convolution_slopes":
+        return None
     image, weight = map(owner.value, node.inputs[:2])
     sizes, made = image.shape[2:], owner.value(node.output).shape[2:]
     taps, steps, before = (node.attr(one) for one in ("taps", "stride", "padding"))
