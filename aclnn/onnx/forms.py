@@ -644,7 +644,8 @@ def _scatter_elements(step: Step) -> Any:
     if reduction not in ("none", "add"):
         raise step.refused(f"reduction {reduction} is not supported")
     form = ours.scatter if reduction == "none" else ours.scatter_add
-    return form(x, axis, _counted(index, x.shape[axis]).astype(np.int64), updates)
+    from_begin = ours.where(ours.lt(index, 0), index + x.shape[axis], index)  # or still negative
+    return form(x, axis, from_begin.astype(np.int64), updates)
 
 
 # --- Shapes -----------------------------------------------------------------------------------------
@@ -720,39 +721,28 @@ def _split(step: Step) -> Any:
 def _gather(step: Step) -> Any:
     table, index = step.inputs
     axis = _from_start(step.attribute("axis", 0), table.ndim)
-    if not isinstance(index, np.ndarray):
-        return ours.gather_v2(table, axis, _counted(index, table.shape[axis]))
-    at = np.where(index < 0, index + table.shape[axis], index)
-    if at.ndim == 0:
-        return table[(*(slice(None),) * axis, int(at))]
-    return ours.gather_v2(table, axis, at.astype(np.int64))
-
-
-def _counted(index: Any, size: int) -> Any:
-    """Indices that are computed, negative ones counted from the end."""
-    return ours.where(ours.lt(index, 0), index + size, index)
+    if not isinstance(index, np.ndarray) or index.ndim:
+        return ours.gather_v2(table, axis, index)
+    size, place = table.shape[axis], int(index)
+    if not -size <= place < size:
+        raise step.refused(f"an index is {place}, must be from {-size} to {size - 1}")
+    return table[(*(slice(None),) * axis, place)]
 
 
 def _gather_elements(step: Step) -> Any:
     x, index = step.inputs
-    axis = _from_start(step.attribute("axis", 0), x.ndim)
-    return ours.gather(x, axis, _counted(index, x.shape[axis]))
+    return ours.gather(x, _from_start(step.attribute("axis", 0), x.ndim), index)
 
 
 def _gather_nd(step: Step) -> Any:
-    """By the place of each row among all: what indices count along is one dimension."""
     x, index = step.inputs
-    n_before, n_along = step.attribute("batch_dims", 0), index.shape[-1]
-    sizes = x.shape[: n_before + n_along]
-    place: Any = 0
-    for axis in range(n_before):  # rows of a batch have indices of their own
-        own = np.arange(sizes[axis]).reshape((-1,) + (1,) * (index.ndim - 2 - axis))
-        place = place * sizes[axis] + own
-    for axis in range(n_along):
-        size = sizes[n_before + axis]
-        place = _counted(index[..., axis], size) + place * size
-    rows = x.reshape(math.prod(sizes), *x.shape[len(sizes) :])
-    return ours.gather_v2(rows, 0, place)
+    n_before = step.attribute("batch_dims", 0)
+    if n_before:  # rows of a batch have indices of their own
+        own = np.indices((*x.shape[:n_before], *index.shape[n_before:-1])).astype(np.int64)
+        columns = np.moveaxis(own[:n_before], 0, -1)
+        join = np.concatenate if isinstance(index, np.ndarray) else ours.cat
+        index = join([columns, index.astype(np.int64)], -1)
+    return ours.gather_nd(x, index, True)
 
 
 def _pad(step: Step) -> Any:

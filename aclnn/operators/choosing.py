@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from aclnn.acl.constants import aclDataType
+from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     REAL,
@@ -29,7 +30,6 @@ Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 
 _LONG, _TRUTH, _BYTES = aclDataType.ACL_INT64, aclDataType.ACL_BOOL, aclDataType.ACL_UINT8
-_UNSIGNED = (aclDataType.ACL_UINT16, aclDataType.ACL_UINT32, aclDataType.ACL_UINT64)
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 _REPLACE, _ADD = range(2)  # as kernels count them
 _ROOM = (
@@ -84,7 +84,7 @@ def _nonzero(name: str, cann: str, *, by_rows: bool, **more: Any) -> Operator:
         )
         return {"out": _in_room(lowering, found), "size": size}
 
-    allowed = REAL if by_rows else (*REAL, *_UNSIGNED)
+    allowed = REAL if by_rows else (*REAL, *LARGE_UNSIGNED)
     return Operator(
         name=name,
         notes=f"A NaN is not zero, -0 is. {_ROOM}",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
+from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.acl.rounding import nearest_float32 as as_float32
 from aclnn.operators.checks import (
     COMPLEX,
@@ -165,7 +166,6 @@ def _of_floats(
 
 _OF_INTEGERS = "Integers and BOOL are computed as float32."
 _REAL_ONLY = "Complex inputs, which CANN takes, are refused."
-_LARGE_UNSIGNED = (aclDataType.ACL_UINT16, aclDataType.ACL_UINT32, aclDataType.ACL_UINT64)
 _ERF = (*FLOATING_AND_DOUBLE, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
 _WHOLE = (aclDataType.ACL_INT8, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _UP = (0.0, 4.0)
@@ -203,7 +203,7 @@ floor = _function(
     "The largest integer that is not greater than the element.",
     "⌊input⌋",
     ("[1.5, -1.5]", "[ 1., -2.]"),
-    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *_LARGE_UNSIGNED)),
+    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *LARGE_UNSIGNED)),
     of_cann(same_dtype("out", "input")),
     formats=(no_private_format("input", "out"),),
     gradient={"input": "aten.zeros_like(grad)"},

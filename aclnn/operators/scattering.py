@@ -8,6 +8,7 @@ from typing import Any
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
+from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     COMPLEX,
@@ -581,7 +582,7 @@ gather_nd = Operator(
     ),
     rules=(
         same_dtype("out", "input"),
-        dtype_among("input", NUMERIC),
+        dtype_among("input", (*NUMERIC, *LARGE_UNSIGNED)),
         of_cann(dtype_among("input", (*_MOVED, aclDataType.ACL_UINT8))),
         dtype_among("indices", _INDICES),
         has_rank("input", 1, 8),
