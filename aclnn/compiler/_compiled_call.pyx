@@ -366,13 +366,28 @@ cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *fai
         raise error
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
-    for kernel in plan.schedule.kernels:
-        reason = None
-        if <size_t>kernel.state == <size_t>failure.state:
-            reason = kernel.failure(failed, failure.detail)
-        if reason is not None:
-            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {reason}")
-    raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
+    kernel = plan.schedule.kernel_of(failure.step)
+    reason = kernel.failure(failed, failure.detail)
+    if reason is None:
+        raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
+    place = place_of(plan, failure.step, kernel)
+    raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {place}{reason}")
+
+
+def place_of(CompiledCall plan, int at, kernel):
+    """The call and its operand that a step refuses, for messages; nothing where there is one call."""
+    step = plan.schedule.steps[at]
+    op = step.ops[0]
+    node = next(filter(lambda one: one.name == op.node, plan.graph.nodes))
+    call = node.attr("call")
+    if call is None:
+        return ""
+    words = [f"{call} ({node.origin[-1]})" if node.origin else call]
+    for place in kernel.checked:
+        operand = step.operands[op.operands[place]]
+        source = plan.schedule.arguments[operand.base] if operand.base >= 0 else operand.name
+        words.append(f"{'operand' if operand.base >= 0 else 'computed'} {source!r}")
+    return ", ".join(words) + ": "
 
 
 cdef int refuse_stack(size_t needed) except -1:

@@ -285,6 +285,20 @@ class Schedule(Tabled):
 
         return Program(self)
 
+    def kernel_of(self, step: int) -> Kernel:
+        """The kernel of a step's first op.
+
+        Parameters
+        ----------
+        step : int
+            Place among the steps.
+
+        Returns
+        -------
+        Kernel
+        """
+        return self.kernels[sum([len(one.ops) for one in self.steps[:step]])]
+
     def node_names(self) -> tuple[str, ...]:
         """Names of the nodes in the order in which they run.
 

@@ -305,7 +305,7 @@ cdef void run_calls(run_t *run, const program_step *step, ptrdiff_t begin, ptrdi
         failed = call_opaque(run, step, begin, thread, &context)
         if failed and not __atomic_exchange_n(&run.failed, 1, __ATOMIC_RELAXED):
             run.failure.code, run.failure.detail = failed, context.detail
-            run.failure.state = step.ops[0].state
+            run.failure.step = <int>(step - run.program.steps)
         begin += 1
 
 

@@ -108,7 +108,7 @@ cdef extern from "program.h" nogil:
     ctypedef struct program_failure:
         int code
         int64_t detail
-        const void *state
+        int step
     ctypedef int (*program_run_fn)(const program_t *program, char *const *addresses,
                                    char *workspace, const kernel_number *numbers, int threads,
                                    program_event *events,

@@ -90,11 +90,11 @@ typedef struct {
     int64_t begin, end;
 } program_event;
 
-/* Of the first opaque kernel that failed: what it gave, and the kernel by its state. */
+/* Of the first opaque kernel that failed: what it gave, and its step. */
 typedef struct {
     int code;
     int64_t detail;
-    const void *state;
+    int step;
 } program_failure;
 
 /* 0: done; PROGRAM_NO_MEMORY; or what an opaque kernel gave that failed, of which `failure`, unless NULL,

@@ -299,6 +299,40 @@ def test_long_gathers_of_constants_are_folded():
     )
 
 
+GATHERS = [
+    ("y = Gather (a, i)", [4], -4, 3),
+    ("t = Relu (a) y = Gather <axis = 1> (t, i)", [1], -1, 0),
+    ("y = GatherElements (a, i)", [[3]], -4, 3),
+    ("y = GatherND (a, i)", [[3, 0]], -4, 3),
+    ("y = GatherND <batch_dims = 1> (a, i)", [[0], [0], [0], [0]], -1, 0),
+]
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize(("text", "index", "least", "most"), GATHERS)
+def test_indices_out_of_range_are_refused(text, index, least, most, is_constant):
+    """Also those that adding the size once brings to another element."""
+    table, place = np.float32([[1], [2], [3], [4]]), np.int64(index)
+    for bad in (least - 1, most + 1, 2 * least):
+        place.flat[-1 if "ND" not in text else 0] = bad
+        arrays = [table] if is_constant else [table, place]
+        model = model_of(text.replace("i)", "b)"), arrays)
+        if is_constant:
+            model.graph.initializer.append(onnx.numpy_helper.from_array(place, "b"))
+        with pytest.raises(aclnn.AclnnError, match="ndex"):
+            aclnn.from_onnx(model)(*arrays)
+
+
+def test_an_index_out_of_range_is_said_with_node_and_input():
+    model = model_of("y = Gather (a, b)", [CHANNEL, IDS[:1, :2]])
+    model.graph.node[0].name = "/embed/words"
+    with pytest.raises(aclnn.AclnnError) as caught:
+        aclnn.from_onnx(model)(CHANNEL, np.int64([[1, -5]]))
+    text = str(caught.value)
+    assert "/embed/words: Gather" in text
+    assert text.endswith("operand 'b': an index is -5, must be from -4 to 3")
+
+
 def renamed(old, new):
     """A change of what nodes read."""
 
