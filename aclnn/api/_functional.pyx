@@ -530,7 +530,7 @@ cdef class FunctionalHandle:
         request.operator_id = self.handle.id
         request.n_inputs, request.n_outputs = self.handle.n_inputs, self.handle.n_outputs
         request.materialize = request.strategy = INHERIT
-        request.makes_absent = True
+        request.makes_absent, request.pair = True, 0
         request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
             if given[NUMBERS + index] == NULL:

@@ -23,6 +23,7 @@ cdef class EntryHandle:
     cdef tuple own_order  # of operands, where none is a list
     cdef int n_parameters
     cdef bint has_arrays  # whether some input is an aclIntArray
+    cdef int place        # among the operator's pairs, from 1
     cdef int kinds[MAX_PARAMETERS]
     cdef int slots[MAX_PARAMETERS]    # of outputs, their number among them
     cdef bint nullable[MAX_PARAMETERS]

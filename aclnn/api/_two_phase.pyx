@@ -101,6 +101,9 @@ cdef class EntryHandle:
         operator = handle.operator
         self.handle = handle
         self.entry = entry
+        for self.place, one in enumerate(operator.entries, 1):
+            if one.name == entry.name:
+                break
         self.find = find
         self.made = {}
         self.name = entry.name
@@ -377,6 +380,7 @@ cdef class EntryHandle:
     cdef void take_defaults(self, request_t *request) noexcept nogil:
         """Numbers that the pair does not take; and every operand absent."""
         cdef int index
+        request.pair = self.place
         request.n_numbers = self.handle.n_scalars
         for index in range(request.n_numbers):
             request.facts[index] = self.defaults.facts[index]

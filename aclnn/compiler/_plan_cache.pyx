@@ -122,7 +122,8 @@ cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *reques
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
     key[1] = (now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
-              | (<int64_t>request.makes_absent << 32) | (<int64_t>(now.planned > 1) << 40))
+              | (<int64_t>request.makes_absent << 32) | (<int64_t>(now.planned > 1) << 40)
+              | (<int64_t>request.pair << 48))  # rules may name what only some pairs take
     key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
     for index in range(request.n_numbers):
         if index & 3 == 0:

@@ -32,6 +32,7 @@ cdef enum NumberFact:
 cdef struct request_t:
     # One call as the plan cache sees it; inputs in the operator's order, then outputs.
     int operator_id
+    int pair           # of the operator's C-shaped functions, from 1; 0: the functional form
     int n_inputs
     int n_outputs
     int switches       # number of their values, see OperatorHandle

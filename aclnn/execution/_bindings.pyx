@@ -162,7 +162,7 @@ cdef class Bindings:
         self.request.n_inputs, self.request.n_outputs = n_inputs, n_outputs
         self.request.operator_id = self.request.switches = self.request.n_numbers = 0
         self.request.materialize = self.request.strategy = INHERIT
-        self.request.makes_absent = False
+        self.request.makes_absent, self.request.pair = False, 0
         self.versions = <unsigned int *>(self.request.operands + max(count, FEW))
         return 0
 

@@ -81,8 +81,6 @@ ANY_SIZE = ("aclnnArange", "aclnnNonzero", "aclnnNonzeroV2")  # fill what there 
 ATTENTION = [name for name, (one, _) in ENTRIES.items() if "attention" in one.name]
 SHAPES |= dict.fromkeys((*ATTENTION, "aclnnCrossEntropyLoss"), TILING)
 COUNT_FIRST += tuple(ATTENTION)
-# They need cumulative lengths, which test_operators_fused_attention.py gives them.
-TND_ALONE = ("aclnnFlashAttentionVarLenScore", "aclnnFlashAttentionUnpaddingScoreGrad")
 # What is copied, or multiplied in float64, before it is used.
 COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
 COPIES += ("aclnnMseLoss", "aclnnL1Loss")
@@ -103,6 +101,7 @@ TOGETHER = {
     *[("aclnnBatchNorm", role) for role in ("runningMean", "runningVar")],
     *[("aclnnBatchNormBackward", role) for role in ("saveMean", "saveInvstd")],
     ("aclnnConvolutionBackward", "biasSizes"),  # beside a gradient of another shape
+    *[(name, f"actualSeq{role}LenOptional") for name in samples.BY_LENGTHS for role in ("Q", "Kv")],
 }
 # Results that may be null, but not with the options that samples have.
 ASKED_FOR = {
@@ -303,7 +302,7 @@ def test_bfloat16_only_where_the_product_has_it(name):
         assert soc in aclnn.aclGetRecentErrMsg()
 
 
-@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in TND_ALONE])
+@pytest.mark.parametrize("name", ENTRIES)
 @each("soc", socs.FAMILIES)
 def test_which_operators_a_product_has(name, soc):
     """`aclnn ops` says so, and phase one does."""
@@ -316,6 +315,19 @@ def test_which_operators_a_product_has(name, soc):
     else:
         assert status in ((INVALID, RUNTIME) if name in ATTENTION else (INVALID,))
         assert soc in aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize("name", samples.BY_LENGTHS)
+def test_a_plan_of_another_pair_is_not_taken(name):
+    """Which layouts a pair takes is not what another of its operator takes."""
+    operator, entry = ENTRIES[name]
+    (other,) = [one.name for one in operator.entries if one.name != name]
+    aclnn.set_soc_version("Ascend910B")
+    assert phase_one(other)[2] == OK, aclnn.aclGetRecentErrMsg()
+    alike = samples.arguments(other)
+    given = {p.name: alike.get(p.name) for p in entry.parameters}
+    assert getattr(aclnn, f"{name}GetWorkspaceSize")(*given.values())[2] == INVALID
+    assert "BSH" in aclnn.aclGetRecentErrMsg()
 
 
 @pytest.mark.parametrize("name", ENTRIES)

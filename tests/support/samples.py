@@ -518,12 +518,31 @@ def tensor(array=None, shape=None, dtype=T.ACL_FLOAT):
     return made
 
 
+# Pairs that take sequences by their cumulative lengths: of the sample there is one.
+BY_LENGTHS = ("aclnnFlashAttentionVarLenScore", "aclnnFlashAttentionUnpaddingScoreGrad")
+LENGTHS = dict.fromkeys(("actual_seq_qlen", "actual_seq_kvlen"), np.int64([2]))
+
+
+def options_of(entry_name):
+    """Options that a C-shaped function gets, as `options` are the functional form's."""
+    own = {"input_layout": "TND"} if entry_name in BY_LENGTHS else {}
+    return options(ENTRIES[entry_name][0].name) | own
+
+
+def by_lengths(array):
+    """One batch of one head, in the layout of cumulative lengths."""
+    return array.reshape(2, 1, -1)
+
+
 def memory(entry_name, dtype=np.float32, seed=0):
     """Arrays for a C-shaped function, by the roles of its parameters: inputs, and room for results."""
     operator, entry = ENTRIES[entry_name]
     given = inputs(operator.name, dtype, seed)
     roles = {p.role for p in entry.parameters if p.kind == "output"}
     made = results(operator.name, dtype) if roles or operator.makes else {}
+    if entry_name in BY_LENGTHS:
+        given = {role: by_lengths(array) for role, array in given.items()}
+        made = {role: by_lengths(array) for role, array in made.items()}
     listed = {"out": list(made.values())} if operator.makes else {}
     return given | listed | {role: array for role, array in made.items() if role in roles}
 
@@ -532,6 +551,8 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
     """Good arguments of a first phase, by CANN's names: on arrays by role, or without memory."""
     operator, entry = ENTRIES[entry_name]
     found = memory(entry_name, dtype) if arrays is None else arrays
+    lengths = LENGTHS if entry_name in BY_LENGTHS else {}
+    found = found | lengths
 
     def seen(array):
         if arrays is not None:
@@ -541,7 +562,7 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
     made = {}
     for parameter in entry.parameters:
         is_input = parameter.role in operator.inputs
-        lacks = parameter.role in UNLIKE.get(operator.name, NOTHING).absent
+        lacks = parameter.role in {*UNLIKE.get(operator.name, NOTHING).absent} - {*lengths}
         if parameter.is_unused or lacks or (is_input and parameter.role not in found):
             made[parameter.name] = None
         elif parameter.kind == "single":
@@ -556,7 +577,8 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
         else:
             result = found.get("out", np.float32(0))
             result = result[0] if isinstance(result, list) else result
-            made[parameter.name] = _option(operator, parameter, result.dtype.name)
+            own = options_of(entry_name)
+            made[parameter.name] = _option(operator, parameter, own, result.dtype.name)
     return made
 
 
@@ -569,10 +591,10 @@ _PLAIN = {
 }
 
 
-def _option(operator, parameter, dtype):
-    """An option as C-shaped functions take it; `dtype` is the result's."""
+def _option(operator, parameter, own, dtype):
+    """An option as C-shaped functions take it, with the pair's own; `dtype` is the result's."""
     (attribute,) = [a for a in operator.attributes if a.role == parameter.role]
-    value = options(operator.name).get(attribute.role, attribute.default)
+    value = own.get(attribute.role, attribute.default)
     if value is None and attribute.nullable and parameter.optional:
         return None
     if value is None or not isinstance(value, bool | int | float | str | tuple):
