@@ -980,8 +980,8 @@ def class_kernel(tuple inputs not None, tuple outputs not None, *, int64_t class
     memset(&state, 0, sizeof(state))
     state.size, state.classes, state.ignored = ITEM_SIZES[inputs[0]], classes, ignored
     failures = {
-        NO_CLASS: (f"an index is {{detail}}, must be from 0 to {classes - 1}, or {ignored}, which is "
-                   "ignored"),
+        NO_CLASS: (f"an index is {{detail}}, must be from 0 to {classes - 1}, or {ignored}, "
+                   "which is ignored"),
     }
     made = refer_to("class_indices", inputs, outputs, class_indices, &state, sizeof(state),
                     1.0 * elements, max(1, elements // 4096), 0, failures)

@@ -375,7 +375,7 @@ cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *fai
 
 
 def place_of(CompiledCall plan, int at, kernel):
-    """The call and its operand that a step refuses, for messages; nothing where there is one call."""
+    """The call and its operand that a step refuses, for messages; nothing of a single call."""
     step = plan.schedule.steps[at]
     op = step.ops[0]
     node = next(filter(lambda one: one.name == op.node, plan.graph.nodes))
