@@ -41,6 +41,7 @@ USES = {
     "aclnn/tracing/numpy_functions.py": "NumPy's functions, of other arguments",
     "aclnn/tracing/array.py": "methods of NumPy's arrays",
     "aclnn/onnx/forms.py": "ONNX's operators, of other arguments",
+    "aclnn/onnx/pieces.py": "operators that exporters write in pieces",
     "aclnn/torch/counterparts.py": "PyTorch's operators, of other arguments",
     "aclnn/torch/npu/functions.py": "the vendor's functions, of other arguments",
     "aclnn/torch/npu/hccl.py": "collectives",
