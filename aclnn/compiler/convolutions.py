@@ -51,7 +51,7 @@ def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode | None:
 
     The standard has none that makes the gradient of weights.
     """
-    if node.attr("kernel") == "convolution_slopes":
+    if node.attr("positions") is not None:
         return None
     image, weight = map(owner.value, node.inputs[:2])
     sizes, made = image.shape[2:], owner.value(node.output).shape[2:]
