@@ -9,7 +9,8 @@ results [N, rows, positions] and images [N, channels, Z, Y, X] as operands, and 
 A cell is a group of channels of one entry of the batch, a band of positions, and a part of the
 rows of weights. Its image is laid out once. A transposed convolution is one product for each
 residue of positions by the stride: no zero between elements is multiplied. Zeros around them are,
-unless weights are infinite or NaN: then it is one for all positions that the same taps reach.
+unless weights are infinite or NaN: then it is one for all positions that the same taps reach. So it
+is for a convolution that stands for a transposed one with steps of 1.
 The sum over channels and taps has the order of products, so results depend on no cell.
 """
 
@@ -79,6 +80,7 @@ cdef struct conv_t:
     product_state product
     multiply_fn multiply                     # of the module of products
     bint has_bias, transposed
+    bint within                              # no weight is multiplied by what is around the input
     bint by_planes                           # a channel for each row of weights: depthwise
     ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
     ptrdiff_t size[AXES]                     # of the input
@@ -179,6 +181,8 @@ cdef struct room_t:
     char *panels
     ptrdiff_t used
     ptrdiff_t image_bytes
+    ptrdiff_t group  # whose weights are known to be finite or not
+    bint is_finite
     layout_t layout  # that `places` and margins are of
     ptrdiff_t taps
 
@@ -202,7 +206,7 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     used += round_up(room.image_bytes, LINE)
     cols *= c.entries
     room.weight = memory + used
-    if c.transposed:
+    if c.transposed or c.within:
         used += round_up(c.rows * c.channels * taps * c.item, LINE)
     room.staged = memory + used
     if c.image_item == 2:
@@ -212,7 +216,7 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     p.direct = False
     used += divide_part(c, &p, rows_of_part(c), cols, room.panels, &block)
     p.direct = True
-    room.used = used
+    room.used, room.group = used, -1
     memset(&room.layout, 0, sizeof(layout_t))
 
 
@@ -309,6 +313,14 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
         memset(room.image, 0, room.image_bytes)
         if not c.transposed:
             room.taps = find_taps(c, NULL, &layout, group, NULL, False, room)
+    if c.within and not group_is_finite(c, &views[1], group, room):
+        for one in range(entries):
+            lay_image(c, &layout, &views[0], views[0].data + (entry + one) * views[0].strides[0]
+                      + group * c.channels * views[0].strides[1], room.image)
+            multiply_without_margins(c, views, entry + one, group, down, begin, count, &layout,
+                                     room)
+        memset(&room.layout, 0, sizeof(layout_t))  # as taps are others now
+        return
     if c.by_planes:
         for one in range(entries):
             convolve_plane(c, views, entry + one, group, begin, count, &layout, room)
@@ -339,18 +351,44 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
 
 cdef bint are_finite(const conv_t *c, const room_t *room) noexcept nogil:
     """Whether the weights of the taps are finite: their products with a margin's zeros are 0."""
-    cdef ptrdiff_t count = c.rows * c.channels * room.taps, i
-    cdef const uint32_t *words = <const uint32_t *>room.weight
-    cdef const uint16_t *halves = <const uint16_t *>room.weight
+    return all_finite(c, room.weight, c.item, c.rows * c.channels * room.taps)
+
+
+cdef bint group_is_finite(const conv_t *c, const array_view *weight, ptrdiff_t group,
+                          room_t *room) noexcept nogil:
+    """Whether the weights of a group are; looked at once for cells that follow each other."""
+    cdef ptrdiff_t row
+    if room.group != group:
+        room.group, room.is_finite = group, True
+        for row in range(group * c.rows, (group + 1) * c.rows):
+            room.is_finite &= all_finite(c, weight.data + row * weight.strides[0],
+                                         weight.strides[1], weight.shape[1])
+    return room.is_finite
+
+
+cdef inline bint all_finite(const conv_t *c, const char *weights, ptrdiff_t step,
+                            ptrdiff_t count) noexcept nogil:
+    """Whether weights are neither infinite nor NaN."""
+    cdef const uint32_t *words = <const uint32_t *>weights
+    cdef const uint16_t *halves = <const uint16_t *>weights
     cdef uint32_t exponent = 0x7F800000u
+    cdef ptrdiff_t i
     cdef bint found = False
-    if c.item == 4:
+    if c.item == 4 and step == 4:
         for i in range(count):
             found |= (words[i] & exponent) == exponent
         return not found
+    if c.item == 4:
+        for i in range(count):
+            found |= ((<const uint32_t *>(weights + i * step))[0] & exponent) == exponent
+        return not found
     exponent = 0x7C00u if c.product.kinds[B] == OF_F16 else 0x7F80u
+    if step == 2:
+        for i in range(count):
+            found |= (halves[i] & exponent) == exponent
+        return not found
     for i in range(count):
-        found |= (halves[i] & exponent) == exponent
+        found |= ((<const uint16_t *>(weights + i * step))[0] & exponent) == exponent
     return not found
 
 
@@ -388,6 +426,8 @@ cdef ptrdiff_t count_alike(const conv_t *c, int axis, ptrdiff_t begin,
     cdef ptrdiff_t count = (end - begin + c.stride[axis] - 1) // c.stride[axis], tap, at
     for tap in range(c.kernel[axis]):
         at = begin + c.padding[axis] - tap * c.dilation[axis]
+        if not c.transposed:  # with steps of 1
+            at = begin - c.padding[axis] + tap * c.dilation[axis]
         if at % c.stride[axis] != 0:
             continue
         at //= c.stride[axis]
@@ -402,10 +442,11 @@ cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout
                          ptrdiff_t group, const array_view *weight, bint inside,
                          const room_t *room) noexcept nogil:
     """Find what taps read from a position on, and their number; `inside`: of those in the input.
-    Weights of a transposed convolution are put into rows."""
+    Weights of a transposed convolution, or of some taps, are put into rows."""
     cdef ptrdiff_t taps = 0, all_taps = c.kernel[0] * c.kernel[1] * c.kernel[2]
     cdef ptrdiff_t at[AXES]
-    cdef ptrdiff_t index, rest, tap, row, used
+    cdef ptrdiff_t index, rest, tap, row, used, by
+    cdef const char *source
     cdef bint reaches
     cdef int axis
     for used in range(2):  # counted first, as rows are as long
@@ -416,7 +457,8 @@ cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout
                 at[axis] = rest % c.kernel[axis] * c.dilation[axis]
                 rest //= c.kernel[axis]
                 if residue != NULL:
-                    at[axis] = residue[axis] + c.padding[axis] - at[axis]
+                    at[axis] = (residue[axis] + c.padding[axis] - at[axis] if c.transposed
+                                else residue[axis] - c.padding[axis] + at[axis])
                     reaches = reaches and at[axis] % c.stride[axis] == 0
                     at[axis] = floor_div(at[axis], c.stride[axis])
                     reaches = reaches and (not inside or 0 <= at[axis] < c.size[axis])
@@ -429,9 +471,14 @@ cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout
                                        + at[2] // layout.step) * c.image_item)
                 if residue != NULL:
                     for row in range(c.rows):
-                        image_gather(weight.data + group * c.channels * weight.strides[0]
-                                     + row * weight.strides[1] + index * weight.strides[2],
-                                     weight.strides[0],
+                        source = (weight.data + group * c.channels * weight.strides[0]
+                                  + row * weight.strides[1] + index * weight.strides[2])
+                        by = weight.strides[0]
+                        if not c.transposed:
+                            source = (weight.data + (group * c.rows + row) * weight.strides[0]
+                                      + index * weight.strides[1])
+                            by = all_taps * weight.strides[1]
+                        image_gather(source, by,
                                      room.weight + (row * c.channels * taps + tap) * c.item,
                                      taps * c.item, c.channels, c.item)
             tap += 1
@@ -826,6 +873,8 @@ cdef class ConvolutionState:
         Along the last three axes.
     groups : int
     transposed : bool
+    within : bool
+        Whether weights are multiplied only by what is in the input; steps are 1 then.
     """
 
     cdef double cost  # nanoseconds
@@ -833,13 +882,13 @@ cdef class ConvolutionState:
 
     def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes,
                  tuple stride not None, tuple padding not None, tuple dilation not None,
-                 ptrdiff_t groups, bint transposed):
+                 ptrdiff_t groups, bint transposed, bint within):
         cdef conv_t *c = &self.conv
         cdef product_state *state = &c.product
         cdef double work
         cdef int axis, which
         given, kernel, out = shapes
-        c.has_bias, c.transposed = len(in_dtypes) == 3, transposed
+        c.has_bias, c.transposed, c.within = len(in_dtypes) == 3, transposed, within
         c.batch, c.groups, c.channels = given[0], groups, given[1] // groups
         c.rows = out[1] // groups
         for axis in range(AXES):

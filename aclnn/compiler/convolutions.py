@@ -25,6 +25,7 @@ def kernel_of(
         node.attr("dilation"),
         node.attr("groups"),
         node.attr("transposed"),
+        node.attr("within", False),
     )
 
 

@@ -341,7 +341,7 @@ def convolved(
     """A convolution of an image by weights as the call has them, maybe with a bias, of a known shape.
 
     `turns`: whether a transposed one with steps of 1 may be made as one by turned weights, which is faster where
-    images are small, but multiplies infinite weights by zeros around the image.
+    images are small.
     """
     call, found = lowering.call, geometry(lowering.call)
     kernel = call.shape("weight")[2:]
@@ -351,12 +351,13 @@ def convolved(
     ones = (1,) * (AXES - len(kernel))
     none = (0,) * (AXES - len(kernel))
     image, weight, *bias = operands
-    before = found.before
+    before, within = found.before, {}
     reaches = [gap * (size - 1) for gap, size in zip(found.dilation, kernel, strict=True)]
     if transposed and turns and {*found.stride} == {1}:
         margins = [reach - pad for reach, pad in zip(reaches, before, strict=True)]
         if min(margins) >= 0:
             weight, before, transposed = _turned(lowering, weight), tuple(margins), False
+            within = {"within": True}  # as the transposed one does
     first, second, *_ = lowering.builder.shape(weight)
     taps = math.prod(kernel)
     rows, last = ((first, second), (taps,)) if transposed else ((first,), (taps * second,))
@@ -375,6 +376,7 @@ def convolved(
         dilation=(*ones, *found.dilation),
         groups=groups_of(call),
         transposed=transposed,
+        **within,
     )
     return lowering.reshaped(made, shape)
 

@@ -385,6 +385,28 @@ def test_gradients_of_any_geometry(dtype):
             assert (np.abs(one.astype(np.float64) - want) <= bound).all()
 
 
+@each("dtype", DTYPES)
+def test_gradients_multiply_by_no_zeros_around_those_of_results(dtype):
+    """Weights that are not finite reach what they were multiplied with, and nothing else."""
+    rng = np.random.default_rng(13)
+    for _ in range(60):
+        x, w, _, *geometry = random_call(rng, dtype)
+        if geometry[3]:
+            continue
+        g = rng.standard_normal(aclnn.convolution(x, w, None, *geometry).shape).astype(dtype)
+        rest = (g.shape[1:2], *geometry, (True, False, False))
+        w.flat[rng.integers(w.size, size=2)] = np.inf, rng.choice([-np.inf, np.nan, 1])
+        with np.errstate(invalid="ignore"):
+            wanted, _ = slopes(g, x, w, *geometry)
+        found = aclnn.convolution_backward(g, x, w, *rest)[0].astype(np.float64)
+        special = ~np.isfinite(wanted)
+        np.testing.assert_array_equal(found[special], wanted[special])
+        finite = np.where(np.isfinite(w), w, 0).astype(dtype)
+        near = aclnn.convolution_backward(g, x, finite, *rest)[0].astype(np.float64)
+        rtol = 2 * HALF_ULP[np.dtype(dtype).name]
+        np.testing.assert_allclose(found[~special], near[~special], rtol=rtol, atol=1e-4)
+
+
 @each("groups, channels", [(1, 300), (1, 3), (8, 8)])
 def test_gradients_of_weights_have_the_same_bits_on_threads(groups, channels):
     """Of more windows than are multiplied at a time."""
