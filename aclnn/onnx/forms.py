@@ -14,88 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import functional
+from aclnn.onnx.quantized_forms import QUANTIZED
+from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
 from aclnn.operators import REGISTRY
 from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
-
-
-class NeededError(Exception):
-    """Inputs of a node whose values a plan depends on, though they are computed.
-
-    Attributes
-    ----------
-    places : tuple of int
-    """
-
-    def __init__(self, places: Sequence[int]):
-        super().__init__(f"inputs {', '.join(map(str, places))} have to be known")
-        self.places = tuple(places)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A node of a model while it is recorded.
-
-    Attributes
-    ----------
-    kind, name : str
-        The operator's name and the node's.
-    opset : int
-        The version of the operators.
-    inputs : tuple
-        Traced arrays, constants as NumPy's arrays, and None for what is left out.
-    attributes : mapping
-    n_outputs : int
-        How many results are named.
-    """
-
-    kind: str
-    name: str
-    opset: int
-    inputs: tuple[Any, ...]
-    attributes: Mapping[str, Any]
-    n_outputs: int = 1
-
-    def given(self, place: int) -> Any:
-        """An input, None where it is left out."""
-        return self.inputs[place] if place < len(self.inputs) else None
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        return self.attributes.get(name, default)
-
-    def required(self, name: str) -> Any:
-        """An attribute that has no default."""
-        if name not in self.attributes:
-            raise self.refused(f"it has no attribute {name}")
-        return self.attributes[name]
-
-    def constant(self, place: int, name: str = "") -> Any:
-        """Constant that a plan depends on: an attribute in old versions, else an input that must be known."""
-        if name in self.attributes:
-            return np.asarray(self.attributes[name])
-        found = self.given(place)
-        if isinstance(found, TracedArray):
-            raise NeededError([place])
-        return found
-
-    def whole(self, place: int, name: str = "") -> tuple[int, ...] | None:
-        """Integers that plans depend on, or None where there are none."""
-        found = self.constant(place, name)
-        return None if found is None else tuple([int(one) for one in np.atleast_1d(found)])
-
-    def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
-        found = self.constant(place, name)
-        return default if found is None else np.asarray(found).reshape(-1)[0].item()
-
-    def refused(self, why: str) -> AclnnError:
-        return invalid(f"{self.kind} ({self.name}): {why}")
-
-
-Form = Callable[[Step], Any]
-EXACT_PRODUCTS = 2**24 // 255**2  # of two bytes each, whose sum single precision holds
 
 
 def operand(given: Any, rank: int) -> Any:
@@ -103,13 +28,6 @@ def operand(given: Any, rank: int) -> Any:
     if not isinstance(given, np.ndarray) or given.size != 1 or given.ndim > rank:
         return given
     return given.reshape(-1)[0].item()
-
-
-def _from_start(axis: int, rank: int) -> int:
-    """An axis that may count from the end, counted from the start."""
-    if not -rank <= axis < rank:
-        raise invalid(f"axis is {axis}, must be from {-rank} to {rank - 1}")
-    return axis % rank
 
 
 def _operands(step: Step) -> list[Any]:
@@ -263,29 +181,23 @@ def _along(step: Step, array: Any, axis: int, rank: int) -> Any:
 def _dequantize(step: Step) -> Any:
     x, scale, zero = step.inputs[0], step.inputs[1], step.given(2)
     kind = np.dtype(scale.dtype)
-    axis = _from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
+    axis = from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
     scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
     wide = x.astype(np.int32)
     if zero is not None:
         wide = ours.sub(wide, zero.astype(np.int32))
     made = wide.astype(np.float32) * scale.astype(np.float32)
     to = step.attribute("output_dtype", 0)
-    return made.astype(_dtype_of(to) if to else kind)
-
-
-def _dtype_of(number: int) -> np.dtype:
-    import onnx
-
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+    return made.astype(dtype_of(to) if to else kind)
 
 
 def _quantize(step: Step) -> Any:
     x, scale, zero = step.inputs[0], step.inputs[1], step.given(2)
     to = step.attribute("output_dtype", 0)
-    kind = np.dtype(zero.dtype) if zero is not None else _dtype_of(to) if to else np.dtype(np.uint8)
+    kind = np.dtype(zero.dtype) if zero is not None else dtype_of(to) if to else np.dtype(np.uint8)
     if kind.name not in ("int8", "uint8", "int16", "uint16"):
         raise step.refused(f"results of {kind} are not supported")
-    axis = _from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
+    axis = from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
     scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
     limits = np.iinfo(kind)
     made = ours.round(x.astype(np.float32) / scale.astype(np.float32))
@@ -327,57 +239,13 @@ def _gemm(step: Step) -> Any:
     return ours.addmm(c, a, b, beta=beta, alpha=alpha)
 
 
-def _centred(array: Any, zero: Any, is_left: bool) -> Any:
-    """Quantised integers as numbers from their zero on; one zero for each row or column broadcasts."""
-    wide = array.astype(np.float32)
-    if zero is None:
-        return wide
-    if zero.ndim == 1 and zero.shape[0] > 1 and is_left:
-        zero = zero.reshape(zero.shape[0], 1)
-    elif zero.ndim == 1 and zero.shape[0] == 1:
-        zero = zero.reshape(())
-    return wide - zero.astype(np.float32)
-
-
-def _integer_product(step: Step) -> Any:
-    """Sums of products of bytes, by parts that are exact in single precision: below 2^24."""
-    a = _centred(step.inputs[0], step.given(2), True)
-    b = _centred(step.inputs[1], step.given(3), False)
-    length, made = a.shape[-1], None
-    for begin in range(0, length, EXACT_PRODUCTS):
-        rows = slice(begin, min(begin + EXACT_PRODUCTS, length))
-        right = b[rows] if b.ndim == 1 else b[..., rows, :]
-        part = ours.matmul(a[..., rows], right).astype(np.int32)
-        made = part if made is None else ours.add(made, part)
-    if made is None:
-        raise step.refused("its matrices have no elements to sum")
-    return made
-
-
-def _margins(step: Step, sizes: Sequence[int], reach: Sequence[int]) -> tuple[Any, Any]:
-    """The zeros before and after each axis."""
-    axes, mode = len(sizes), step.attribute("auto_pad", "NOTSET")
-    if mode == "NOTSET":
-        pads = tuple(step.attribute("pads", (0,) * (2 * axes)))
-        return pads[:axes], pads[axes:]
-    if mode == "VALID":
-        return (0,) * axes, (0,) * axes
-    strides = step.attribute("strides", (1,) * axes)
-    whole = [
-        max(0, (-(-size // stride) - 1) * stride + length - size)
-        for size, stride, length in zip(sizes, strides, reach, strict=True)
-    ]
-    less, more = [n // 2 for n in whole], [n - n // 2 for n in whole]
-    return (less, more) if mode == "SAME_UPPER" else (more, less)
-
-
 def _convolution(step: Step) -> Any:
     x, weight, bias = step.inputs[0], step.inputs[1], step.given(2)
     axes, groups = x.ndim - 2, step.attribute("group", 1)
     ones = (1,) * axes
     stride, dilation = step.attribute("strides", ones), step.attribute("dilations", ones)
     reach = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
-    before, after = _margins(step, x.shape[2:], reach)
+    before, after = margins(step, x.shape[2:], reach)
     if list(before) != list(after):
         ends = reversed([*zip(before, after, strict=True)])
         x = ours.constant_pad_nd(x, [n for pair in ends for n in pair], 0)
@@ -430,7 +298,7 @@ class Windows:
             raise step.refused(f"inputs of {x.ndim} dimensions are not supported, only images")
         if any(one != 1 for one in step.attribute("dilations", ())):
             raise step.refused("dilations are not supported")
-        before, after = _margins(step, x.shape[2:], sizes)
+        before, after = margins(step, x.shape[2:], sizes)
         strides, ceil = step.attribute("strides", (1, 1)), step.attribute("ceil_mode", 0)
         return cls(sizes, tuple(strides), tuple(before), tuple(after), bool(ceil))
 
@@ -504,7 +372,7 @@ def _along_rows(name: str) -> Form:
 
 def _layer_norm(step: Step) -> Any:
     x, scale, bias = step.inputs[0], step.inputs[1], step.given(2)
-    shape = x.shape[_from_start(step.attribute("axis", -1), x.ndim) :]
+    shape = x.shape[from_start(step.attribute("axis", -1), x.ndim) :]
     weight, shift = (None if one is None else _wide(one, shape) for one in (scale, bias))
     eps = step.attribute("epsilon", 1e-5)
     if step.n_outputs == 1:
@@ -514,7 +382,7 @@ def _layer_norm(step: Step) -> Any:
 
 def _rms_norm(step: Step) -> Any:
     x, scale = step.inputs
-    shape = x.shape[_from_start(step.attribute("axis", -1), x.ndim) :]
+    shape = x.shape[from_start(step.attribute("axis", -1), x.ndim) :]
     return ours.rms_norm(x, shape, _wide(scale, shape), step.attribute("epsilon", 1e-5))
 
 
@@ -603,7 +471,7 @@ def _place_of(name: str) -> Form:
 
     def form(step: Step) -> Any:
         (x,), keep = step.inputs, bool(step.attribute("keepdims", 1))
-        axis = _from_start(step.attribute("axis", 0), x.ndim)
+        axis = from_start(step.attribute("axis", 0), x.ndim)
         is_last = bool(step.attribute("select_last_index", 0))
         found = getattr(ours, name)(_backwards(x, axis).copy() if is_last else x, axis, keep)
         found = found.astype(np.int64, copy=False)
@@ -613,7 +481,7 @@ def _place_of(name: str) -> Form:
 
 
 def _cumsum(step: Step) -> Any:
-    (x, _), axis = step.inputs, _from_start(step.scalar(1), step.inputs[0].ndim)
+    (x, _), axis = step.inputs, from_start(step.scalar(1), step.inputs[0].ndim)
     is_reverse = bool(step.attribute("reverse", 0))
     x = _backwards(x, axis).copy() if is_reverse else x
     made = ours.cumsum(x, axis)
@@ -626,7 +494,7 @@ def _cumsum(step: Step) -> Any:
 
 
 def _top_k(step: Step) -> Any:
-    x, axis = step.inputs[0], _from_start(step.attribute("axis", -1), step.inputs[0].ndim)
+    x, axis = step.inputs[0], from_start(step.attribute("axis", -1), step.inputs[0].ndim)
     count = step.scalar(1, "k")
     if not 0 <= count <= x.shape[axis]:
         raise step.refused(f"k is {count}, must be from 0 to {x.shape[axis]}")
@@ -639,7 +507,7 @@ def _top_k(step: Step) -> Any:
 
 def _scatter_elements(step: Step) -> Any:
     x, index, updates = step.inputs
-    axis = _from_start(step.attribute("axis", 0), x.ndim)
+    axis = from_start(step.attribute("axis", 0), x.ndim)
     reduction = step.attribute("reduction", "none")
     if reduction not in ("none", "add"):
         raise step.refused(f"reduction {reduction} is not supported")
@@ -660,7 +528,7 @@ def _reshape(step: Step) -> Any:
 
 def _flatten(step: Step) -> Any:
     (x,), axis = step.inputs, step.attribute("axis", 1)
-    axis = axis if axis == x.ndim else _from_start(axis, x.ndim)
+    axis = axis if axis == x.ndim else from_start(axis, x.ndim)
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
@@ -671,7 +539,7 @@ def _squeeze(step: Step) -> Any:
 def _unsqueeze(step: Step) -> Any:
     x, axes = step.inputs[0], step.whole(1, "axes") or ()
     rank = x.ndim + len(axes)
-    places = {_from_start(axis, rank) for axis in axes}
+    places = {from_start(axis, rank) for axis in axes}
     left = iter(x.shape)
     return x.reshape(tuple([1 if n in places else next(left) for n in range(rank)]))
 
@@ -698,7 +566,7 @@ def _slice(step: Step) -> Any:
     every = axes or tuple(range(len(starts)))
     for axis, start, end, by in zip(every, starts, ends, steps or (1,) * len(starts), strict=True):
         # Beyond the first element, backwards, is what None says.
-        axis = _from_start(axis, x.ndim)
+        axis = from_start(axis, x.ndim)
         last = None if by < 0 and end < -x.shape[axis] else end
         index[axis] = slice(start, last, by)
     return x[tuple(index)]
@@ -706,7 +574,7 @@ def _slice(step: Step) -> Any:
 
 def _split(step: Step) -> Any:
     x, sizes = step.inputs[0], step.whole(1, "split")
-    axis = _from_start(step.attribute("axis", 0), x.ndim)
+    axis = from_start(step.attribute("axis", 0), x.ndim)
     if sizes is None:
         count = step.attribute("num_outputs", step.n_outputs)
         each = -(-x.shape[axis] // count)
@@ -720,7 +588,7 @@ def _split(step: Step) -> Any:
 
 def _gather(step: Step) -> Any:
     table, index = step.inputs
-    axis = _from_start(step.attribute("axis", 0), table.ndim)
+    axis = from_start(step.attribute("axis", 0), table.ndim)
     if not isinstance(index, np.ndarray) or index.ndim:
         return ours.gather_v2(table, axis, index)
     size, place = table.shape[axis], int(index)
@@ -731,7 +599,7 @@ def _gather(step: Step) -> Any:
 
 def _gather_elements(step: Step) -> Any:
     x, index = step.inputs
-    return ours.gather(x, _from_start(step.attribute("axis", 0), x.ndim), index)
+    return ours.gather(x, from_start(step.attribute("axis", 0), x.ndim), index)
 
 
 def _gather_nd(step: Step) -> Any:
@@ -751,7 +619,7 @@ def _pad(step: Step) -> Any:
     if mode != "constant":
         return _pad_by_places(step, x, pads, axes or range(x.ndim), mode)
     margins = [0] * (2 * x.ndim)
-    places = [_from_start(axis, x.ndim) for axis in axes or range(x.ndim)]
+    places = [from_start(axis, x.ndim) for axis in axes or range(x.ndim)]
     for place, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
         last = 2 * (x.ndim - 1 - place)  # PyTorch's order: from the last dimension on
         margins[last : last + 2] = before, after
@@ -761,7 +629,7 @@ def _pad(step: Step) -> Any:
 def _pad_by_places(step: Step, x: Any, pads: Sequence[int], axes: Sequence[int], mode: str) -> Any:
     """Margins of the tensor's own elements: NumPy says which, axis by axis."""
     for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
-        place = _from_start(axis, x.ndim)
+        place = from_start(axis, x.ndim)
         if not before and not after:
             continue
         if min(before, after) < 0 or not x.shape[place]:
@@ -803,7 +671,8 @@ FORMS: dict[str, Form] = {
         )
     },
     "Not": _named("logical_not"), "BitwiseNot": _named("bitwise_not"),
-    "IsInf": _is_inf, "Mod": _mod, "MatMulInteger": _integer_product,
+    "IsInf": _is_inf, "Mod": _mod,
+    **QUANTIZED,
     "QuantizeLinear": _quantize, "DequantizeLinear": _dequantize,
     "Max": _folded("maximum"), "Min": _folded("minimum"), "Sum": _folded("add"),
     "Mean": _mean_of_inputs, "Div": _div, "Pow": _pow, "Clip": _clip, "Where": _where,

@@ -9,6 +9,13 @@ import numpy as np
 
 from aclnn.api import functional
 from aclnn.onnx.patterns import Found, Pattern, UnsuitedError
+from aclnn.onnx.quantized_forms import (
+    quantized_convolution,
+    quantized_gemm,
+    quantized_product,
+    quantized_texts,
+)
+from aclnn.onnx.steps import dtype_of
 from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
@@ -113,15 +120,9 @@ def _of_rows(found: Found) -> tuple[Any, tuple[int, ...]]:
         raise UnsuitedError("means over other axes than squares")
     # A norm in a wider dtype is our norm's own business where its result has the dtype of x.
     to = next((found.attributes(name)["to"] for name in ("o", "i") if name in found.nodes), None)
-    if to is not None and _dtype_of(to) != np.dtype(x.dtype):
+    if to is not None and dtype_of(to) != np.dtype(x.dtype):
         raise UnsuitedError("a result in another dtype")
     return x, shape
-
-
-def _dtype_of(number: int) -> np.dtype:
-    import onnx
-
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
 
 
 def _factor(found: Found, name: str, x: Any, shape: tuple[int, ...]) -> Any:
@@ -277,7 +278,10 @@ def _linear(found: Found) -> Any:
 
 def _patterns() -> tuple[Pattern, ...]:
     constants = frozenset
-    found = [
+    found: list[tuple[str, str, Any, Any]] = [
+        *(("quantized_conv", one, quantized_convolution, "w") for one in quantized_texts("conv")),
+        *(("quantized_gemm", one, quantized_gemm, "w") for one in quantized_texts("gemm")),
+        *(("quantized_matmul", one, quantized_product, "w") for one in quantized_texts("matmul")),
         *(("attention", text, _attention, ()) for text in _ATTENTIONS),
         *(("layer_norm", f"Add(Mul({text}, w), b)", _layer_norm, "wb") for text in _LAYER_NORMS),
         *(("layer_norm", f"Mul({text}, w)", _layer_norm, "w") for text in _LAYER_NORMS),

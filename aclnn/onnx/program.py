@@ -38,10 +38,11 @@ from aclnn.onnx.evaluation import (
     said,
     titled,
 )
-from aclnn.onnx.forms import FORMS, OF_SHAPES, NeededError, Step
+from aclnn.onnx.forms import FORMS, OF_SHAPES
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
+from aclnn.onnx.steps import NeededError, Step
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled
 from aclnn.tracing.compiled import compile as compiled

@@ -1,0 +1,268 @@
+"""Quantised models: products and convolutions of integers, exact as the standard says, and small weights."""
+
+import fractions
+
+import numpy as np
+import pytest
+
+import aclnn
+
+onnx = pytest.importorskip("onnx")
+helper = onnx.helper
+
+RNG = np.random.default_rng(0)
+DTYPES = [np.uint8, np.int8]
+
+
+def bytes_of(shape, dtype):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def model_of(nodes, inputs, outputs, constants):
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for name, one in inputs.items()
+    ]
+    weights = [
+        onnx.numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()
+    ]
+    graph = helper.make_graph(
+        nodes, "quantised", infos, [onnx.ValueInfoProto(name=name) for name in outputs], weights
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def convolved(x, weight, pads, strides, dilations, groups):
+    """Sums of int64 by the definition of a convolution."""
+    x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in pads]])
+    sizes = [
+        (n - (k - 1) * d - 1) // s + 1
+        for n, k, d, s in zip(x.shape[2:], weight.shape[2:], dilations, strides, strict=True)
+    ]
+    made = np.zeros((x.shape[0], weight.shape[0], *sizes), np.int64)
+    each, own = weight.shape[0] // groups, weight.shape[1]
+    for place in np.ndindex(*weight.shape[2:]):
+        window = tuple(
+            slice(p * d, p * d + (n - 1) * s + 1, s)
+            for p, d, n, s in zip(place, dilations, sizes, strides, strict=True)
+        )
+        for group in range(groups):
+            part = x[:, group * own : (group + 1) * own][(slice(None), slice(None), *window)]
+            rows = slice(group * each, (group + 1) * each)
+            made[:, rows] += np.einsum("nc...,oc->no...", part, weight[(rows, slice(None), *place)])
+    return made
+
+
+def rounded(sums, scales, shift, scale, zero, dtype, low=None, high=None):
+    """Results of exact arithmetic, rounded once, to the even one of two that are as near."""
+    info, exact = np.iinfo(dtype), fractions.Fraction
+    found = np.empty(sums.shape, dtype)
+    scales, shift = np.broadcast_to(scales, sums.shape), np.broadcast_to(shift, sums.shape)
+    for at in np.ndindex(*sums.shape):
+        real = int(sums[at]) * exact(float(scales[at])) + exact(float(shift[at]))
+        real = real if low is None else max(real, exact(low))
+        real = real if high is None else min(real, exact(high))
+        found[at] = min(max(round(real / exact(float(scale))) + int(zero), info.min), info.max)
+    return found
+
+
+# shape, kernel, groups, pads, strides, dilations: small sums by floats, longer ones by integers, groups by parts
+CONVOLUTIONS = [
+    ((2, 6, 5, 4), (5, 6, 3, 3), 1, (1, 1), (1, 1), (1, 1)),
+    ((1, 96, 5, 6), (7, 96, 3, 3), 1, (1, 0), (2, 1), (1, 2)),
+    ((1, 700, 3, 2), (4, 700, 1, 1), 1, (0, 0), (1, 1), (1, 1)),
+    ((1, 700, 3, 3), (4, 700, 1, 1), 1, (1, 1), (2, 2), (1, 1)),
+    ((1, 200, 4, 4), (4, 100, 3, 3), 2, (1, 1), (1, 1), (1, 1)),
+    ((1, 6, 5, 5), (6, 1, 3, 3), 6, (1, 1), (1, 1), (1, 1)),
+    ((2, 300, 7), (4, 300, 3), 1, (1,), (2,), (1,)),
+]
+
+
+@pytest.mark.parametrize("is_centred", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CONVOLUTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
+def test_integer_convolutions_are_exact(case, dtype, is_centred):
+    shape, kernel, groups, pads, strides, dilations = case
+    x, weight = bytes_of(shape, dtype), bytes_of(kernel, np.int8)
+    zero_x, zero_w = dtype(100), bytes_of(kernel[:1], np.int8)
+    zero_w *= not is_centred
+    node = helper.make_node(
+        "ConvInteger", ["x", "w", "zx", "zw"], ["y"], group=groups, pads=[*pads, *pads],
+        strides=strides, dilations=dilations,
+    )  # fmt: skip
+    wide = weight.astype(np.int64) - zero_w.reshape(-1, *(1,) * (len(kernel) - 1))
+    wanted = convolved(x.astype(np.int64) - 100, wide, pads, strides, dilations, groups)
+    given = {"w": weight, "zx": np.asarray(zero_x), "zw": zero_w}
+    fixed = aclnn.from_onnx(model_of([node], {"x": x}, ["y"], given), fallback="refuse")
+    free = aclnn.from_onnx(model_of([node], {"x": x, **given}, ["y"], {}), fallback="refuse")
+    for made in (fixed(x), free.run({"x": x, **given})):
+        assert made.dtype == np.int32
+        assert np.array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_of_integers_are_exact(dtype):
+    a, b = bytes_of((3, 4, 2000), dtype), bytes_of((2000, 5), np.uint8)
+    a[0], b[:, 0] = np.iinfo(dtype).max, 255  # sums beyond 2^24
+    zero_a, zero_b = bytes_of((4,), dtype), bytes_of((5,), np.uint8)
+    node = helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])
+    left = a.astype(np.int64) - zero_a.astype(np.int64)[:, None]
+    wanted = left @ (b.astype(np.int64) - zero_b)
+    given = {"b": b, "za": zero_a, "zb": zero_b}
+    fixed = aclnn.from_onnx(model_of([node], {"a": a}, ["y"], given), fallback="refuse")
+    free = aclnn.from_onnx(model_of([node], {"a": a, **given}, ["y"], {}), fallback="refuse")
+    assert np.array_equal(fixed(a), wanted)
+    assert np.array_equal(free.run({"a": a, **given}), wanted)
+
+
+def of_linear(kind, dtype, relu=False):
+    """A quantised product or convolution as the standard's one operator: its model, inputs and result."""
+    x = bytes_of((2, 40, 4, 3) if kind == "QLinearConv" else (2, 3, 40), dtype)
+    weight = bytes_of((6, 40, 3, 3) if kind == "QLinearConv" else (40, 6), np.int8)
+    scale_w = (RNG.random(6) * 0.01 + 0.001).astype(np.float32)
+    scale_x, scale = np.float32(0.02), np.float32(0.3 if kind == "QLinearConv" else 0.1)
+    zero_x, zero = dtype(7), dtype(30)
+    given = {
+        "sx": scale_x, "zx": zero_x, "w": weight, "sw": scale_w, "zw": np.zeros(6, np.int8),
+        "sy": scale, "zy": zero,
+    }  # fmt: skip
+    names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    wide = x.astype(np.int64) - 7
+    column = (-1, 1, 1) if kind == "QLinearConv" else (-1,)
+    if kind == "QLinearConv":
+        sums = convolved(wide, weight.astype(np.int64), (1, 1), (1, 1), (1, 1), 1)
+    else:
+        sums = wide @ weight.astype(np.int64)
+    scales = (scale_x.astype(float) * scale_w).reshape(column)
+    return x, given, names, sums, scales, scale, zero
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["QLinearConv", "QLinearMatMul"])
+def test_quantised_operators_round_once(kind, dtype):
+    x, given, names, sums, scales, scale, zero = of_linear(kind, dtype)
+    options = {"pads": [1, 1, 1, 1]} if kind == "QLinearConv" else {}
+    if kind == "QLinearConv":
+        given["b"] = RNG.integers(-9000, 9000, 6).astype(np.int32)
+        names = [*names, "b"]
+        sums = sums + given["b"].reshape(-1, 1, 1)
+    node = helper.make_node(kind, names, ["y"], **options)
+    wanted = rounded(sums, scales, 0, scale, zero, dtype)
+    fixed = aclnn.from_onnx(model_of([node], {"x": x}, ["y"], given), fallback="refuse")
+    arrays = {name: np.asarray(one) for name, one in {"x": x, **given}.items()}
+    free = aclnn.from_onnx(model_of([node], arrays, ["y"], {}), fallback="refuse")
+    assert len(np.unique(wanted)) > 20
+    assert np.array_equal(fixed(x), wanted)
+    assert np.array_equal(free.run(arrays), wanted)
+
+
+def of_pieces(kind, dtype, activation, bias):
+    """A product or convolution between DequantizeLinear and QuantizeLinear."""
+    x, given, _, sums, scales, scale, zero = of_linear(
+        "QLinearConv" if kind == "Conv" else "QLinearMatMul", dtype
+    )
+    if kind == "Gemm":
+        x, sums = x.reshape(6, 40), sums.reshape(6, 6)
+        given["w"] = given["w"].T.copy()
+    node = helper.make_node
+    axis = 0 if kind in ("Conv", "Gemm") else 1
+    nodes = [
+        node("DequantizeLinear", ["x", "sx", "zx"], ["fx"], "dx"),
+        node("DequantizeLinear", ["w", "sw", "zw"], ["fw"], "dw", axis=axis),
+    ]
+    shift, operands = 0.0, ["fx", "fw"]
+    if bias == "int32":
+        given["b"] = RNG.integers(-3000, 3000, 6).astype(np.int32)
+        given["sb"] = np.reshape(scales, -1).astype(np.float32)
+        nodes.append(node("DequantizeLinear", ["b", "sb"], ["fb"], "db", axis=0))
+        shift = given["b"] * given["sb"].astype(float)
+    elif bias == "float32":
+        given["fb"] = RNG.standard_normal(6).astype(np.float32)
+        shift = given["fb"].astype(float)
+    if bias and kind != "MatMul":
+        operands.append("fb")
+    options = {"Conv": {"pads": [1, 1, 1, 1]}, "Gemm": {"transB": 1}}.get(kind, {})
+    nodes.append(node(kind, operands, ["p"], "product", **options))
+    last = "p"
+    if bias and kind == "MatMul":
+        nodes.append(node("Add", ["p", "fb"], ["s"], "sum"))
+        last = "s"
+    low = high = None
+    if activation == "Relu":
+        nodes.append(node("Relu", [last], ["r"], "act"))
+        low, last = 0, "r"
+    elif activation == "Clip":
+        given |= {"lo": np.float32(-1.5), "hi": np.float32(6)}
+        nodes.append(node("Clip", [last, "lo", "hi"], ["r"], "act"))
+        low, high, last = -1.5, 6, "r"
+    nodes.append(node("QuantizeLinear", [last, "sy", "zy"], ["y"], "q"))
+    if kind == "Conv" and bias:
+        shift = np.reshape(shift, (-1, 1, 1))
+    wanted = rounded(sums, scales, shift, scale, zero, dtype, low, high)
+    return nodes, x, given, wanted
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bias", ["", "int32", "float32"])
+@pytest.mark.parametrize("activation", ["", "Relu", "Clip"])
+@pytest.mark.parametrize("kind", ["Conv", "Gemm", "MatMul"])
+def test_what_is_between_quantisations_is_one_step_on_integers(kind, activation, bias, dtype):
+    nodes, x, given, wanted = of_pieces(kind, dtype, activation, bias)
+    proto = model_of(nodes, {"x": x}, ["y"], given)
+    model = aclnn.from_onnx(proto, fallback="refuse")
+    assert np.array_equal(model(x), wanted)
+    (found,) = model.report().patterns
+    assert (found.name, set(found.nodes)) == (
+        f"quantized_{kind.lower()}", {one.name for one in nodes},
+    )  # fmt: skip
+    pieces = aclnn.from_onnx(proto, fallback="refuse", patterns=False)(x)
+    assert np.abs(pieces.astype(int) - wanted.astype(int)).max() <= 1
+
+
+def test_quantised_weights_stay_small():
+    nodes, x, given, _ = of_pieces("Conv", np.uint8, "Relu", "int32")
+    given["w"] = bytes_of((512, 40, 3, 3), np.int8)
+    given |= {"sw": np.full(512, 0.01, np.float32), "zw": np.zeros(512, np.int8)}
+    given |= {"b": np.zeros(512, np.int32), "sb": np.full(512, 0.0002, np.float32)}
+    proto = model_of(nodes, {"x": x}, ["y"], given)
+
+    def constants(patterns):
+        model = aclnn.from_onnx(proto, patterns=patterns)
+        model(x)
+        values = model.executor(x).graph.values
+        roots = [one for one in values if one.storage == "input" and not one.is_view]
+        return sum(one.nbytes for one in roots) - x.nbytes
+
+    assert constants(True) < 1.2 * given["w"].nbytes
+    assert constants(False) > 4 * given["w"].nbytes
+
+
+def test_a_dequantised_array_that_others_read_is_computed_for_them_too():
+    nodes, x, given, wanted = of_pieces("Conv", np.uint8, "", "int32")
+    nodes.append(helper.make_node("Relu", ["fx"], ["z"], "other"))
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y", "z"], given))
+    y, z = model(x)
+    assert [one.name for one in model.report().patterns] == ["quantized_conv"]
+    assert np.array_equal(y, wanted)
+    assert np.array_equal(z, np.maximum(x.astype(np.float32) - 7, 0) * np.float32(0.02))
+
+
+@pytest.mark.parametrize("name", ["sw", "zw"])
+def test_scales_of_blocks_and_zeros_of_channels_stay_in_pieces(name):
+    nodes, x, given, _ = of_pieces("MatMul", np.uint8, "", "")
+    if name == "zw":
+        given["zw"] = np.arange(6).astype(np.int8)
+    else:
+        given["sw"] = np.full((4, 6), 0.01, np.float32)
+        given["zw"] = np.zeros((4, 6), np.int8)
+        nodes[1].attribute[0].i = 0
+        nodes[1].attribute.append(helper.make_attribute("block_size", 10))
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], given))
+    made = model(x)
+    wide = (given["w"].astype(float) - given["zw"][0 if name == "sw" else slice(None)]) * (
+        0.01 if name == "sw" else given["sw"]
+    )
+    exact = ((x.astype(float) - 7) * 0.02) @ wide / float(given["sy"]) + 30
+    assert model.report().patterns == ()
+    assert np.abs(made - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-3
