@@ -36,7 +36,10 @@ def titled(node: Any) -> str:
 
 
 def called(node: Any) -> str:
-    return node.name or next(iter(node.output), "?")
+    """The name of a node, or that of its first result."""
+    name = node.name or next(iter(node.output), "?")
+    # Text that is no UTF-8 comes as bytes.
+    return name if isinstance(name, str) else name.decode(errors="backslashreplace")
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
