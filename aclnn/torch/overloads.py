@@ -163,13 +163,18 @@ def _indexed(x: Any, indices: Sequence[Any]) -> Any:
     axes = [axis for axis, _ in given]
     shape = np.broadcast_shapes(*[one.shape for _, one in given])
     others = [axis for axis in range(x.ndim) if axis not in axes]
-    places = form("stack")([one.broadcast_to(shape) for _, one in given], -1)
+    places = form("stack")([_spread(one, shape) for _, one in given], -1)
     made = form("gather_nd")(x.transpose(*axes, *others), places, True)
     if axes != list(range(axes[0], axes[0] + len(axes))):
         return made
     inner = list(range(len(shape)))  # the dimensions of indices, which stand where they chose
     outer = [len(shape) + place for place in range(len(others))]
     return made.transpose(*outer[: axes[0]], *inner, *outer[axes[0] :])
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """A view of an array in a larger shape; arrays of NumPy have no such method."""
+    return np.broadcast_to(x, shape) if isinstance(x, np.ndarray) else x.broadcast_to(shape)
 
 
 def _slices(x: Any, axis: int, index: Any) -> Any:
@@ -187,10 +192,10 @@ def _from_front(index: Any, size: int) -> Any:
 
 def _put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """Slices of the first dimension, written or added."""
-    (index, *others) = indices
+    index, *others = indices or [None]
     if index is None or others or index.ndim != 1 or index.dtype.kind != "i":
         raise NotImplementedError("it indexes other than slices of the first dimension")
-    values = values.broadcast_to((*index.shape, *x.shape[1:]))
+    values = _spread(values, (*index.shape, *x.shape[1:]))
     put = form("index_add" if accumulate else "index_copy")
     return put(x, 0, _from_front(index, x.shape[0]), values)
 
@@ -231,7 +236,7 @@ def _embedding_backward(
         raise NotImplementedError("there are no indices")
     if padding >= 0:
         rows = form("masked_fill")(rows, form("eq")(places, padding).reshape((-1, 1)), 0.0)
-    none = form("fill")(rows[:1].broadcast_to((count, rows.shape[1])), 0.0)
+    none = form("fill")(_spread(rows[:1], (count, rows.shape[1])), 0.0)
     return form("index_add")(none, 0, places, rows)
 
 

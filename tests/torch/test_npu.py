@@ -82,7 +82,7 @@ def test_pytorch_enables_it_by_the_variable(tmp_path):
     assert done.stdout.strip() == str(3 << 30), done.stderr
     done = run("-c", code, PYTHONPATH=path, ACLNN_NPU="1", ACLNN_NPU_SOC="nothing")
     assert done.stdout.strip() == "False"
-    assert "soc is 'nothing', must be one of" in done.stderr
+    assert "ACLNN_NPU_SOC is 'nothing', must be one of" in done.stderr
 
 
 def test_the_command_runs_unmodified_programs(tmp_path):
@@ -116,3 +116,12 @@ def test_the_command_runs_unmodified_programs(tmp_path):
         in done.stderr
     )
     assert run("-m", "aclnn", "npu", "-m", "this").stdout.startswith("The Zen of Python")
+
+
+@pytest.mark.parametrize("words", [("--calls", "1500"), ("--calls", "1500", "--computed")])
+def test_operators_at_random(words):
+    done = run(str(CASES / "fuzz_operators.py"), "--seed", "1", *words, TORCH_CPP_LOG_LEVEL="ERROR")
+    assert "died of" not in done.stdout, done.stdout
+    assert " calls, " in done.stdout, done.stdout + done.stderr
+    if "--computed" in words:  # others are PyTorch's own kernels
+        assert done.returncode == 0, done.stdout

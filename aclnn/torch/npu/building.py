@@ -63,7 +63,7 @@ def _compile(compiler: str, path: Path) -> None:
     if not (include / "ATen" / "EmptyTensor.h").is_file():
         raise RuntimeError(f"the npu device needs PyTorch's headers, and {include} has none")
     print(
-        f"aclnn: compiling the npu device for PyTorch {torch.__version__}, once (about 20 s)",
+        f"aclnn: compiling the npu device for PyTorch {torch.__version__}, once (about 30 s)",
         file=sys.stderr, flush=True,
     )  # fmt: skip
     begin = time.monotonic()

@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
@@ -22,7 +23,9 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
@@ -672,10 +675,214 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
   m.impl("_to_copy", TORCH_FN(to_copy));
   m.impl("record_stream", TORCH_FN(record_stream));
+  // Kernels of all devices, of which PyTorch has parts for some only.
+  for (auto name : {"mode", "mode.values", "conj_physical_", "kaiser_window.out", "kaiser_window.periodic_out",
+                    "kaiser_window.beta_out"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+// --- Functional forms -------------------------------------------------------------------------------
+
+// The short way to a functional form, for calls of one dtype on one device: operands become aliases without a round
+// trip through Python's argument parsing. All others, and what a form refuses, take the long way in Python.
+enum Passed { OPERAND = 0, VALUE = 1, DEFAULT = 2 };
+
+struct Argument {
+  Passed passed;
+  c10::IValue expected;  // of DEFAULT
+};
+
+struct Form {
+  PyObject* call = nullptr;
+  PyObject* names = nullptr;  // keywords of the last values
+  std::vector<Argument> arguments;
+  bool one_dtype = false, in_place = false, real = false;  // of real numbers only
+  std::string name;
+  std::atomic<int64_t> calls{0};
+};
+
+std::vector<Form*>& forms() {
+  static auto* all = new std::vector<Form*>();
+  return *all;
+}
+
+bool same_value(const c10::IValue& a, const c10::IValue& b) {
+  if (a.isNone() || b.isNone()) return a.isNone() && b.isNone();
+  if (a.isBool() && b.isBool()) return a.toBool() == b.toBool();
+  if (a.isInt() && b.isInt()) return a.toInt() == b.toInt();
+  if (a.isString() && b.isString()) return a.toStringRef() == b.toStringRef();
+  if ((a.isInt() || a.isDouble()) && (b.isInt() || b.isDouble())) return a.toScalar().toDouble() == b.toScalar().toDouble();
+  return a.isIntList() && b.isIntList() && a.toIntVector() == b.toIntVector();
+}
+
+bool is_number(const c10::IValue& value) { return value.isInt() || value.isDouble() || value.isBool(); }
+
+PyObject* python_of(const c10::IValue& value) {
+  if (value.isNone()) Py_RETURN_NONE;
+  if (value.isBool()) return PyBool_FromLong(value.toBool());
+  if (value.isInt()) return PyLong_FromLongLong(value.toInt());
+  if (value.isDouble()) return PyFloat_FromDouble(value.toDouble());
+  if (value.isString()) return PyUnicode_FromString(value.toStringRef().c_str());
+  auto all = value.toIntVector();
+  PyObject* made = PyList_New(all.size());
+  for (size_t k = 0; k < all.size(); ++k) PyList_SET_ITEM(made, k, PyLong_FromLongLong(all[k]));
+  return made;
+}
+
+struct Gil {
+  PyGILState_STATE state = PyGILState_Ensure();
+  ~Gil() { PyGILState_Release(state); }
+};
+
+// What operands of a call share, and whether it may take the short way.
+struct Shared {
+  int index = -1;
+  at::ScalarType dtype = at::kFloat;
+  bool takes(const at::Tensor& one, bool one_dtype) {
+    if (!one.defined() || one.device().type() != NPU || one.layout() != c10::kStrided || one.is_conj() || one.is_neg() ||
+        one.unsafeGetTensorImpl()->is_python_dispatch() || !one.has_storage())
+      return false;
+    if (index < 0) {
+      index = one.device().index(), dtype = one.scalar_type();
+      return true;
+    }
+    return index == one.device().index() && (!one_dtype || dtype == one.scalar_type());
+  }
+};
+
+bool is_plain_number(const at::Tensor& one) {
+  return one.defined() && one.device().is_cpu() && one.dim() == 0 && one.unsafeGetTensorImpl()->is_wrapped_number() &&
+      !one.is_complex();
+}
+
+bool takes_short_way(const Form& form, const c10::IValue* given, Shared& shared) {
+  if (at::functorch::functorchTLSAccessor() || torch::autograd::ForwardADLevel::try_get_by_idx(0)) return false;
+  for (size_t k = 0; k < form.arguments.size(); ++k) {
+    const auto& value = given[k];
+    switch (form.arguments[k].passed) {
+      case DEFAULT:
+        if (!same_value(value, form.arguments[k].expected)) return false;
+        break;
+      case VALUE:
+        if (!value.isNone() && !is_number(value) && !value.isString() && !value.isIntList()) return false;
+        break;
+      case OPERAND:
+        if (value.isTensor()) {
+          const auto& one = value.toTensor();
+          if (!one.defined() || one.device().type() != NPU) {
+            if (!k || !is_plain_number(one)) return false;
+          } else if (!shared.takes(one, form.one_dtype)) {
+            return false;
+          }
+        } else if (value.isTensorList()) {
+          for (const at::Tensor& one : value.toTensorVector())
+            if (!shared.takes(one, form.one_dtype)) return false;
+        } else if (!value.isNone() && !is_number(value)) {
+          return false;
+        }
+    }
+  }
+  if (shared.index < 0 || (form.real && !at::isFloatingType(shared.dtype))) return false;
+  if (!form.in_place) return true;
+  for (size_t k = 1; k < form.arguments.size(); ++k) {  // a number's kind must not exceed that of what is written
+    const auto& value = given[k];
+    if (form.arguments[k].passed != OPERAND || !(value.isTensor() ? is_plain_number(value.toTensor()) : is_number(value)))
+      continue;
+    bool real = value.isTensor() ? value.toTensor().is_floating_point() : value.isDouble();
+    if (shared.dtype == at::kBool || (real && !at::isFloatingType(shared.dtype))) return false;
+  }
+  return true;
+}
+
+// An operand as Python's: an alias on the CPU, a number, or a list of aliases.
+PyObject* operand_of(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const auto& one = value.toTensor();
+    if (one.device().type() == NPU) return THPVariable_Wrap(cpu_alias(one));
+    auto number = one.item();
+    if (number.isBoolean()) return PyBool_FromLong(number.toBool());
+    return number.isIntegral(false) ? PyLong_FromLongLong(number.toLong()) : PyFloat_FromDouble(number.toDouble());
+  }
+  if (value.isTensorList()) {
+    auto all = value.toTensorVector();
+    PyObject* made = PyList_New(all.size());
+    for (size_t k = 0; k < all.size(); ++k) PyList_SET_ITEM(made, k, THPVariable_Wrap(cpu_alias(all[k])));
+    return made;
+  }
+  return python_of(value);
+}
+
+// Results of a form; false where they are no tensors.
+bool take_results(PyObject* made, int index, std::vector<at::Tensor>& results) {
+  if (THPVariable_Check(made)) {
+    results.push_back(npu_of(THPVariable_Unpack(made), index));
+    return true;
+  }
+  if (!PyTuple_Check(made)) return false;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(made); ++k) {
+    PyObject* one = PyTuple_GET_ITEM(made, k);
+    if (!THPVariable_Check(one)) return false;
+    results.push_back(npu_of(THPVariable_Unpack(one), index));
+  }
+  return true;
+}
+
+bool computed_by(Form& form, const c10::IValue* given, int index, std::vector<at::Tensor>& results) {
+  constexpr int MOST = 12;
+  PyObject* values[MOST + 1];
+  int count = 0;
+  Gil gil;
+  at::AutoDispatchBelowADInplaceOrView below;
+  for (size_t k = 0; k < form.arguments.size(); ++k) {
+    if (form.arguments[k].passed == DEFAULT) continue;
+    values[++count] = form.arguments[k].passed == OPERAND ? operand_of(given[k]) : python_of(given[k]);
+  }
+  const size_t named = form.names ? PyTuple_GET_SIZE(form.names) : 0;
+  PyObject* made =
+      PyObject_Vectorcall(form.call, values + 1, (count - named) | PY_VECTORCALL_ARGUMENTS_OFFSET, form.names);
+  for (int k = 1; k <= count; ++k) Py_DECREF(values[k]);
+  if (!made) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt
+      python_error error;
+      error.persist();
+      throw error;
+    }
+    PyErr_Clear();  // the long way gives the reason, or falls back
+    return false;
+  }
+  bool taken = form.in_place || take_results(made, index, results);
+  Py_DECREF(made);
+  return taken;
+}
+
+struct ShortWay final : c10::OperatorKernel {
+  Form* form;
+  c10::OperatorHandle longer;
+  ShortWay(Form* form_, c10::OperatorHandle longer_) : form(form_), longer(longer_) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    const size_t count = form->arguments.size();
+    const c10::IValue* given = stack->data() + (stack->size() - count);
+    Shared shared;
+    std::vector<at::Tensor> results;
+    if (!takes_short_way(*form, given, shared) || !computed_by(*form, given, shared.index, results)) {
+      longer.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
+      return;
+    }
+    form->calls.fetch_add(1, std::memory_order_relaxed);
+    if (form->in_place) results.push_back(given->toTensor());
+    stack->erase(stack->end() - count, stack->end());
+    for (auto& one : results) stack->emplace_back(std::move(one));
+  }
+};
+
+torch::Library& library_of_forms() {
+  static auto* library = new torch::Library(
+      torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  return *library;
+}
 
 // --- For Python ------------------------------------------------------------------------------------
 
@@ -775,6 +982,52 @@ PyObject* py_is_number(PyObject*, PyObject* one) {
   END_HANDLE_TH_ERRORS
 }
 
+// (operator, overload, longer, call, passed, names, one_dtype, in_place, real): the kernel of an operator of ATen.
+PyObject* py_implement(PyObject*, PyObject* args) {
+  HANDLE_TH_ERRORS
+  const char *name, *overload, *longer;
+  PyObject *call, *passed, *names;
+  int one_dtype, in_place, real;
+  if (!PyArg_ParseTuple(
+          args, "sssOO!Oppp", &name, &overload, &longer, &call, &PyTuple_Type, &passed, &names, &one_dtype, &in_place,
+          &real))
+    return nullptr;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto op = dispatcher.findSchemaOrThrow(name, overload);
+  auto* form = new Form();
+  form->name = name_of(op.operator_name());
+  const auto& schema = op.schema().arguments();
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(passed); ++k) {
+    auto kind = Passed(PyLong_AsLong(PyTuple_GET_ITEM(passed, k)));
+    auto expected = schema[k].default_value();
+    form->arguments.push_back({kind, expected ? *expected : c10::IValue()});
+  }
+  form->call = Py_NewRef(call), form->names = names == Py_None ? nullptr : Py_NewRef(names);
+  form->one_dtype = one_dtype, form->in_place = in_place, form->real = real;
+  forms().push_back(form);
+  auto kernel = std::make_unique<ShortWay>(form, dispatcher.findSchemaOrThrow(longer, ""));
+  std::string whole = std::string(name).substr(6) + (*overload ? "." : "") + overload;
+  library_of_forms().impl(whole.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::move(kernel)));
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* py_computed(PyObject*, PyObject*) {
+  PyObject* found = PyDict_New();
+  for (auto* one : forms()) {
+    if (!one->calls) continue;
+    PyObject* count = PyLong_FromLongLong(one->calls);
+    PyDict_SetItemString(found, one->name.c_str(), count);
+    Py_DECREF(count);
+  }
+  return found;
+}
+
+PyObject* py_reset_computed(PyObject*, PyObject*) {
+  for (auto* one : forms()) one->calls = 0;
+  Py_RETURN_NONE;
+}
+
 PyObject* py_current(PyObject*, PyObject*) { return PyLong_FromLong(current); }
 
 PyObject* py_set_current(PyObject*, PyObject* given) {
@@ -792,6 +1045,9 @@ PyMethodDef methods[] = {
     {"fallbacks", py_fallbacks, METH_NOARGS, "Calls of CPU kernels by operator."},
     {"reset_fallbacks", py_reset, METH_NOARGS, "Count anew."},
     {"count_fallback", py_count, METH_VARARGS, "Count one more, by the operator's name and overload."},
+    {"implement", py_implement, METH_VARARGS, "Give an operator a functional form as its kernel."},
+    {"computed", py_computed, METH_NOARGS, "Calls that took the short way to a form, by operator."},
+    {"reset_computed", py_reset_computed, METH_NOARGS, "Count them anew."},
     {"stats", py_stats, METH_O, "Counts of a device's memory."},
     {"reset_stats", py_reset_stats, METH_VARARGS, "Reset peaks, or sums."},
     {"set_limit", py_set_limit, METH_O, "Set the device's memory in bytes."},

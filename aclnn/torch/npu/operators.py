@@ -23,7 +23,9 @@ from aclnn.acl.errors import AclnnError
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.torch.counterparts import VIEWS, WRITTEN_OUT, counterpart, is_pointwise
 from aclnn.torch.npu.refusals import refused
+from aclnn.torch.npu.shortcuts import Short, shorter, shorter_in_place
 
+_IMPLEMENTED: set[str] = set()  # overloads of ATen that the package computes
 COMPUTED: Counter[str] = Counter()  # calls by operator that the package computed
 aten = torch.ops.aten
 _Tensor = torch.Tensor
@@ -47,13 +49,41 @@ def register(device: ModuleType) -> None:
     global _device
     _device = device
     library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)  # registrations end with it
+    longer = torch.library.Library("aclnn_npu", "DEF")
+    _libraries.extend((library, longer))  # registrations end with them
     for target, name, call in _targets():
-        library.impl(_overload(target), _functional(target, name, call), "PrivateUse1")
+        _implement(longer, library, target, _functional(target, name, call), shorter(target, name))
         if (in_place := _in_place_of(target)) is not None:
-            library.impl(_overload(in_place), _written(in_place, target, name, call), "PrivateUse1")
+            kernel = _written(in_place, target, name, call)
+            _implement(longer, library, in_place, kernel, shorter_in_place(target, name))
         if (out := _out_of(target)) is not None:
             library.impl(_overload(out), _into(out, target, name, call), "PrivateUse1")
+            _IMPLEMENTED.add(out.name())
+
+
+def implemented() -> frozenset[str]:
+    """Overloads of ATen's operators that the package computes.
+
+    >>> implemented() <= {"aten::add.Tensor"}  # none before the device is enabled
+    True
+    """
+    return frozenset(_IMPLEMENTED)
+
+
+def _implement(longer: Any, library: Any, op: Any, kernel: Any, short: Short | None) -> None:
+    """Register an operator's kernel, and before it the short way where there is one."""
+    _IMPLEMENTED.add(op.name())
+    if short is None:
+        library.impl(_overload(op), kernel, "PrivateUse1")
+        return
+    name = _overload(op).replace(".", "__")
+    longer.define(name + str(op._schema).partition(op._schema.name)[2][len(f".{op._schema.overload_name}"
+                  if op._schema.overload_name else ""):])  # fmt: skip
+    longer.impl(name, kernel, "PrivateUse1")
+    _device.implement(
+        op._schema.name, op._schema.overload_name, f"aclnn_npu::{name}", short.call, short.passed, short.names,
+        short.one_dtype, short.in_place, short.real,
+    )  # fmt: skip
 
 
 def _overload(target: Any) -> str:
@@ -77,7 +107,8 @@ def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
             continue
         stands = counterpart(target)
         if stands is not None and stands[0] in HANDLES_BY_NAME:
-            found.append((target, stands[0], stands[1]))
+            call = _ADAPTED.get(full, lambda call: call)(stands[1])
+            found.append((target, stands[0], call))
     return found
 
 
@@ -199,6 +230,78 @@ def _pairs(tensors: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [(tensors[0], one) for one in tensors[1:]]
 
 
+def _divided(call: Callable[..., Any]) -> Callable[..., Any]:
+    """True division, whose quotients of integers are floating-point numbers."""
+
+    def divided(x: Any, other: Any, rounding_mode: str | None = None) -> Any:
+        if rounding_mode is None:
+            x, other = _as_quotient(x), _as_quotient(other)
+        return call(x, other, rounding_mode=rounding_mode) if rounding_mode else call(x, other)
+
+    return divided
+
+
+def _as_quotient(one: Any) -> Any:
+    if isinstance(one, _Tensor):
+        return (
+            one
+            if one.is_floating_point() or one.is_complex()
+            else one.to(torch.get_default_dtype())
+        )
+    if isinstance(one, np.ndarray):
+        return one.astype(np.float32) if one.dtype.kind in "iub" else one
+    return float(one) if isinstance(one, int) else one
+
+
+def _of_dimensions(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction over given dimensions: over none it changes nothing, where forms reduce all."""
+
+    def reduced(x: Any, dim: Any = None, *args: Any, **named: Any) -> Any:
+        if dim is not None and not len(dim):
+            raise NotImplementedError("no dimension is reduced")
+        return call(x, dim, *args, **named)
+
+    return reduced
+
+
+def _padded(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Padding, whose value PyTorch makes one of the dtype."""
+
+    def padded(x: Any, pad: Any, value: Any = 0) -> Any:
+        if x.dtype in (torch.bool, np.bool_):
+            value = bool(value)
+        return call(x, pad, value)
+
+    return padded
+
+
+def _unless(is_other: Callable[..., bool], reason: str) -> Callable[..., Any]:
+    """The call, but for arguments for which PyTorch computes otherwise."""
+
+    def adapted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def computed(*args: Any, **named: Any) -> Any:
+            if is_other(*args, **named):
+                raise NotImplementedError(reason)
+            return call(*args, **named)
+
+        return computed
+
+    return adapted
+
+
+# What a form does otherwise than PyTorch's operator.
+_ADAPTED: dict[str, Callable[..., Any]] = {
+    "aten::div.Tensor": _divided, "aten::div.Scalar": _divided, "aten::div.Tensor_mode": _divided,
+    "aten::div.Scalar_mode": _divided, "aten::any.dims": _of_dimensions, "aten::all.dims": _of_dimensions,
+    "aten::constant_pad_nd": _padded,
+    "aten::nll_loss_forward": _unless(lambda x, t, w, reduction, ignored: not 0 <= reduction <= 2, "no reduction"),
+    "aten::logit_backward": _unless(lambda g, x, eps=None: (eps or 0) > 0.5, "no value is between"),
+    "aten::pow.Tensor_Scalar": _unless(
+        lambda x, exponent: x.dtype in (torch.bool, np.bool_), "powers of truth values are integers"
+    ),
+}  # fmt: skip
+
+
 # --- Kernels ---------------------------------------------------------------------------------------
 
 
@@ -279,7 +382,7 @@ def _written(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Calla
 
 def _into(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel with outputs, which are resized as PyTorch does."""
-    full, evaluated = op.name(), _evaluator(target, call)
+    full, evaluated, pointwise = op.name(), _evaluator(target, call), is_pointwise(target)
     outputs = [a.name for a in op._schema.arguments if a.is_out]
 
     def kernel(*args: Any, **named: Any) -> Any:
@@ -292,9 +395,15 @@ def _into(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Callable
             raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
         except NotImplementedError:
             return fallen_back(op, args, named)
-        results = made if isinstance(made, list | tuple) else (made,)
+        several = made if isinstance(made, list | tuple) else (made,)
+        results = [
+            one if isinstance(one, _Tensor) else tensor_of(np.asarray(one)) for one in several
+        ]
+        if not pointwise and any(a.dtype != b.dtype for a, b in zip(outs, results, strict=True)):
+            return fallen_back(
+                op, args, named
+            )  # where the output decides in what dtype is computed
         for out, one in zip(outs, results, strict=True):
-            one = one if isinstance(one, _Tensor) else tensor_of(np.asarray(one))
             _check_castable(one, out)
             if out.shape != one.shape:
                 torch.ops.aten.resize_(out, list(one.shape))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
 import torch
@@ -37,9 +38,9 @@ def register(settings: Settings) -> None:
 
 
 def counts() -> dict[str, tuple[int, int]]:
-    fallbacks = DEVICE.fallbacks()
-    names = {*operators.COMPUTED, *fallbacks}
-    return {_shown(n): (operators.COMPUTED[n], fallbacks.get(n, 0)) for n in sorted(names)}
+    fallbacks, short = DEVICE.fallbacks(), DEVICE.computed()
+    computed = operators.COMPUTED + Counter(short)
+    return {_shown(n): (computed[n], fallbacks.get(n, 0)) for n in sorted({*computed, *fallbacks})}
 
 
 def _shown(name: str) -> str:
@@ -48,5 +49,6 @@ def _shown(name: str) -> str:
 
 def reset_counts() -> None:
     operators.COMPUTED.clear()
+    DEVICE.reset_computed()
     REFUSED.clear()
     DEVICE.reset_fallbacks()
