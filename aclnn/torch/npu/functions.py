@@ -37,7 +37,13 @@ class Function:
 
     @property
     def name(self) -> str:
+        """The name, with that of the overload."""
         return self.schema.partition("(")[0]
+
+    @property
+    def op(self) -> Any:
+        base, _, overload = self.name.partition(".")
+        return getattr(getattr(torch.ops.npu, base), overload or "default")
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -60,15 +66,37 @@ def register(native: Any, top: ModuleType) -> None:
         library.define(one.schema)
         library.impl(one.name, _kernel(one), "PrivateUse1")
         library.impl(one.name, _refusing(one), "CPU")
-        op = getattr(torch.ops.npu, one.name)
         if one.backward is not None:
             library.impl(
-                one.name, _differentiated(one, op.default), "AutogradPrivateUse1", with_keyset=True
+                one.name, _differentiated(one, one.op), "AutogradPrivateUse1", with_keyset=True
             )
-        setattr(top, one.name, op)
+        base, _, overload = one.name.partition(".")
+        packet = getattr(torch.ops.npu, base)
+        setattr(top, base, _WithOut(packet) if overload == "out" else packet)
     for name in ("fast_gelu", "one_"):
         if f"npu_{name}" in FUNCTIONS:
             setattr(top, name, getattr(torch.ops.npu, f"npu_{name}"))
+
+
+class _WithOut:
+    """A function whose overload ``out`` takes its outputs as a list, too, in their order."""
+
+    def __init__(self, packet: Any):
+        self._packet, self.__name__ = packet, packet.__name__
+        self._outs = [
+            one.name for one in packet.out._schema.arguments if one.alias_info is not None
+        ]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._packet(*args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._packet, name)
+
+    def out(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if out is not None:
+            named |= dict(zip(self._outs, out, strict=True))
+        return self._packet.out(*args, **named)
 
 
 # --- Calls -----------------------------------------------------------------------------------------
@@ -81,7 +109,7 @@ def _kernel(one: Function) -> Callable[..., Any]:
         operands = Operands()
         values = [operands.of(value) for value in args]
         options = {key: operands.of(value) for key, value in named.items()}
-        schema = getattr(torch.ops.npu, one.name).default._schema
+        schema = one.op._schema
         given = {
             a.name: (a.default_value if a.has_default_value() else None) for a in schema.arguments
         }
@@ -101,7 +129,7 @@ def _kernel(one: Function) -> Callable[..., Any]:
         for argument in written:
             torch.autograd.graph.increment_version(originals[argument])
         COMPUTED[full] += 1
-        return _handed_over(operands, schema, made, (args, named))
+        return _handed_over(operands, schema, made, [originals[one] for one in written])
 
     return kernel
 
@@ -115,18 +143,19 @@ def _refusing(one: Function) -> Callable[..., Any]:
     return kernel
 
 
-def _handed_over(operands: Operands, schema: Any, made: Any, given: Any) -> Any:
-    """Results as tensors of the device; arguments that were written are returned as such."""
+def _handed_over(operands: Operands, schema: Any, made: Any, written: list[Any]) -> Any:
+    """Results as tensors of the device; arguments that were written are returned as such, in their order."""
     returns = schema.returns
     if not returns:
         return None
-    if len(returns) == 1 and returns[0].alias_info is not None:
-        return given[0][0]
     if len(returns) == 1 and "List" in str(returns[0].type):
         return [operands.result(one) for one in made]
     several = made if isinstance(made, tuple) else (made,)
-    found = []
+    found, arguments = [], iter(written)
     for one, kind in zip(several, returns, strict=True):
+        if kind.alias_info is not None:
+            found.append(next(arguments))
+            continue
         if one is None and "Tensor" in str(kind.type):
             one = torch.empty(0)
         found.append(operands.result(one))
@@ -857,6 +886,71 @@ def _fusion_attention(query: Any, key: Any, value: Any, head_num: int, input_lay
     return out, most, total, torch.empty(0, dtype=query.dtype), 0, 0, 0
 
 
+_FUSION2 = """Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1.,
+ int pre_tokens=2147483647, int next_tokens=2147483647, int inner_precise=0, int[]? prefix=None,
+ {lengths} actual_seq_qlen=None, {lengths} actual_seq_kvlen=None, int sparse_mode=0, bool gen_mask_parallel=True,
+ bool sync=False, int pse_type=1, int[]? q_start_idx=None, int[]? kv_start_idx=None, str softmax_layout='',
+ Tensor? sink=None, Tensor? query_rope=None, Tensor? key_rope=None"""
+
+
+def _as_first(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a later version as those of the first one."""
+    names = ("query_rope", "key_rope", "q_start_idx", "kv_start_idx")
+    used = [one for one in names if given.pop(one, None) is not None]
+    pse_type = given.pop("pse_type", 1)
+    if used or pse_type not in (0, 1):
+        raise checked(
+            f"NOT_SUPPORT: attention with {', '.join(used) or f'pse_type {pse_type}'} has no kernel here",
+            "007",
+        )
+    if pse_type == 0 and given["pse"] is not None:  # which is added before the product is scaled
+        given["pse"] = given["pse"] * given.get("scale", given.get("scale_value"))
+    for one in ("pre_tokens", "next_tokens"):
+        given[one.replace("tokens", "tockens")] = given.pop(one)
+    for one in ("actual_seq_qlen", "actual_seq_kvlen"):
+        if isinstance(given[one], torch.Tensor):
+            given[one] = given[one].tolist()
+    return given
+
+
+def _fusion_gradients2(given: Any, results: Any, grads: Any) -> dict[str, Any]:
+    return _fusion_gradients(_as_first(dict(given)), results, grads)
+
+
+@_function(f"""npu_fusion_attention_v2(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
+           {_FUSION2.format(lengths='int[]?')}) -> (Tensor, Tensor, Tensor, Tensor, int, int, int)""",
+           "aclnnFlashAttentionScoreV2", _fusion_gradients2)  # fmt: skip
+def _fusion_attention_v2(**given: Any) -> Any:
+    return _fusion_attention(**_as_first(given), dropout_mask=None)
+
+
+@_function(f"""npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
+           {_FUSION2.format(lengths='Tensor?')}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""",
+           "aclnnFlashAttentionScoreV3", _fusion_gradients2)  # fmt: skip
+def _fusion_attention_v3(**given: Any) -> Any:
+    made = _fusion_attention(**_as_first(given), dropout_mask=None)
+    return (*made[:4], torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+
+
+_GRAD2 = (
+    _FUSION2.format(lengths="int[]?")
+    .replace(
+        "float scale=1.",
+        """Tensor? softmax_max=None,
+ Tensor? softmax_sum=None, Tensor? softmax_in=None, Tensor? attention_in=None, float scale_value=1.""",
+    )
+    .replace("int[]? prefix", "int seed=0, int offset=0, int numels=0, int[]? prefix")
+)
+
+
+@_function(f"""npu_fusion_attention_grad_v2(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
+           str input_layout, *, {_GRAD2})
+           -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnFlashAttentionScoreGradV2")  # fmt: skip
+def _fusion_attention_grad_v2(**given: Any) -> Any:
+    dq, dk, dv, *_ = _fusion_attention_grad(**_as_first(given))
+    return dq, dk, dv, None, None, None, None
+
+
 @_function("""npu_fusion_attention_grad(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
            str input_layout, *, Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None,
            Tensor? softmax_max=None, Tensor? softmax_sum=None, Tensor? softmax_in=None, Tensor? attention_in=None,
@@ -937,6 +1031,39 @@ def _infer(query: Any, key: Any, value: Any, num_heads: int, key_rope_antiquant_
         actual_shared_prefix_len=_lengths(actual_shared_prefix_len),
     )  # fmt: skip
     return out, _filled(lse if given["softmax_lse_flag"] else None)
+
+
+@_function(
+    f"_npu_fused_infer_attention_score_get_max_workspace({_INFER}) -> Tensor",
+    "aclnnFusedInferAttentionScoreV3",
+)
+def _infer_workspace(query: Any, **given: Any) -> Any:
+    return torch.empty(0, dtype=torch.uint8)  # the CPU's kernels need none of their callers
+
+
+@_function(
+    f"_npu_fused_infer_attention_score_infer_output({_INFER}) -> (Tensor, Tensor)",
+    "aclnnFusedInferAttentionScoreV3",
+)
+def _infer_output(**given: Any) -> Any:
+    return tuple(torch.empty_like(one) for one in _infer(**given))
+
+
+@_function(
+    f"npu_fused_infer_attention_score.out({_INFER}, Tensor? workspace=None, Tensor(a!) attention_out, "
+    "Tensor(b!) softmax_lse) -> (Tensor(a!), Tensor(b!))",
+    "aclnnFusedInferAttentionScoreV3",
+)
+def _infer_into(workspace: Any, attention_out: Any, softmax_lse: Any, **given: Any) -> Any:
+    out, lse = _infer(**given)
+    for name, to, one in (("attention_out", attention_out, out), ("softmax_lse", softmax_lse, lse)):
+        if one.numel() and (to.shape != one.shape or to.dtype != one.dtype):
+            raise checked(
+                f"{name} is {to.dtype} of shape {list(to.shape)}, must be {one.dtype} of {list(one.shape)}"
+            )
+        if one.numel():
+            to.copy_(one)
+    return attention_out, softmax_lse
 
 
 _INFER2 = """Tensor query, Tensor key, Tensor value, *, Tensor? query_rope=None, Tensor? key_rope=None,

@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 
+from aclnn.torch.npu import capture
 from aclnn.torch.npu import settings as _settings
+from aclnn.torch.npu.refusals import checked
 from aclnn.torch.npu.settings import Settings
 
 _CUBE_CORES, _VECTOR_CORES, _L2_BYTES = 20, 40, 192 << 20
@@ -26,8 +28,9 @@ def made(native: Any, chosen: Settings) -> ModuleType:
     module.__path__ = []  # it has submodules
     parts: dict[str, Any] = {}
     state = _State(native, chosen)
-    for part in (_devices, _streams, _memory, _random, _properties, _options, _graphs):
+    for part in (_devices, _streams, _memory, _random, _properties, _options):
         parts |= part(state)
+    parts |= capture.parts(native, chosen.devices, parts)
     for name, value in parts.items():
         setattr(module, name, value)
     for name in (
@@ -138,6 +141,10 @@ def _devices(state: _State) -> dict[str, Any]:
 
     def synchronize(device: Any = None) -> None:
         state.initialize()
+        if capture.is_capturing():
+            raise checked(
+                f"synchronize waits for a stream that is captured and runs nothing: error code is {capture.CAPTURED}"
+            )
         state.index_of(device)
 
     return {
@@ -520,40 +527,6 @@ def _options(state: _State) -> dict[str, Any]:
         "get_deterministic_level": lambda: state.options.get("deterministic", 0),
         "_option": lambda key: state.options.get(key),
     }
-
-
-def _graphs(state: _State) -> dict[str, Any]:
-    capturing = threading.local()
-
-    def refuse(name: str) -> Callable[..., Any]:
-        def call(*args: Any, **named: Any) -> Any:
-            raise NotImplementedError(
-                f"NOT_SUPPORT: the emulated npu device does not capture graphs (torch.npu.{name})"
-            )
-
-        return call
-
-    names = (
-        "NPUGraph", "graph", "make_graphed_callables", "graph_task_group_begin",
-        "graph_task_group_end", "graph_task_update_begin", "graph_task_update_end",
-    )  # fmt: skip
-    return {
-        **{name: refuse(name) for name in names},
-        "graph_pool_handle": lambda: (id(capturing), 0),
-        "is_current_stream_capturing": lambda: False,
-    }
-
-
-class _Flag:
-    """A setting that takes bools only."""
-
-    def __init__(self, name: str, value: bool):
-        self.name, self.value = name, value
-
-    def set(self, value: Any) -> None:
-        if not isinstance(value, bool):
-            raise TypeError(f"{self.name} is {value!r}, must be a bool")
-        self.value = value
 
 
 def _submodule(name: str, parts: dict[str, Any], state: _State) -> ModuleType:

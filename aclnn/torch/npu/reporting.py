@@ -24,25 +24,29 @@ class Report:
         Calls that rules refused: counts by operator and status.
     memory : list of dict
         For each device the peak and the limit, in bytes.
+    graphs : tuple of str
+        For each captured graph, the first ones, its calls and the executors that would do them.
     """
 
     settings: Settings | None
     counts: dict[str, tuple[int, int]]
     refused: dict[tuple[str, int], int]
     memory: list[dict[str, int]]
+    graphs: tuple[str, ...] = ()
 
     @classmethod
     def now(cls, settings: Settings | None) -> Report:
         """The report of the calls up to now."""
         if settings is None:
             return cls(None, {}, {}, [])
-        from aclnn.torch.npu import registration
+        from aclnn.torch.npu import capture, registration
 
         peaks = [registration.DEVICE.stats(k)[1] for k in range(settings.devices)]
         memory = [
             {"device": k, "peak": peak, "limit": settings.memory} for k, peak in enumerate(peaks)
         ]
-        return cls(settings, registration.counts(), dict(registration.REFUSED), memory)
+        graphs = tuple([str(one) for one in capture.PLANS])
+        return cls(settings, registration.counts(), dict(registration.REFUSED), memory, graphs)
 
     def to_text(self) -> str:
         """Tables in lines of a terminal, the heaviest fallback first."""
@@ -66,6 +70,7 @@ class Report:
             f"npu:{one['device']} at most {human_bytes(one['peak'])} of {human_bytes(one['limit'])} in use"
             for one in self.memory
         ]
+        parts += [f"graph {number}: {text}" for number, text in enumerate(self.graphs, 1)]
         return to_text(tuple(parts))
 
     __str__ = to_text
@@ -78,5 +83,6 @@ class Report:
         refused = [{"operator": n, "status": s, "calls": c} for (n, s), c in self.refused.items()]
         counts = {name: {"computed": a, "fallback": b} for name, (a, b) in self.counts.items()}
         return json.dumps(
-            {"operators": counts, "refused": refused, "memory": self.memory}, indent=2
+            {"operators": counts, "refused": refused, "memory": self.memory, "graphs": self.graphs},
+            indent=2,
         )

@@ -424,6 +424,6 @@ def test_the_module_answers_as_on_an_npu():
         torch.npu.matmul.allow_hf32 = 1
     assert torch.npu.conv.allow_hf32 is True
     with pytest.raises(NotImplementedError, match="NOT_SUPPORT"):
-        torch.npu.NPUGraph()
+        torch.npu.make_graphed_callables(None, ())
     with pytest.raises(AttributeError):
         torch.npu.no_such_name  # noqa: B018

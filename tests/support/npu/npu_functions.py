@@ -1,5 +1,6 @@
 """``torch_npu.npu_*`` beside PyTorch's own operators in float32 on the CPU, with gradients."""
 
+import copy
 import importlib.metadata
 import importlib.util
 
@@ -125,6 +126,144 @@ def test_fusion_attention():
         torch_npu.npu_fusion_attention(
             *others, 4, "BNSD", atten_mask=mask[:3].npu()
         )  # of a shape that is none
+
+
+def test_later_versions_of_fusion_attention_do_as_the_first():
+    _, others = leaves(*[(1, 2, 4, 16)] * 3)
+    first = torch_npu.npu_fusion_attention(*others, 2, "BNSD", scale=0.25, pre_tockens=2)
+    second = torch_npu.npu_fusion_attention_v2(*others, 2, "BNSD", scale=0.25, pre_tokens=2)
+    third = torch_npu.npu_fusion_attention_v3(*others, 2, "BNSD", scale=0.25, pre_tokens=2)
+    assert (len(first), len(second), len(third)) == (7, 7, 6)
+    grad = torch.randn(1, 2, 4, 16).npu()
+    wanted = torch.autograd.grad(first[0], others, grad)
+    for later in (second, third):
+        assert torch.equal(later[0], first[0])
+        for mine, its in zip(torch.autograd.grad(later[0], others, grad), wanted, strict=True):
+            assert torch.equal(mine, its)
+    plain = [one.detach() for one in others]
+    made = torch_npu.npu_fusion_attention_grad_v2(
+        *plain, grad, 2, "BNSD", softmax_max=second[1], softmax_sum=second[2], attention_in=second[0].detach(),
+        scale_value=0.25, pre_tokens=2,
+    )  # fmt: skip
+    assert len(made) == 7
+    assert torch.equal(made[0], wanted[0])
+    with pytest.raises(RuntimeError, match=r"(?s)NOT_SUPPORT: attention with query_rope.*ERR01007"):
+        torch_npu.npu_fusion_attention_v2(*plain, 2, "BNSD", query_rope=plain[0])
+
+
+def attention(lengths, **named):
+    torch.manual_seed(0)
+    on = [torch.randn(1, 2, 4, 16).half().npu() for _ in range(3)]
+    options = {
+        "num_heads": 2,
+        "input_layout": "BNSD",
+        "scale": 0.25,
+        "actual_seq_lengths_kv": [lengths],
+    }
+    if named:
+        return torch_npu.npu_fused_infer_attention_score.out(*on, **options, **named)
+    return torch_npu.npu_fused_infer_attention_score(*on, **options)[0]
+
+
+def test_outputs_of_inference_attention_are_written():
+    wanted, out, lse = attention(3), torch.empty(1, 2, 4, 16).half().npu(), torch.empty(1).npu()
+    assert attention(3, workspace=None, out=[out, lse])[0] is out
+    assert torch.equal(out, wanted)
+    with pytest.raises(
+        RuntimeError, match=r"attention_out is torch.float16 of shape \[2\], must be"
+    ):
+        attention(3, out=[out[0, 0, 0, :2], lse])
+
+
+def test_graphs_are_captured_and_replayed():
+    x, w, total = torch.ones(4).npu(), torch.ones(4, 4).npu(), torch.zeros(4).npu()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        assert torch.npu.is_current_stream_capturing()
+        y = (x @ w).relu() + 1
+        total.add_(y)
+        with pytest.raises(RuntimeError, match=r"error code is 107027"):
+            y.sum().item()
+    assert not torch.npu.is_current_stream_capturing()
+    assert total.tolist() == [0] * 4  # a capture runs nothing
+    for factor in (2, 3):
+        x.fill_(factor)
+        graph.replay()
+        assert y.tolist() == [4 * factor + 1] * 4
+    assert total.tolist() == [9 + 13] * 4
+    with pytest.raises(RuntimeError, match="without capture_begin"):
+        torch.npu.NPUGraph().capture_end()
+    with pytest.raises(RuntimeError, match="has no captured calls"):
+        torch.npu.NPUGraph().replay()
+    other = torch.npu.NPUGraph()
+    with torch.npu.graph(other):
+        torch.softmax((x * w).relu() + 1, -1)
+    assert "executor: mul, relu, add, _softmax" in other.plan()
+    assert "executor: mul, relu, add, _softmax" in str(npu.report())
+
+
+def test_steps_of_training_are_replayed():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 2).npu()
+    other, x = copy.deepcopy(model), torch.randn(3, 4).npu()
+    steps = []
+    for one in (model, other):
+        optimizer = torch.optim.SGD(one.parameters(), 0.1)
+
+        def step(one=one, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = one(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        steps.append(step)
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        loss = steps[0]()
+    for _ in range(3):
+        x.copy_(torch.randn(3, 4))
+        graph.replay()
+        torch.testing.assert_close(loss, steps[1]())
+    torch.testing.assert_close(model.weight, other.weight)
+
+
+def test_task_groups_are_updated():
+    out, lse = torch.zeros(1, 2, 4, 16).half().npu(), torch.empty(1).npu()
+    stream, graph = torch.npu.current_stream(), torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        torch.npu.graph_task_group_begin(stream)
+        attention(3, out=[out, lse])
+        handle = torch.npu.graph_task_group_end(stream)
+    graph.replay()
+    assert torch.equal(out, attention(3))
+    torch.npu.graph_task_update_begin(stream, handle)
+    attention(2, out=[out, lse])
+    torch.npu.graph_task_update_end(stream)
+    assert torch.equal(out, attention(3))
+    graph.replay()
+    assert torch.equal(out, attention(2))
+    torch.npu.graph_task_update_begin(stream, handle)
+    out.relu()
+    with pytest.raises(RuntimeError, match=r"and is updated by aten.relu.default"):
+        torch.npu.graph_task_update_end(stream)
+
+
+def test_lengths_of_recorded_attention_are_updated():
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph, auto_dispatch_capture=True):
+        made = attention(3)
+    for length in (3, 2):
+        graph.update(cpu_update_input=[{"actual_seq_lengths_kv": [length]}])
+        graph.replay()
+        assert torch.equal(made, attention(length))
+    with pytest.raises(RuntimeError, match="has no argument 'lengths'"):
+        graph.update(cpu_update_input=[{"lengths": [3]}])
+    plain = torch.npu.NPUGraph()
+    with torch.npu.graph(plain):
+        attention(3)
+    with pytest.raises(RuntimeError, match="auto_dispatch_capture=True"):
+        plain.update(cpu_update_input=[{}])
 
 
 def test_inference_attention():
