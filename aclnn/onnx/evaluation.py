@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl.errors import invalid
-from aclnn.onnx.schemas import STANDARD, schema_of
+from aclnn.onnx.schemas import STANDARD, lacks_inputs, schema_of
 
 # What gives other results each time.
 RANDOM = frozenset(
@@ -37,8 +37,15 @@ def titled(node: Any) -> str:
 
 def called(node: Any) -> str:
     """The name of a node, or that of its first result."""
-    name = node.name or next(iter(node.output), "?")
-    # Text that is no UTF-8 comes as bytes.
+    return text_of(node.name or next(iter(node.output), "?"))
+
+
+def text_of(name: str | bytes) -> str:
+    """A name of a file: what is no UTF-8 comes as bytes.
+
+    >>> text_of("x"), text_of(b"x\\xff")
+    ('x', 'x\\\\xff')
+    """
     return name if isinstance(name, str) else name.decode(errors="backslashreplace")
 
 
@@ -185,6 +192,12 @@ class Evaluation:
             return None
         import onnx
 
+        # It may end the process where an input is left out that there has to be.
+        opset = {one.domain: one.version for one in self._model.opset_import}.get(
+            "" if self._node.domain in STANDARD else self._node.domain, 1
+        )
+        if lacks_inputs(self._node.domain, self._node.op_type, opset, self._node.input):
+            return None
         kinds = [
             one.type.tensor_type.elem_type
             for one in graph.input

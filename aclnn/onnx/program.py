@@ -36,9 +36,11 @@ from aclnn.onnx.evaluation import (
     inferred,
     model_of,
     said,
+    text_of,
     titled,
 )
-from aclnn.onnx.forms import FORMS, OF_SHAPES
+from aclnn.onnx.forms import OF_SHAPES
+from aclnn.onnx.microsoft import form_of
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
@@ -106,7 +108,7 @@ class Graph:
         fallback: bool,
         patterns: bool = True,
     ):
-        self.name = proto.name or "model"
+        self.name = text_of(proto.name) or "model"
         self.nodes = list(proto.node)
         self.opsets = dict(opsets)
         self.constants = dict(constants)
@@ -280,7 +282,8 @@ class _Recorder:
             self.done("folded")
             return _evaluated(node, inputs, self.graph.opsets_with(node, opset))
         failed: AclnnError | None = None
-        if is_standard and (node.op_type in FORMS or node.op_type in OF_SHAPES):
+        is_shape = is_standard and node.op_type in OF_SHAPES
+        if is_shape or form_of(node.domain, node.op_type) is not None:
             try:
                 results = self.formed(node, inputs, opset)
             except AclnnError as error:
@@ -299,9 +302,9 @@ class _Recorder:
     def formed(self, node: Any, inputs: tuple[Any, ...], opset: int) -> Sequence[Any]:
         n_outputs = len([name for name in node.output if name])
         step = Step(node.op_type, called(node), opset, inputs, attributes_of(node), n_outputs)
-        if node.op_type in OF_SHAPES:
+        if node.op_type in OF_SHAPES and node.domain in STANDARD:
             return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
-        made = _formed(step)
+        made = _formed(form_of(node.domain, node.op_type), step)
         kinds = [None if one is None else np.dtype(one.dtype) for one in inputs]
         wanted = result_dtypes(node.domain, node.op_type, opset, kinds, len(made))
         return [_as(one, dtype) for one, dtype in zip(made, wanted, strict=True)]
@@ -517,9 +520,8 @@ class _Part:
         out[...] = whole[self._begin : self._end].copy().view(out.dtype).reshape(out.shape)
 
 
-def _formed(step: Step) -> tuple[Any, ...]:
+def _formed(form: Any, step: Step) -> tuple[Any, ...]:
     """The results of a form; where it does not take a dtype, in one that holds all its values."""
-    form = FORMS[step.kind]
     try:
         made = form(step)
     except AclnnError:
@@ -564,7 +566,10 @@ def _evaluated(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> S
     try:
         with np.errstate(all="ignore"):
             found = ReferenceEvaluator(model).run(None, known)
-    except Exception:
+    except Exception as error:
+        # ONNX Runtime, which may end the process at nodes that break rules, gets none of these.
+        if words := broken_rule(model):
+            raise invalid(words) from error
         evaluation = Evaluation(model)
         if evaluation.by == "reference":
             raise
@@ -600,7 +605,7 @@ def identifier(name: str) -> str:
     >>> identifier("input.1"), identifier("/layers.0/weight"), identifier("0"), identifier("in")
     ('input_1', 'layers_0_weight', 'x0', 'in_')
     """
-    words = re.sub(r"\W+", "_", name).strip("_") or "x"
+    words = re.sub(r"\W+", "_", text_of(name)).strip("_") or "x"
     words = f"x{words}" if words[0].isdigit() else words
     return f"{words}_" if keyword.iskeyword(words) else words
 

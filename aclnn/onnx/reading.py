@@ -24,9 +24,10 @@ from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx import control
-from aclnn.onnx.evaluation import called, has_body, runtime, said, titled
+from aclnn.onnx.evaluation import called, has_body, runtime, said, text_of, titled
 from aclnn.onnx.files import read_file, weights_of
-from aclnn.onnx.forms import FORMS, OF_SHAPES
+from aclnn.onnx.forms import OF_SHAPES
+from aclnn.onnx.microsoft import form_of
 from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier
 from aclnn.onnx.reports import ModelReport, report_of
 from aclnn.onnx.schemas import STANDARD, schema_of
@@ -333,7 +334,7 @@ class _Program:
         self._weights, weights = weights, dict(weights)
         graph = proto.graph
         self.fallback = fallback
-        self.name = self.__name__ = graph.name or "model"
+        self.name = self.__name__ = text_of(graph.name) or "model"
         self.warned: set[str] = set()
         opsets = {("" if o.domain in STANDARD else o.domain): o.version for o in proto.opset_import}
         inputs = [*graph.input]
@@ -555,8 +556,10 @@ def _way(node: Any, opset: int) -> str:
     """The means by which a node is computed, as far as its operator says."""
     if not isinstance(node.domain, str) or not isinstance(node.op_type, str):
         return "none"
+    if form_of(node.domain, node.op_type) is not None:
+        return "kernel"
     if node.domain in STANDARD:
-        if node.op_type in FORMS or node.op_type in OF_SHAPES:
+        if node.op_type in OF_SHAPES:
             return "kernel"
         if node.op_type in control.CONTROL:
             return "control"

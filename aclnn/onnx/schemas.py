@@ -48,6 +48,22 @@ def _at(types: tuple[str, ...], place: int) -> str:
     return types[place] if place < len(types) else ""
 
 
+def lacks_inputs(domain: str, kind: str, opset: int, names: Sequence[str]) -> bool:
+    """Whether a node leaves out inputs that its operator needs.
+
+    >>> lacks_inputs("", "Max", 13, ["x", ""]), lacks_inputs("", "Clip", 13, ["x", "", "high"])
+    (True, False)
+    """
+    schema = schema_of(domain, kind, opset)
+    if schema is None or not schema.inputs:
+        return False
+    last = len(schema.inputs) - 1
+    return any(
+        not name and schema.inputs[min(place, last)].option.name != "Optional"
+        for place, name in enumerate(names)
+    )
+
+
 def result_dtypes(
     domain: str, kind: str, opset: int, inputs: Sequence[np.dtype | None], n_outputs: int
 ) -> list[np.dtype | None]:
@@ -60,6 +76,8 @@ def result_dtypes(
     ([dtype('int32')], [dtype('bool')])
     """
     taken, given = _of_types(domain, kind, opset)
+    if not given:
+        return [None] * n_outputs
     known = {
         _at(taken, place): dtype
         for place, dtype in reversed([*enumerate(inputs)])

@@ -991,10 +991,11 @@ def test_models_take_a_workspace():
     assert model.plans[0].own_workspaces == before
 
 
-def test_a_node_whose_name_is_no_text_is_called_by_its_bytes():
+def test_names_that_are_no_text_are_told_by_their_bytes():
     model = model_of("y = Relu (a)", [X])
-    model.graph.node[0].name = "name_"
+    model.graph.node[0].name = model.graph.name = "name_"
     content = model.SerializeToString().replace(b"name_", b"na\xffe_")
     read = aclnn.from_onnx(content)
     assert np.array_equal(read(X), np.maximum(X, 0))
-    assert read.report().nodes[0].name == "na\\xffe_"
+    assert read.name == read.report().nodes[0].name == "na\\xffe_"
+    assert "na\\xffe_" in str(read.executor(X).graph)

@@ -42,6 +42,7 @@ USES = {
     "aclnn/tracing/array.py": "methods of NumPy's arrays",
     "aclnn/onnx/forms.py": "ONNX's operators, of other arguments",
     "aclnn/onnx/pieces.py": "operators that exporters write in pieces",
+    "aclnn/onnx/microsoft.py": "ONNX Runtime's operators, of other arguments",
     "aclnn/onnx/quantized_forms.py": "ONNX's operators, of other arguments",
     "aclnn/onnx/quantized.py": "integer products, which are composed of operators",
     "aclnn/torch/counterparts.py": "PyTorch's operators, of other arguments",
