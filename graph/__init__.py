@@ -23,6 +23,7 @@ from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
 from .planner.lifetimes import (
+    Gap,
     Lifetime,
     PackedMemory,
     SpareMemory,
@@ -30,6 +31,15 @@ from .planner.lifetimes import (
     lifetimes_to_csv,
 )
 from .planner.liveness import graph_lifetimes
+from .planner.memories import (
+    CapacityError,
+    DevicePlan,
+    Memory,
+    Move,
+    check_capacity,
+    fit_lifetimes,
+    plan_memories,
+)
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
 from .planner.strategies import Assignment
@@ -37,6 +47,7 @@ from .runtime.kernel import Kernel, Packing
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .verify.graph import check
 from .verify.plan import PlanError, validate
+from .verify.trace import TraceEvent, TraceFault, check_trace, trace_from_csv
 
 if typing.TYPE_CHECKING:
     from . import views as views
@@ -52,12 +63,17 @@ __all__ = [
     "Assignment",
     "BudgetError",
     "Buffer",
+    "CapacityError",
     "DType",
+    "DevicePlan",
+    "Gap",
     "Graph",
     "GraphBuilder",
     "GraphError",
     "Kernel",
     "Lifetime",
+    "Memory",
+    "Move",
     "Node",
     "Note",
     "PackedMemory",
@@ -67,21 +83,28 @@ __all__ = [
     "Schedule",
     "SpareMemory",
     "Tiling",
+    "TraceEvent",
+    "TraceFault",
     "Value",
     "WorkspacePlan",
     "broadcast_strides",
     "check",
+    "check_capacity",
+    "check_trace",
     "compile",
     "contiguous_strides",
+    "fit_lifetimes",
     "graph_lifetimes",
     "is_contiguous",
     "lifetimes_from_csv",
     "lifetimes_from_snapshot",
     "lifetimes_to_csv",
     "plan_lifetimes",
+    "plan_memories",
     "plan_workspace",
     "read_lifetimes",
     "run_passes",
+    "trace_from_csv",
     "validate",
 ]
 

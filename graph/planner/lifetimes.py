@@ -43,6 +43,35 @@ class TilePart:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """Steps of a lifetime, `lower` until before `upper`, in which others may use its bytes.
+
+    Attributes
+    ----------
+    lower : int
+        The first step.
+    upper : int
+        The first step at which the bytes are in use again.
+    window : tuple of int, optional
+        The bytes that stay in use all the same: from the first until before the second.
+
+    Examples
+    --------
+    >>> Gap(2, 5), Gap(2, 5, window=(0, 64))
+    (Gap(lower=2, upper=5), Gap(lower=2, upper=5, window=(0, 64)))
+    """
+
+    lower: Count
+    upper: Count
+    window: tuple[int, int] | None = None
+
+    __repr__ = fields_given
+
+
+Piece = tuple[int, int, int, int]  # steps from, until before; bytes from, until before
+
+
+@dataclass(frozen=True, slots=True)
 class Lifetime:
     """Something that needs `nbytes` from step `lower` until before step `upper`.
 
@@ -51,7 +80,8 @@ class Lifetime:
     offset, and are planned as one lifetime from the first start to the last end.
 
     Its place is a multiple of `alignment`, and of 64, unless `offset` says where it is; `hint` is
-    where it should be if that costs nothing.
+    where it should be if that costs nothing.  In `gaps` others may use its bytes; `uses` are the steps
+    that write or read it, where these are more than the first and the last.
 
     Raises
     ------
@@ -77,6 +107,8 @@ class Lifetime:
     alignment: int = 1
     offset: int | None = None
     hint: int | None = None
+    gaps: tuple[Gap, ...] = ()
+    uses: tuple[int, ...] = ()
 
     __repr__ = fields_given
 
@@ -96,6 +128,32 @@ class Lifetime:
             raise ValueError(f"{self.name}: a size of {size}, must be from 0 to {MOST_BYTES}")
         if self.alignment != 1 or self.offset is not None or self.hint is not None:
             self._check_demands()
+        if self.gaps:
+            self._check_gaps()
+        if self.uses and not (self.lower <= min(self.uses) and max(self.uses) < self.upper):
+            raise ValueError(
+                f"{self.name}: uses are steps {min(self.uses)} to {max(self.uses)}, must be in "
+                f"[{self.lower}, {self.upper})"
+            )
+
+    def _check_gaps(self) -> None:
+        gaps = tuple(sorted(self.gaps, key=lambda gap: gap.lower))
+        object.__setattr__(self, "gaps", gaps)
+        end = self.lower
+        for gap in gaps:
+            if not self.lower <= gap.lower < gap.upper <= self.upper:
+                raise ValueError(
+                    f"{self.name}: the gap [{gap.lower}, {gap.upper}) is no range of steps in "
+                    f"[{self.lower}, {self.upper})"
+                )
+            if gap.lower < end:
+                raise ValueError(f"{self.name}: two of its gaps have step {gap.lower}")
+            end = gap.upper
+            if gap.window and not 0 <= gap.window[0] < gap.window[1] <= self.nbytes:
+                raise ValueError(
+                    f"{self.name}: the window [{gap.window[0]}, {gap.window[1]}) of the gap from step "
+                    f"{gap.lower} is no range of its {self.nbytes} bytes"
+                )
 
     def _check_demands(self) -> None:
         for demand in ("alignment", "offset", "hint"):
@@ -136,6 +194,39 @@ class Lifetime:
         bool
         """
         return self.lower < other.upper and other.lower < self.upper
+
+    def pieces(self, nbytes: int | None = None) -> list[Piece]:
+        """Ranges of steps and of bytes that are in use: all bytes outside gaps, windows in them.
+
+        Parameters
+        ----------
+        nbytes : int, optional
+            What it is padded to; its own bytes if not given.
+
+        Returns
+        -------
+        list of tuple
+            First step, step after the last, first byte, byte after the last.
+
+        Examples
+        --------
+        >>> Lifetime("a", 0, 9, 100, gaps=(Gap(2, 4), Gap(6, 7, (0, 10)))).pieces(128)
+        [(0, 2, 0, 128), (4, 6, 0, 128), (6, 7, 0, 10), (7, 9, 0, 128)]
+        """
+        size = self.nbytes if nbytes is None else nbytes
+        found, at = [], self.lower
+        for gap in self.gaps:
+            found.append((at, gap.lower, 0, size))
+            if gap.window:
+                found.append((gap.lower, gap.upper, *gap.window))
+            at = gap.upper
+        found.append((at, self.upper, 0, size))
+        return [piece for piece in found if piece[0] < piece[1]]
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The steps that write or read it: `uses`, else the first and the last."""
+        return self.uses or tuple(dict.fromkeys((self.lower, self.upper - 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,26 +310,27 @@ def fixed_overlap(lifetimes: Sequence[Lifetime]) -> tuple[int, int] | None:
     >>> fixed_overlap([Lifetime("a", 0, 2, 100, offset=0), Lifetime("b", 1, 3, 64, offset=64)])
     (0, 1)
     """
-    fixed = [(life.lower, i) for i, life in enumerate(lifetimes) if life.offset is not None]
-    live: list[int] = []
-    for lower, i in sorted(fixed):
-        begin, end = _fixed_bytes(lifetimes[i])
-        live = [j for j in live if lifetimes[j].upper > lower]
-        for j in live:
-            other, last = _fixed_bytes(lifetimes[j])
+    fixed = sorted(
+        (lower, i, upper, life.offset + begin, life.offset + end)
+        for i, life in enumerate(lifetimes)
+        if life.offset is not None
+        for lower, upper, begin, end in life.pieces()
+    )
+    live: list[tuple[int, int, int, int, int]] = []
+    for piece in fixed:
+        lower, i, _, begin, end = piece
+        live = [one for one in live if one[2] > lower]
+        for _, j, _, other, last in live:
             if begin < last and other < end:
                 return min(i, j), max(i, j)
-        live.append(i)
+        live.append(piece)
     return None
-
-
-def _fixed_bytes(life: Lifetime) -> tuple[int, int]:
-    begin = life.offset or 0
-    return begin, begin + life.nbytes
 
 
 def _hull(group: Sequence[Lifetime]) -> Lifetime:
     """A lifetime that covers all of a group."""
+    if len(group) == 1:
+        return replace(group[0], same_as="") if group[0].same_as else group[0]
     return replace(
         group[0],
         lower=min(life.lower for life in group),
@@ -247,6 +339,8 @@ def _hull(group: Sequence[Lifetime]) -> Lifetime:
         same_as="",
         alignment=lcm(*[life.alignment for life in group]),
         offset=_one_offset(group),
+        gaps=(),  # others of the group are in use there, as a rule
+        uses=tuple(sorted({step for life in group for step in life.used})),
     )
 
 
@@ -302,7 +396,8 @@ def lifetimes_to_csv(lifetimes: Iterable[Lifetime], offsets: Sequence[int] | Non
     Returns
     -------
     str
-        A line of headers, and a line for each of them.
+        A line of headers, and a line for each of them. Columns for alignments, gaps, fixed offsets,
+        hints and uses are there where a lifetime has some.
 
     Examples
     --------
@@ -310,15 +405,36 @@ def lifetimes_to_csv(lifetimes: Iterable[Lifetime], offsets: Sequence[int] | Non
     'id,lower,upper,size\na,0,2,100\n'
     >>> lifetimes_to_csv([Lifetime("a", 0, 2, 100)], [64])
     'id,lower,upper,size,offset\na,0,2,100,64\n'
+    >>> lifetimes_to_csv([Lifetime("a", 0, 9, 100, gaps=(Gap(2, 4), Gap(6, 7, (0, 10))))])
+    'id,lower,upper,size,gaps\na,0,9,100,2-4 6-7@0:10\n'
     """
-    rows: list[list[object]] = [[one.name, one.lower, one.upper, one.nbytes] for one in lifetimes]
-    headers = ["id", "lower", "upper", "size"]
+    lives = tuple(lifetimes)
+    columns: dict[str, list[object]] = {
+        "id": [one.name for one in lives],
+        "lower": [one.lower for one in lives],
+        "upper": [one.upper for one in lives],
+        "size": [one.nbytes for one in lives],
+    }
+    optional: dict[str, list[object]] = {
+        "alignment": [one.alignment if one.alignment > 1 else "" for one in lives],
+        "gaps": [" ".join(map(_gap_words, one.gaps)) for one in lives],
+        "offset": ["" if one.offset is None else one.offset for one in lives],
+        "hint": ["" if one.hint is None else one.hint for one in lives],
+        "uses": [" ".join(map(str, one.uses)) for one in lives],
+    }
+    columns |= {name: words for name, words in optional.items() if any(one != "" for one in words)}
     if offsets is not None:
-        headers.append("offset")
-        rows = [[*row, offset] for row, offset in zip(rows, offsets, strict=True)]
+        columns["offset"] = list(offsets)
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([headers, *rows])
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return out.getvalue()
+
+
+def _gap_words(gap: Gap) -> str:
+    window = f"@{gap.window[0]}:{gap.window[1]}" if gap.window else ""
+    return f"{gap.lower}-{gap.upper}{window}"
 
 
 def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
@@ -327,8 +443,9 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     Parameters
     ----------
     text : str
-        With the columns id, lower, upper and size, and perhaps alignment, offset and hint, as in
-        `Lifetime`; others are ignored, but gaps, which must be empty.
+        With the columns id, lower, upper and size, and perhaps alignment, gaps, offset, hint and uses,
+        as in `Lifetime`; others are ignored. Gaps have spaces between them: ``2-4`` are steps 2 and 3,
+        and during ``6-7@0:10`` the first ten bytes stay in use.
 
     Returns
     -------
@@ -367,20 +484,32 @@ def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
     lower, upper, size = (
         _number(place, column, row[column]) for column in ("lower", "upper", "size")
     )
-    if (row.get("gaps") or "").strip():
-        raise ValueError(
-            f"row {place}: gaps is {row['gaps']!r}, must be empty: bytes of a lifetime are its own "
-            "from lower to upper"
-        )
     demands: dict[str, Any] = {
         column: _number(place, column, row[column])
         for column in ("alignment", "offset", "hint")
         if (row.get(column) or "").strip()
     }
+    demands["gaps"] = tuple([_gap(place, one) for one in (row.get("gaps") or "").split()])
+    demands["uses"] = tuple(
+        [_number(place, "uses", one) for one in (row.get("uses") or "").split()]
+    )
     try:
         return Lifetime(row["id"], lower, upper, size, **demands)
     except ValueError as error:
         raise ValueError(f"row {place}: {error}") from None
+
+
+def _gap(place: int, words: str) -> Gap:
+    found = re.fullmatch(
+        r"([0-9]{1,19})-([0-9]{1,19})(?:@([0-9]{1,19}):([0-9]{1,19}))?", words, re.ASCII
+    )
+    if found is None:
+        raise ValueError(
+            f"row {place}: gaps has {words!r}, must be LOWER-UPPER or LOWER-UPPER@FIRST:LAST, such as "
+            "2-4 or 2-4@0:64"
+        )
+    window = (int(found[3]), int(found[4])) if found[3] else None
+    return Gap(int(found[1]), int(found[2]), window)
 
 
 def _number(place: int, column: str, word: str | None) -> int:

@@ -90,9 +90,9 @@ def graph_lifetimes(
                 planned.add(value.id)
                 reading = readers.get(value.id, ())
                 writing = graph.writers()[value.id]
-                last = max([step_of[one.name] for one in (*reading, *writing)])
+                at = sorted({step_of[one.name] for one in (*reading, *writing)})
                 heir = heirs.get(value.id, "")
-                found.append(_lifetime(value, index, last, node, reading, heir))
+                found.append(_lifetime(value, index, at, node, reading, heir))
     return tuple(found)
 
 
@@ -243,7 +243,7 @@ def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:
 def _lifetime(
     value: Value,
     first: int,
-    last: int,
+    used: Sequence[int],
     writer: Node,
     readers: Sequence[Node],
     same_as: str,
@@ -252,12 +252,13 @@ def _lifetime(
     return Lifetime(
         value.name,
         first,
-        last + 1,
+        used[-1] + 1,
         value.nbytes,
         writer.name,
         consumers,
         contents=str(value),
         same_as=same_as,
+        uses=tuple(used) if len(used) > 2 else (),
     )
 
 

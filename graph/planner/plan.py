@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,7 @@ from ..numbers import positive_number, whole_number
 from ..viewed import Tabled
 from ._search import Search, sharers
 from .demands import has_demands, planned_with_demands
-from .lifetimes import Lifetime, PackedMemory, SpareMemory, TilePart, merged
+from .lifetimes import Gap, Lifetime, PackedMemory, SpareMemory, TilePart, merged
 from .liveness import ScratchOf, ThreadsOf, graph_lifetimes, spare_memory
 from .outputs import Held, bound_beside, in_outputs
 from .strategies import Assignment, Planner, live_bytes, planner_of
@@ -84,6 +84,10 @@ class Buffer:
         The buffer that it overwrites, as a result in place does; else empty.
     output : str
         The output in whose memory it is before that is written; empty: the workspace.
+    gaps : tuple of Gap
+        Steps in which others may use its bytes, all or those outside a window.
+    uses : tuple of int
+        The steps that write or read it, where these are more than the first and the last.
 
     Examples
     --------
@@ -105,6 +109,8 @@ class Buffer:
     shared_count: Count = 0
     same_as: str = ""
     output: str = ""
+    gaps: tuple[Gap, ...] = field(default=(), metadata={"optional": True})
+    uses: tuple[int, ...] = field(default=(), metadata={"optional": True})
 
     def __repr__(self) -> str:
         return printable(
@@ -232,8 +238,24 @@ class WorkspacePlan(Tabled):
         -------
         tuple of Buffer
         """
-        live = [b for b in self.buffers if b.first <= step <= b.last and not b.output]
+        live = [b for b in self.buffers if _is_live(b, step) and not b.output]
         return tuple(sorted(live, key=lambda buffer: buffer.offset))
+
+    @property
+    def lifetimes(self) -> tuple[Lifetime, ...]:
+        """Lifetimes of the workspace's buffers, without those in outputs: planned again, the same plan."""
+        inside = [buffer for buffer in self.buffers if not buffer.output]
+        known = {buffer.name for buffer in inside}
+        return tuple(
+            [
+                Lifetime(
+                    one.name, one.first, one.last + 1, one.nbytes, one.producer, one.consumers,
+                    one.parts, one.contents, one.same_as if one.same_as in known else "",
+                    gaps=one.gaps, uses=one.uses,
+                )
+                for one in inside
+            ]
+        )  # fmt: skip
 
     @property
     def gap(self) -> int:
@@ -259,9 +281,9 @@ class WorkspacePlan(Tabled):
         """Padded bytes that are live, by the steps where that changes."""
         buffers = [b for b in self.buffers if not b.output and (with_scratch or not b.parts)]
         spans = [(b.first, b.last + 1, b.padded) for b in buffers]
-        if any(buffer.same_as for buffer in buffers):
+        if any(buffer.same_as or buffer.gaps for buffer in buffers):
             places = merged([_as_lifetime(buffer) for buffer in buffers])[0]
-            spans = [(life.lower, life.upper, life.nbytes) for life in places]
+            spans = _spans(places, [life.nbytes for life in places])
         return live_bytes(spans)
 
     @property
@@ -364,6 +386,15 @@ at the peak, step 0, live are: a (128 bytes)
         """
         return self._view("svg", heat, whole)
 
+    def to_header(self) -> str:
+        """A header for programs in C or C++: numbers, names, offsets, sizes and lifetimes of buffers.
+
+        Returns
+        -------
+        str
+        """
+        return self._view("header")
+
     def to_memory_snapshot(self) -> dict:
         """The plan in the format of PyTorch's memory viewer (pickle it and load it there).
 
@@ -399,8 +430,8 @@ def plan_lifetimes(
     strategy : str or callable
         'default', 'bucket', 'naive' or 'exact', or a planner of your own, whatever can be called:
         it takes the lifetimes and gives an `Assignment`.  Lifetimes with `same_as` reach it as one;
-        with alignments or hints, but no fixed offsets, it plans in units of the largest alignment, and
-        simple packings are tried besides.  'bucket' and 'naive' refuse such.
+        with alignments, hints or gaps, but no fixed offsets, it plans in units of the largest alignment, and
+        simple packings are tried besides, which alone use gaps.  'bucket' and 'naive' refuse such.
     steps : sequence of str
         Names of the steps.
     threads : int
@@ -441,7 +472,7 @@ def plan_lifetimes(
         first = next(filter(has_demands, apart))
         raise ValueError(
             f"strategy is {strategy!r}, which places by sizes alone, but {first.name} has an "
-            "alignment, an offset or a hint"
+            "alignment, an offset, a hint or gaps"
         )
     if demands:
         planner = partial(planned_with_demands, planner=planner)
@@ -451,10 +482,7 @@ def plan_lifetimes(
     chosen, search = planner(inside), Search(apart)
     bound = bound_beside(apart, spare, heirs) if held else max(search.peak, chosen.bound)
     if demands:  # places may have fewer bytes than others have, and ends that are fixed
-        spans = [
-            (life.lower, life.upper, size) for life, size in zip(apart, chosen.padded, strict=True)
-        ]
-        bound = max([*live_bytes(spans).values(), chosen.bound])
+        bound = max([*live_bytes(_spans(apart, chosen.padded)).values(), chosen.bound])
     optimal = chosen.size == bound or (chosen.searched and not held)
     return WorkspacePlan(
         size=chosen.size,
@@ -601,7 +629,7 @@ def _buffers(
             found[i] = Buffer(
                 life.name, spot.offset, life.nbytes, spot.padded, life.lower, life.upper - 1,
                 names, life.producer, life.consumers, life.parts, life.contents, count,
-                life.same_as, output,
+                life.same_as, output, life.gaps, life.uses,
             )  # fmt: skip
     return tuple([found[i] for i in range(len(lifetimes))])
 
@@ -615,5 +643,22 @@ def _scratch_per_thread(lives: Iterable[Lifetime]) -> int:
 def _as_lifetime(buffer: Buffer) -> Lifetime:
     """The lifetime of a buffer with its padding."""
     return Lifetime(
-        buffer.name, buffer.first, buffer.last + 1, buffer.padded, same_as=buffer.same_as
-    )
+        buffer.name, buffer.first, buffer.last + 1, buffer.padded, same_as=buffer.same_as,
+        gaps=buffer.gaps,
+    )  # fmt: skip
+
+
+def _spans(lives: Sequence[Lifetime], padded: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Steps and bytes in use of lifetimes that take so many bytes, without their gaps."""
+    return [
+        (lower, upper, end - begin)
+        for life, size in zip(lives, padded, strict=True)
+        for lower, upper, begin, end in life.pieces(size)
+    ]
+
+
+def _is_live(buffer: Buffer, step: int) -> bool:
+    """Whether some of its bytes are in use at a step."""
+    if not buffer.first <= step <= buffer.last:
+        return False
+    return not any(gap.lower <= step < gap.upper and not gap.window for gap in buffer.gaps)

@@ -1,4 +1,4 @@
-"""Lifetimes in files: MiniMalloc's CSV, and what PyTorch's allocator recorded.
+"""Lifetimes in files: MiniMalloc's CSV, plans, and what PyTorch's allocator recorded.
 
 A memory snapshot of PyTorch's is a pickle, which can name any function to be called while it is read.
 It is read by an unpickler that knows plain values only; the same document may also be JSON.
@@ -10,7 +10,7 @@ import io
 import json
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from ..names import Names
 from ..numbers import whole_number
 from .lifetimes import Lifetime, lifetimes_from_csv
+from .plan import WorkspacePlan
 
 PICKLE = b"\x80"  # how all of protocol 2 and later begin
 FREED = "free_completed"
@@ -29,8 +30,8 @@ def read_lifetimes(path: str | PathLike[str], device: int | None = None) -> tupl
     Parameters
     ----------
     path : str or path
-        A CSV file with the columns id, lower, upper and size, or a memory snapshot of PyTorch's, as
-        a pickle or as JSON.
+        A CSV file with the columns id, lower, upper and size, a plan in JSON, whose places are kept,
+        or a memory snapshot of PyTorch's, as a pickle or as JSON.
     device : int, optional
         Of a snapshot: whose allocations. May be left out where only one device has some.
 
@@ -58,7 +59,14 @@ def read_lifetimes(path: str | PathLike[str], device: int | None = None) -> tupl
         return lifetimes_from_snapshot(_unpickled(content), device)
     text = content.decode("utf-8")
     if text.lstrip().startswith("{"):
-        return lifetimes_from_snapshot(_loaded(text), device)
+        document = _loaded(text)
+        if "buffers" not in document:
+            return lifetimes_from_snapshot(document, device)
+        if device is not None:
+            raise ValueError("buffers of a plan belong to no device")
+        plan = plan_in_json(text)
+        places = {one.name: one.offset for one in plan.buffers}
+        return tuple([replace(life, offset=places[life.name]) for life in plan.lifetimes])
     if device is not None:
         raise ValueError("lifetimes of a CSV file belong to no device")
     return lifetimes_from_csv(text)
@@ -102,6 +110,16 @@ def lifetimes_from_snapshot(
     for block in _blocks(_list_or_none(snapshot, "segments"), chosen):
         history.was_there(block)
     return history.lifetimes()
+
+
+def plan_in_json(text: str) -> WorkspacePlan:
+    """The plan in a document, validated.
+
+    >>> from .plan import plan_lifetimes
+    >>> plan_in_json(plan_lifetimes([Lifetime("a", 0, 2, 100)]).to_json()).size
+    128
+    """
+    return WorkspacePlan.from_json(text)
 
 
 # --- Reading ----------------------------------------------------------------------------------------

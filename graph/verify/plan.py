@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..loops.tiling import ALIGNMENT
@@ -112,35 +112,56 @@ def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
 
 def _check_apart(buffers: Sequence[Buffer], owners: Sequence[str]) -> None:
     """Go through the steps with the places in use; a new one is compared with its neighbours."""
-    events = [(b.first, 1, i) for i, b in enumerate(buffers) if b.nbytes]
-    events += [(b.last + 1, 0, i) for i, b in enumerate(buffers) if b.nbytes]
+    pieces = [
+        (b, owner, *one) for b, owner in zip(buffers, owners, strict=True) for one in _used(b)
+    ]
+    events = [(piece[2], 1, k) for k, piece in enumerate(pieces)]
+    events += [(piece[3], 0, k) for k, piece in enumerate(pieces)]
     offsets: list[int] = []  # in use, ascending
-    users: list[list[Buffer]] = []  # of these places, several where they have one owner
+    users: list[list[tuple[Buffer, int]]] = []  # with their ends; several where they have one owner
     owner_at: list[str] = []
-    for _, begins, i in sorted(events):
-        b = buffers[i]
-        at = bisect_left(offsets, b.offset)
-        taken = at < len(offsets) and offsets[at] == b.offset
+    for _, begins, k in sorted(events):
+        b, owner, _, _, start, end = pieces[k]
+        at = bisect_left(offsets, start)
+        taken = at < len(offsets) and offsets[at] == start
         if not begins:
-            users[at].remove(b)
+            users[at].remove((b, end))
             if not users[at]:
                 del offsets[at], users[at], owner_at[at]
             continue
-        if taken and owner_at[at] != owners[i]:
-            raise _overlap(users[at][0], b)
+        if taken and owner_at[at] != owner:
+            raise _overlap(users[at][0][0], b)
         if not taken:
-            offsets.insert(at, b.offset)
+            offsets.insert(at, start)
             users.insert(at, [])
-            owner_at.insert(at, owners[i])
-        users[at].append(b)
-        if at and (before := max(users[at - 1], key=_end)) and _end(before) > b.offset:
-            raise _overlap(before, b)
-        if at + 1 < len(offsets) and offsets[at + 1] < _end(b):
-            raise _overlap(users[at + 1][0], b)
+            owner_at.insert(at, owner)
+        users[at].append((b, end))
+        if at and (before := max(users[at - 1], key=_end)) and before[1] > start:
+            raise _overlap(before[0], b)
+        if at + 1 < len(offsets) and offsets[at + 1] < end:
+            raise _overlap(users[at + 1][0][0], b)
 
 
-def _end(buffer: Buffer) -> int:
-    return buffer.offset + buffer.nbytes
+def _used(buffer: Buffer) -> Iterator[tuple[int, int, int, int]]:
+    """Steps, from one until before another, and bytes of the memory that are in use then."""
+    if not buffer.nbytes:
+        return
+    first, everything = buffer.first, (buffer.offset, buffer.offset + buffer.nbytes)
+    for gap in sorted(buffer.gaps, key=lambda one: one.lower):
+        if not first <= gap.lower < gap.upper <= buffer.last + 1:
+            raise PlanError(f"{buffer.name}: its gap from step {gap.lower} is outside its steps")
+        if first < gap.lower:
+            yield first, gap.lower, *everything
+        if gap.window:
+            begin, end = gap.window
+            yield gap.lower, gap.upper, buffer.offset + begin, buffer.offset + end
+        first = gap.upper
+    if first <= buffer.last:
+        yield first, buffer.last + 1, *everything
+
+
+def _end(user: tuple[Buffer, int]) -> int:
+    return user[1]
 
 
 def _overlap(a: Buffer, b: Buffer) -> PlanError:

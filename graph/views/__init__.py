@@ -6,6 +6,7 @@ Each is registered for the type that it shows; its module is imported when it is
 from ..ir import Graph
 from ..lower.schedule import Schedule
 from ..passes.pipeline import PassResult
+from ..planner.memories import DevicePlan
 from ..planner.plan import WorkspacePlan
 from ..viewed import register_view
 from .diff import PlanDiff
@@ -39,8 +40,16 @@ _VIEWS: dict[type, dict[str, tuple[str, str]]] = {
         "json": (".json", "plan_to_json"),
         "from_json": (".json", "plan_from_json"),
         "svg": (".plan_svg", "plan_to_svg"),
+        "header": (".header", "plan_to_header"),
         "memory_snapshot": (".snapshot", "plan_to_snapshot"),
         "diff": (".diff", "plan_diff"),
+    },
+    DevicePlan: {
+        "text": (".device", "device_to_text"),
+        "rich": (".device", "device_to_rich"),
+        "html": (".notebook", "picture_to_html"),
+        "json": (".device", "device_to_json"),
+        "svg": (".device", "device_to_svg"),
     },
     PlanDiff: {
         "html": (".notebook", "diff_to_html"),

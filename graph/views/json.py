@@ -31,7 +31,7 @@ from ..verify.plan import validate
 from ..verify.schedule import check_schedule
 from .diff import DiffRecord, PlanDiff
 from .passes import node_rows
-from .schema import NOT_A_NUMBER, Document, schema_of, written_fields
+from .schema import NOT_A_NUMBER, Document, optional_fields, schema_of, written_fields
 
 # --- Documents and their schemas --------------------------------------------------------------
 
@@ -186,7 +186,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Argument):
         return {"argument": value.place, "kind": value.kind}
     if is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in _field_names(value.__class__)}
+        return _plain_fields(value)
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items()}
     if isinstance(value, (tuple, list)):
@@ -194,6 +194,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
     return value
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    kind = value.__class__
+    found = {name: getattr(value, name) for name in _field_names(kind)}
+    for name, usual in optional_fields(kind).items():
+        if found[name] == usual:
+            del found[name]
+    return {name: plain(one) for name, one in found.items()}
 
 
 @cache
@@ -296,6 +305,8 @@ def _object(kind: Any, data: Any, where: str) -> Any:
             continue
         path = f"{where}.{one.name}" if where else one.name
         if one.name not in _of_type(dict, data, where):
+            if one.name in optional_fields(kind):
+                continue
             raise ValueError(f"{path} is missing")
         made[one.name] = read(hints[one.name], data[one.name], path)
     return sound(kind(**made)) if sound else kind(**made)

@@ -73,13 +73,13 @@ class _Maker:
     others: Mapping[type, Document]
 
     def object(self, kind: type) -> Schema:
-        """The rule for a dataclass: it has all its fields, and no others."""
+        """The rule for a dataclass: it has all its fields but optional ones, and no others."""
         properties = dict(self._properties(kind))
         return {
             "type": "object",
             "description": summary(kind),
             "properties": properties,
-            "required": list(properties),
+            "required": [name for name in properties if name not in optional_fields(kind)],
             "additionalProperties": False,
         }
 
@@ -146,6 +146,12 @@ def written_fields(kind: type) -> dict[str, Any]:
     """Names and annotations of the fields that documents have: those that objects are compared by."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(kind) if one.compare}
+
+
+@cache
+def optional_fields(kind: type) -> dict[str, Any]:
+    """Fields that documents leave out where they are as by default, with their defaults."""
+    return {one.name: one.default for one in fields(kind) if one.metadata.get("optional")}
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..planner.lifetimes import Lifetime, Piece
 from .text import MOST_NAMED
 
 if TYPE_CHECKING:
@@ -66,19 +67,24 @@ def _events(plan: WorkspacePlan, spans: dict[str, tuple[int, int]]) -> list[dict
     """Events step by step: what is over is freed before what begins is allocated."""
     timed: list[tuple[int, int, dict[str, Any]]] = []
     for buffer in plan.buffers:
-        if buffer.output not in spans:
+        if buffer.output not in spans or not buffer.padded:  # a viewer knows blocks by address
             continue
-        frames = _frames(plan, buffer)
-        address = spans[buffer.output][0] + buffer.offset
-        place = {"addr": address, "size": buffer.padded, "stream": 0}
-        timed.append((buffer.first, 1, _event("alloc", place, frames, buffer.first)))
-        over = buffer.last + 1
-        timed.append((over, 0, _event("free_requested", place, frames, over)))
-        timed.append((over, 0, _event("free_completed", place, frames, over)))
+        frames, start = _frames(plan, buffer), spans[buffer.output][0] + buffer.offset
+        for first, over, begin, end in _pieces(buffer):
+            place = {"addr": start + begin, "size": end - begin, "stream": 0}
+            timed.append((first, 1, _event("alloc", place, frames, first)))
+            timed.append((over, 0, _event("free_requested", place, frames, over)))
+            timed.append((over, 0, _event("free_completed", place, frames, over)))
     start = min([first for first, _, _ in timed], default=0)
     segments = [{"addr": at, "size": size, "stream": 0} for at, size in spans.values()]
     events = [_event("segment_alloc", segment, [], start) for segment in segments]
     return events + [event for _, _, event in sorted(timed, key=lambda item: item[:2])]
+
+
+def _pieces(buffer: Buffer) -> list[Piece]:
+    """An allocation for each stretch of steps without gaps, and for what stays in use in a gap."""
+    life = Lifetime("", buffer.first, buffer.last + 1, buffer.padded, gaps=buffer.gaps)
+    return life.pieces()
 
 
 def _event(action: str, place: dict, frames: list, step: int) -> dict[str, Any]:

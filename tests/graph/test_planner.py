@@ -15,15 +15,18 @@ import sys
 import threading
 import time
 import tracemalloc
+from collections import Counter
 from dataclasses import replace
 
 import lifetime_families as families
 import pytest
 from aclnn.graph import (
+    Gap,
     Lifetime,
     PlanError,
     WorkspacePlan,
     lifetimes_from_csv,
+    lifetimes_to_csv,
     plan_lifetimes,
     validate,
 )
@@ -471,6 +474,9 @@ def lowest_of_all_orders(lives):
     def taken(i):
         return lives[i].nbytes if lives[i].offset is not None else -(-lives[i].nbytes // 64) * 64
 
+    def meet(a, b):
+        return a.overlaps(b) and a.nbytes and b.nbytes
+
     best = None
     for order in itertools.permutations(range(len(lives))):
         places = {i: one.offset for i, one in enumerate(lives) if one.offset is not None}
@@ -478,7 +484,7 @@ def lowest_of_all_orders(lives):
             if i in places:
                 continue
             unit = math.lcm(64, lives[i].alignment)
-            met = [(places[j], places[j] + taken(j)) for j in places if lives[i].overlaps(lives[j])]
+            met = [(places[j], places[j] + taken(j)) for j in places if meet(lives[i], lives[j])]
             places[i] = next(
                 at
                 for at in itertools.count(0, unit)
@@ -534,7 +540,14 @@ def test_a_hint_is_taken_where_that_costs_nothing():
         ("a,0,2,100,0,,\n", "row 1: a: alignment is 0, must be from 1"),
         ("a,0,2,100,,-64,\n", "row 1: a: offset is -64, must be from 0"),
         ("a,0,2,100,x,,\n", "row 1: alignment is 'x', must be an integer"),
-        ("a,0,2,100,,,1-2\n", "row 1: gaps is '1-2', must be empty"),
+        ("a,0,2,100,,,1:2\n", "row 1: gaps has '1:2', must be LOWER-UPPER or LOWER-UPPER@FIRST:LAST"),
+        ("a,0,2,100,,,1-3\n", "row 1: a: the gap [1, 3) is no range of steps in [0, 2)"),
+        ("a,0,2,100,,,1-1\n", "row 1: a: the gap [1, 1) is no range of steps in [0, 2)"),
+        ("a,0,9,100,,,1-4 3-5\n", "row 1: a: two of its gaps have step 3"),
+        ("a,0,9,100,,,1-4@0:101\n", "row 1: a: the window [0, 101) of the gap from step 1 is no range"),
+        ("a,0,9,100,,0,1-4@9:9\n", "row 1: a: the window [9, 9) of the gap from step 1 is no range"),
+        ("a,0,9,100,,0,1-4\nb,2,5,100,,0,\n", "rows 1 and 2: a at 0 and b at 0 overlap"),
+        ("a,0,9,100,,0,1-4@0:10\nb,1,4,100,,0,\n", "rows 1 and 2: a at 0 and b at 0 overlap"),
         ("a,2,0,100,,,\n", "row 1: a: [2, 0) is not a range of steps"),
     ],
 )  # fmt: skip
@@ -543,10 +556,98 @@ def test_demands_that_cannot_be_met_name_their_rows(rows, words):
         lifetimes_from_csv("id,lower,upper,size,alignment,offset,gaps\n" + rows)
 
 
+@st.composite
+def with_gaps(draw):
+    """Few lifetimes of one to three units, which may have gaps, some of them with windows."""
+    lives = []
+    for i in range(draw(st.integers(1, 4))):
+        lower, size = draw(st.integers(0, 3)), 64 * draw(st.integers(1, 3))
+        upper, gaps, at = lower + draw(st.integers(1, 6)), [], lower
+        while draw(st.booleans()) and at < upper:
+            begin = draw(st.integers(at, upper - 1))
+            at = draw(st.integers(begin + 1, upper))
+            first = 64 * draw(st.integers(0, size // 64 - 1))
+            window = draw(st.sampled_from([None, (first, first + 64)]))
+            gaps.append(Gap(begin, at, window))
+        lives.append(Lifetime(f"b{i}", lower, upper, size, gaps=tuple(gaps)))
+    return lives
+
+
+def cells(life, offset):
+    """Pairs of a step and a unit of 64 bytes that are in use."""
+    for step in range(life.lower, life.upper):
+        used = range(life.nbytes // 64)
+        for gap in life.gaps:
+            if gap.lower <= step < gap.upper:
+                first, last = gap.window or (0, 0)
+                used = range(first // 64, last // 64)
+        yield from ((step, offset // 64 + unit) for unit in used)
+
+
+def smallest_of_all_places(lives):
+    """The least size of all places in which no cell is used twice."""
+
+    def rest(i, taken, top):
+        nonlocal best
+        if top >= best or i == len(lives):
+            best = min(best, top)
+            return
+        for offset in range(0, best - lives[i].nbytes, 64):
+            own = set(cells(lives[i], offset))
+            if not own & taken:
+                rest(i + 1, taken | own, max(top, offset + lives[i].nbytes))
+
+    best = sum(life.nbytes for life in lives)
+    rest(0, set(), 0)
+    return best
+
+
+@settings(deadline=None, max_examples=150)
+@given(with_gaps(), st.sampled_from(["default", "exact"]))
+def test_others_are_placed_in_gaps(lives, strategy):
+    plan = validate(plan_lifetimes(lives, strategy))
+    used = [c for life, b in zip(lives, plan.buffers, strict=True) for c in cells(life, b.offset)]
+    assert len(used) == len(set(used))
+    best = smallest_of_all_places(lives)
+    assert plan.lower_bound <= best <= plan.size
+    assert plan.proof == "feasible" or plan.size == best
+    live = Counter(step for step, _ in used)
+    assert plan.peak_bytes == max((64 * count for count in live.values()), default=0)
+    assert WorkspacePlan.from_json(plan.to_json()) == plan
+    assert lifetimes_from_csv(lifetimes_to_csv(lives)) == tuple(lives)
+
+
+@settings(deadline=None, max_examples=150)
+@given(with_gaps().filter(lambda lives: len(lives) > 1), st.data())
+def test_validate_knows_gaps(lives, data):
+    """A buffer that is moved anywhere: found where two cells coincide, and only there."""
+    plan = plan_lifetimes(lives)
+    moved = data.draw(st.integers(0, len(lives) - 1))
+    buffers = list(plan.buffers)
+    room = (plan.size - buffers[moved].padded) // 64
+    buffers[moved] = replace(buffers[moved], offset=64 * data.draw(st.integers(0, room)))
+    used = [c for life, b in zip(lives, buffers, strict=True) for c in cells(life, b.offset)]
+    changed = replace(plan, buffers=tuple(buffers))
+    if len(used) == len(set(used)):
+        assert validate(changed) is changed
+        return
+    with pytest.raises(PlanError, match="are in use together and overlap"):
+        validate(changed)
+
+
+def test_gaps_save_what_they_leave_free():
+    lives = [Lifetime(f"layer{i}", i, 20 - i, 4096, gaps=(Gap(i + 1, 19 - i),)) for i in range(8)]
+    plan = validate(plan_lifetimes(lives))
+    assert plan.size == plan.lower_bound == 4096
+    assert plan.proof == "optimal"
+    without = plan_lifetimes([replace(life, gaps=()) for life in lives])
+    assert without.size == 8 * 4096
+
+
 def test_strategies_by_size_refuse_demands():
     lives = [Lifetime("a", 0, 1, 64), Lifetime("b", 0, 1, 64, alignment=512)]
     for strategy in ("bucket", "naive"):
-        with pytest.raises(ValueError, match="but b has an alignment, an offset or a hint"):
+        with pytest.raises(ValueError, match="but b has an alignment, an offset, a hint or gaps"):
             plan_lifetimes(lives, strategy)
     pair = [Lifetime("a", 0, 2, 64, offset=0), Lifetime("b", 1, 2, 64, offset=32)]
     with pytest.raises(ValueError, match="a at 0 and b at 32 have fixed offsets and overlap"):
