@@ -1,7 +1,8 @@
 """Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
 
-The file is CSV with the columns id, lower, upper and size, as MiniMalloc's, and perhaps alignment, offset
-(a fixed place) and hint (where it should be if that costs nothing). (--csv writes the first four and the
+The file is CSV with the columns id, lower, upper and size, as MiniMalloc's, and perhaps alignment, gaps
+(steps in which others may use its bytes: 2-4, or 2-4@0:64 where the first 64 stay in use), offset (a fixed
+place), hint (where it should be if that costs nothing) and uses (steps, for --memory). (--csv writes the first four and the
 offsets; what is computed in place shares a row, and what is in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
 device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
@@ -12,6 +13,7 @@ import argparse
 import csv
 import io
 import json
+import pickle
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,16 +23,19 @@ from typing import Any
 
 from aclnn.acl import files
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.cli import calls, show
+from aclnn.cli import calls, checks, show
 from aclnn.cli.show import View, table_of
-from aclnn.cli.values import natural, seconds, size
+from aclnn.cli.values import memory, natural, seconds, size
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
     WorkspacePlan,
+    check_capacity,
+    fit_lifetimes,
     lifetimes_from_csv,
     lifetimes_to_csv,
     plan_lifetimes,
+    plan_memories,
     read_lifetimes,
 )
 from aclnn.graph.loops.tiling import pad
@@ -46,6 +51,7 @@ _DIFF = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] [OPERATOR]"
     parser.add_argument(
         "--lifetimes", metavar="FILE", help="plan these instead of a call: CSV or memory snapshot"
     )
@@ -68,8 +74,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="fail when a plan needs more; such as 4096 or 3KiB",
     )
+    parser.add_argument(
+        "--capacity", type=size, metavar="BYTES",
+        help="refuse what does not fit, with the step and its largest buffers",
+    )  # fmt: skip
+    parser.add_argument(
+        "--memory", type=memory, action="append", default=[], metavar="NAME=SIZE:SPEED[:ALIGNMENT]",
+        help="plan for several memories, one of these each, such as ub=192KiB:2TB/s:32",
+    )  # fmt: skip
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
     parser.add_argument("--csv", metavar="FILE", help="write the lifetimes and their offsets")
+    parser.add_argument(
+        "--header",
+        metavar="FILE",
+        help="write a header for programs in C, with offsets and lifetimes",
+    )
+    parser.add_argument(
+        "--snapshot", metavar="FILE", help="write a pickle for PyTorch's memory viewer"
+    )
+    parser.add_argument(
+        "--check", metavar="FILE",
+        help="check a trace of memory or a plan instead of planning",
+    )  # fmt: skip
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
         "--diff",
@@ -90,14 +116,69 @@ def add_arguments_of(parser: argparse.ArgumentParser, operator: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.check is not None:
+        return _run_check(options)
     with calls.threads_of(options), show.progress("planning"):
         named = _plans(options, options.strategy)
+    if options.memory:
+        return _run_memories(named, options)
     _write_files(named, options)  # before anything is printed: who reads that may stop early
     with show.until_pipe_closes():
         _print(named, options)
     if options.budget is not None:
         _check(named, options.budget)
     return 0
+
+
+def _run_check(options: argparse.Namespace) -> int:
+    if unheard := calls.given(options):
+        options.refuse(f"--check FILE is checked instead of a call, and takes no {unheard[0]}")
+    plan = None
+    if options.lifetimes is not None:
+        plan = _plan_of_file(options, options.strategy or "default")
+    return checks.run(options, plan)
+
+
+def _run_memories(named: Named, options: argparse.Namespace) -> int:
+    for flag in ("csv", "diff", "diff_strategy", "budget", "capacity"):
+        if getattr(options, flag) is not None:
+            options.refuse(f"--{flag.replace('_', '-')} is for one memory, --memory plans several")
+    if options.timeout is not None:
+        options.refuse("--timeout is for one memory, --memory plans several")
+    strategy = options.strategy or "default"
+    devices = []
+    for name, plan in named:
+        try:
+            lives = _read(options) if options.lifetimes else plan.lifetimes
+            devices.append(plan_memories(lives, options.memory, strategy, steps=plan.steps))
+        except ValueError as error:
+            raise invalid(f"{name}: {error}") from None
+    for place, device in enumerate(devices, 1):
+        if options.svg:
+            files.write(show.numbered(options.svg, place, len(devices)), device.to_svg())
+    with show.until_pipe_closes():
+        if options.json:
+            _print_json([json.loads(device.to_json()) for device in devices])
+        else:
+            show.show(options, [(_TABLE, device) for device in devices])
+    return 0
+
+
+def _fitted(
+    name: str, plan: WorkspacePlan, capacity: int, options: argparse.Namespace
+) -> WorkspacePlan:
+    """The plan, or one of the same lifetimes that fits; refused where none does."""
+    if plan.size <= capacity:
+        return plan
+    try:
+        strategy = options.strategy or "default"
+        made = fit_lifetimes(
+            plan.lifetimes, capacity, strategy, steps=plan.steps, timeout=options.timeout
+        )
+    except ValueError as error:
+        raise invalid(f"{name}: {error}") from None
+    print(f"{name}: strategy exact, default needs {plan.size} bytes", file=sys.stderr)
+    return for_executor(made)
 
 
 def _print(named: Named, options: argparse.Namespace) -> None:
@@ -118,6 +199,11 @@ def _write_files(named: Named, options: argparse.Namespace) -> None:
         if options.csv:
             path = show.numbered(options.csv, place, len(named))
             files.write(path, _places_as_csv(plan))
+        if options.header:
+            files.write(show.numbered(options.header, place, len(named)), plan.to_header())
+        if options.snapshot:
+            content = pickle.dumps(plan.to_memory_snapshot())
+            show.numbered(options.snapshot, place, len(named)).write_bytes(content)
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
@@ -126,16 +212,10 @@ def _places_as_csv(plan: WorkspacePlan) -> str:
     What shares bytes by being computed in place is one row, under the first name: the format has no
     column for that, and two rows would overlap.
     """
+    lives = plan.lifetimes
     inside = [buffer for buffer in plan.buffers if not buffer.output]
-    known = {buffer.name for buffer in inside}
-    lives = [
-        Lifetime(
-            one.name, one.first, one.last + 1, one.nbytes,
-            same_as=one.same_as if one.same_as in known else "",
-        )
-        for one in inside
-    ]  # fmt: skip
-    rows, places = merged(lives)
+    rows, places = merged([replace(life, uses=()) for life in lives])
+    rows = tuple([replace(life, uses=()) for life in rows])
     offsets = dict(zip(places, (one.offset for one in inside), strict=True))
     return lifetimes_to_csv(rows, [offsets[place] for place in range(len(rows))])
 
@@ -218,10 +298,16 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
         if options.alignment is not None:
             options.refuse("--alignment is for --lifetimes")
         executors = calls.executors(options, strategy)
-        return [(executor.operator.name, executor.plan) for executor in executors]
+        return [
+            (one.operator.name, _within(one.operator.name, one.plan, options)) for one in executors
+        ]
     if unheard := calls.given(options):
         options.refuse(f"--lifetimes is planned instead of a call, and takes no {unheard[0]}")
     return [(options.lifetimes, _plan_of_file(options, strategy or "default"))]
+
+
+def _within(name: str, plan: WorkspacePlan, options: argparse.Namespace) -> WorkspacePlan:
+    return plan if options.capacity is None else _fitted(name, plan, options.capacity, options)
 
 
 def _refuse_timeout(options: argparse.Namespace) -> None:
@@ -251,18 +337,45 @@ def _aligned(life: Lifetime, alignment: int) -> Lifetime:
     return replace(life, alignment=lcm(life.alignment, alignment))
 
 
+def _read(options: argparse.Namespace) -> tuple[Lifetime, ...]:
+    """The lifetimes in the file, with the alignment that all have."""
+    lifetimes = read_lifetimes(options.lifetimes, options.device)
+    if options.alignment is None:
+        return lifetimes
+    return tuple([_aligned(life, options.alignment) for life in lifetimes])
+
+
 def _plan_of_file(options: argparse.Namespace, strategy: str) -> WorkspacePlan:
     """The plan of the lifetimes in a file, or an error that names it."""
     name, timeout = options.lifetimes, options.timeout if strategy == "exact" else None
     try:
-        lifetimes = read_lifetimes(name, options.device)
-        if options.alignment is not None:
-            lifetimes = tuple([_aligned(life, options.alignment) for life in lifetimes])
+        lifetimes = _read(options)
         if strategy in BY_SIZE and any(life.offset is not None for life in lifetimes):
             print(f"{strategy} places by sizes alone: fixed offsets do not count", file=sys.stderr)
             lifetimes = tuple([replace(life, offset=None) for life in lifetimes])
+        if options.capacity is not None:
+            check_capacity(merged(lifetimes)[0], options.capacity)
         if strategy == "exact":
-            return for_executor(_searched(lifetimes, timeout))
-        return for_executor(plan_lifetimes(lifetimes, strategy))
+            found = for_executor(_searched(lifetimes, timeout))
+        else:
+            found = for_executor(plan_lifetimes(lifetimes, strategy))
     except (ValueError, RecursionError, csv.Error) as error:
         raise invalid(f"{name}: {error}") from None
+    return found if options.capacity is None else _fitted_file(lifetimes, found, options)
+
+
+def _fitted_file(
+    lifetimes: Sequence[Lifetime], found: WorkspacePlan, options: argparse.Namespace
+) -> WorkspacePlan:
+    """As `_fitted`, of lifetimes whose demands the plan does not keep."""
+    if found.size <= options.capacity:
+        return found
+    try:
+        limit = options.timeout
+        made = fit_lifetimes(
+            lifetimes, options.capacity, options.strategy or "default", timeout=limit
+        )
+    except ValueError as error:
+        raise invalid(f"{options.lifetimes}: {error}") from None
+    print(f"{options.lifetimes}: strategy exact, default needs {found.size} bytes", file=sys.stderr)
+    return for_executor(made)

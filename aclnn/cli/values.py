@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from aclnn.acl.arguments import shown
 from aclnn.environment import MOST_COUNTED, size_in_bytes, truth, whole
+from aclnn.graph import Memory
 from aclnn.graph.runtime.abi import MAX_THREADS
 
 T = TypeVar("T")
@@ -47,3 +48,29 @@ threads = option(partial(whole, low=1, high=MAX_THREADS))
 truth_value = option(truth)
 seconds = option(_duration)
 size = option(size_in_bytes)
+
+
+_MEMORY = "must be NAME=SIZE:BANDWIDTH or NAME=SIZE:BANDWIDTH:ALIGNMENT, such as ub=192KiB:2TB/s:32"
+
+
+def _memory(text: str) -> Memory:
+    name, equals, rest = text.partition("=")
+    words = rest.split(":")
+    if not name or not equals or len(words) not in (2, 3) or not words[1].endswith("/s"):
+        raise ValueError(_MEMORY)
+    try:
+        numbers = [size_in_bytes(one.removesuffix("/s")) for one in words]
+    except ValueError:
+        raise ValueError(_MEMORY) from None
+    return Memory(name, numbers[0], float(numbers[1]), *numbers[2:])
+
+
+def _share(text: str) -> float:
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{0,6})?)%", text)
+    if not found:
+        raise ValueError("must be a percentage, such as 1% or 0.5%")
+    return float(found[1]) / 100
+
+
+memory = option(_memory)
+share = option(_share)
