@@ -22,6 +22,7 @@ from .loops.tiling import Tiling
 from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
+from .planner.footprint import Entry, Footprint, footprint_of
 from .planner.lifetimes import (
     Gap,
     Lifetime,
@@ -41,7 +42,9 @@ from .planner.memories import (
     plan_memories,
 )
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
+from .planner.ranges import Curve, search_range
 from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
+from .planner.reduction import Change, Reduction, propose_reductions
 from .planner.strategies import Assignment
 from .runtime.kernel import Kernel, Packing
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
@@ -64,8 +67,12 @@ __all__ = [
     "BudgetError",
     "Buffer",
     "CapacityError",
+    "Change",
+    "Curve",
     "DType",
     "DevicePlan",
+    "Entry",
+    "Footprint",
     "Gap",
     "Graph",
     "GraphBuilder",
@@ -80,6 +87,7 @@ __all__ = [
     "Packing",
     "PassResult",
     "PlanError",
+    "Reduction",
     "Schedule",
     "SpareMemory",
     "Tiling",
@@ -94,6 +102,7 @@ __all__ = [
     "compile",
     "contiguous_strides",
     "fit_lifetimes",
+    "footprint_of",
     "graph_lifetimes",
     "is_contiguous",
     "lifetimes_from_csv",
@@ -102,8 +111,10 @@ __all__ = [
     "plan_lifetimes",
     "plan_memories",
     "plan_workspace",
+    "propose_reductions",
     "read_lifetimes",
     "run_passes",
+    "search_range",
     "trace_from_csv",
     "validate",
 ]

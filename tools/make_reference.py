@@ -129,6 +129,12 @@ GRAPH: dict[str, tuple[str, ...]] = {
         "graph_lifetimes",
         "lifetimes_from_csv", "lifetimes_to_csv", "lifetimes_from_snapshot", "read_lifetimes",
     ),
+    "Plans for devices": (
+        "Gap", "Memory", "plan_memories", "DevicePlan", "Move", "check_capacity", "fit_lifetimes",
+        "CapacityError", "Entry", "footprint_of", "Footprint", "search_range", "Curve",
+        "propose_reductions", "Reduction", "Change", "check_trace", "trace_from_csv", "TraceEvent",
+        "TraceFault",
+    ),
     "Schedules": ("compile", "Schedule", "Kernel", "Packing"),
 }  # fmt: skip
 GRAPH_CONSTANTS = {
@@ -158,7 +164,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Workspace planner",
         "The planner gives each buffer an offset in the workspace. It needs no graph: "
         "`plan_lifetimes` plans lifetimes of any origin.",
-        ("Workspace plans",),
+        ("Workspace plans", "Plans for devices"),
     ),
 }
 SECTIONS = {title: (aclnn, names) for title, names in RUNTIME.items()}

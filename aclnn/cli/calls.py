@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--model-dim", metavar="NAME=SIZE", action="append", type=_dimension, default=[],
-        help="of a model in ONNX: the size of a dimension that has a name",
+        help="the size of a dimension of a model in ONNX that has a name, or a number that the function of "
+        "--model takes by it; `aclnn plan` takes ranges, such as seq=1..4096",
     )  # fmt: skip
     parser.add_argument(
         "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
@@ -187,11 +188,29 @@ def _named(text: str) -> tuple[str, str]:
     return role, value
 
 
-def _dimension(text: str) -> tuple[str, int]:
+def _dimension(text: str) -> tuple[str, int | range]:
     name, equals, size = text.rpartition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} must be NAME=SIZE, such as batch=8")
-    return name, natural(size)
+    first, dots, last = size.partition("..")
+    if not dots:
+        return name, natural(size)
+    lower, upper = natural(first), natural(last)
+    if not 1 <= lower <= upper:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be NAME=LOWER..UPPER with 1 <= LOWER <= UPPER, such as seq=1..4096"
+        )
+    return name, range(lower, upper + 1)
+
+
+def dimensions(options: argparse.Namespace) -> dict[str, int | range]:
+    """Sizes of dimensions, and ranges of them, by name."""
+    found: dict[str, int | range] = {}
+    for name, size in options.model_dim:
+        if name in found:
+            options.refuse(f"--model-dim {name} is given twice")
+        found[name] = size
+    return found
 
 
 def _described() -> dict[str, str]:
@@ -250,11 +269,21 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
 
 
 def _executor_of_model(options: argparse.Namespace, planning: Mapping[str, Any]) -> Any:
+    sizes: dict[str, int] = {}
+    for name, given_size in dimensions(options).items():
+        if isinstance(given_size, range):
+            options.refuse(f"--model-dim {name}: a range of sizes is for `aclnn plan --model`")
+        else:
+            sizes[name] = given_size
     if options.model.endswith(".onnx"):
-        return models.onnx_executor(options.model, dict(options.model_dim), planning)
-    if options.model_dim:
-        options.refuse("--model-dim is for --model FILE.onnx")
-    return models.executor(options.model, planning)
+        return models.onnx_executor(options.model, sizes, planning)
+    return models.executor(options.model, {**planning, **sizes})
+
+
+def planning_of(options: argparse.Namespace, strategy: str | None = None) -> dict[str, Any]:
+    """How to plan a model, as far as the command line says it."""
+    _refuse_beside_model(options)
+    return _given_of({"strategy": strategy or options.strategy, "materialize": options.materialize})
 
 
 def _refuse_beside_model(options: argparse.Namespace) -> None:

@@ -16,7 +16,15 @@ from aclnn.execution._executor import aclOpExecutor
 
 
 def executor(named: str, options: Mapping[str, Any]) -> Any:
-    """The executor that a function gives, named as `FILE.py:NAME` or `MODULE:NAME`.
+    """The executor that a function gives, named as `FILE.py:NAME` or `MODULE:NAME`."""
+    made = given_by(named, options)
+    if not isinstance(made, aclOpExecutor):
+        raise invalid(f"{named} gives {shown(made)}, must be an executor")
+    return made
+
+
+def given_by(named: str, options: Mapping[str, Any]) -> Any:
+    """What a function gives, or a name stands for.
 
     Errors of the file or function are reported as those of the command, in a line.
     """
@@ -42,8 +50,6 @@ def executor(named: str, options: Mapping[str, Any]) -> Any:
             raise invalid(f"{named}: {words}") from error
     elif options:
         raise invalid(f"{named} is no function, and takes no {', '.join(options)}")
-    if not isinstance(made, aclOpExecutor):
-        raise invalid(f"{named} gives {shown(made)}, must be an executor")
     return made
 
 

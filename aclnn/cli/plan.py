@@ -23,9 +23,9 @@ from typing import Any
 
 from aclnn.acl import files
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.cli import calls, checks, show
+from aclnn.cli import calls, checks, show, totals
 from aclnn.cli.show import View, table_of
-from aclnn.cli.values import memory, natural, seconds, size
+from aclnn.cli.values import assumption, memory, natural, seconds, share, size
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
@@ -36,6 +36,7 @@ from aclnn.graph import (
     lifetimes_to_csv,
     plan_lifetimes,
     plan_memories,
+    propose_reductions,
     read_lifetimes,
 )
 from aclnn.graph.loops.tiling import pad
@@ -82,6 +83,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory", type=memory, action="append", default=[], metavar="NAME=SIZE:SPEED[:ALIGNMENT]",
         help="plan for several memories, one of these each, such as ub=192KiB:2TB/s:32",
     )  # fmt: skip
+    parser.add_argument(
+        "--total", action="store_true", help="the sum: weights, inputs, outputs, caches, workspace"
+    )
+    parser.add_argument(
+        "--weights",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="inputs that --total counts as weights",
+    )
+    parser.add_argument(
+        "--caches", action="append", default=[], metavar="NAME", help="or as caches; such as 'kv_*'"
+    )
+    parser.add_argument(
+        "--assume", action="append", default=[], type=assumption, metavar="NAME=BYTES",
+        help="bytes of an NPU for --total: kernels=16MiB, runtime=0",
+    )  # fmt: skip
+    parser.add_argument(
+        "--reduce", action="store_true", help="the three changes that save most, tried"
+    )
+    parser.add_argument(
+        "--fail-above",
+        type=share,
+        metavar="N%%",
+        help="fail when a plan is so much larger than --diff's",
+    )
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
     parser.add_argument("--csv", metavar="FILE", help="write the lifetimes and their offsets")
     parser.add_argument(
@@ -118,16 +145,87 @@ def add_arguments_of(parser: argparse.ArgumentParser, operator: str) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.check is not None:
         return _run_check(options)
+    _refuse_combinations(options)
+    if totals.has_ranges(options):
+        return totals.run_ranges(options)
+    if options.total:
+        return totals.run(options)
     with calls.threads_of(options), show.progress("planning"):
         named = _plans(options, options.strategy)
     if options.memory:
         return _run_memories(named, options)
+    if options.reduce:
+        return _run_reductions(named, options)
     _write_files(named, options)  # before anything is printed: who reads that may stop early
     with show.until_pipe_closes():
         _print(named, options)
     if options.budget is not None:
         _check(named, options.budget)
+    if options.fail_above is not None:
+        _check_growth(named, options)
+    _propose_exact(named, options)
     return 0
+
+
+def _refuse_combinations(options: argparse.Namespace) -> None:
+    """Refuse flags that another one leaves without meaning."""
+    if options.fail_above is not None and options.diff is None:
+        options.refuse("--fail-above is for --diff FILE")
+    ways = [flag for flag in ("total", "reduce", "memory") if getattr(options, flag)]
+    if len(ways) > 1:
+        options.refuse(f"--{ways[1]} is not for --{ways[0]}")
+    for flag in ("weights", "caches", "assume"):
+        if getattr(options, flag) and not options.total:
+            options.refuse(f"--{flag} is for --total")
+    if options.total and options.lifetimes is not None:
+        options.refuse("--total is for models and calls, lifetimes are intermediates alone")
+    if not options.total and not options.reduce:
+        return
+    for flag in ("svg", "csv", "header", "snapshot", "diff", "diff_strategy"):
+        if getattr(options, flag) is not None and not (
+            flag == "svg" and totals.has_ranges(options)
+        ):
+            options.refuse(f"--{flag.replace('_', '-')} is not for --{ways[0]}")
+
+
+def _run_reductions(named: Named, options: argparse.Namespace) -> int:
+    with show.progress("trying changes"):
+        made = [propose_reductions(plan, options.strategy or "default") for _, plan in named]
+    with show.until_pipe_closes():
+        if options.json:
+            _print_json([json.loads(one.to_json()) for one in made])
+        else:
+            show.show(options, [(_TABLE, one) for one in made])
+    if options.budget is not None:
+        _check(named, options.budget)
+    return 0
+
+
+def _check_growth(named: Named, options: argparse.Namespace) -> None:
+    """Fail with all plans that grew by more than --fail-above."""
+    broken = []
+    for before, (name, plan) in zip(_saved(options.diff, len(named)), named, strict=True):
+        grown = plan.size - before.size
+        if grown > options.fail_above * before.size:
+            share = f"{grown / before.size:.2%}" if before.size else "from nothing"
+            broken.append(
+                f"{name} grew by {grown} bytes ({share}), from {before.size} to {plan.size}: more than "
+                f"{options.fail_above:.2%}"
+            )
+    if broken:
+        raise invalid("\n".join(broken))
+
+
+def _propose_exact(named: Named, options: argparse.Namespace) -> None:
+    """Where the default stands above the bound, say that a search may find less."""
+    if options.strategy not in (None, "default") or options.json or options.diff_strategy:
+        return
+    for name, plan in named:
+        if plan.gap and plan.proof == "feasible":
+            print(
+                f"{name}: {plan.gap} bytes above the bound; --strategy exact may find a smaller plan",
+                file=sys.stderr,
+            )
 
 
 def _run_check(options: argparse.Namespace) -> int:

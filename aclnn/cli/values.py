@@ -72,5 +72,14 @@ def _share(text: str) -> float:
     return float(found[1]) / 100
 
 
+def _assumption(text: str) -> tuple[str, int]:
+    names = {"kernels": "kernel_workspace", "runtime": "runtime"}
+    name, equals, rest = text.partition("=")
+    if name not in names or not equals:
+        raise ValueError("must be kernels=BYTES or runtime=BYTES, such as kernels=16MiB")
+    return names[name], size_in_bytes(rest)
+
+
 memory = option(_memory)
+assumption = option(_assumption)
 share = option(_share)

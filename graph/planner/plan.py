@@ -292,6 +292,12 @@ class WorkspacePlan(Tabled):
         return max(self._live(with_scratch=False).values(), default=0)
 
     @property
+    def workspace_without_scratch(self) -> int:
+        """Bytes of the workspace that are not scratch of the peak's step."""
+        at_peak = sum([b.padded for b in self.live_at(self.peak_step) if b.parts])
+        return self.size - at_peak
+
+    @property
     def packed_bytes(self) -> int:
         """Bytes of inputs that are packed once, which are no part of the workspace."""
         return sum(memory.nbytes for memory in self.packed)

@@ -6,8 +6,11 @@ Each is registered for the type that it shows; its module is imported when it is
 from ..ir import Graph
 from ..lower.schedule import Schedule
 from ..passes.pipeline import PassResult
+from ..planner.footprint import Footprint
 from ..planner.memories import DevicePlan
 from ..planner.plan import WorkspacePlan
+from ..planner.ranges import Curve
+from ..planner.reduction import Reduction
 from ..viewed import register_view
 from .diff import PlanDiff
 
@@ -50,6 +53,23 @@ _VIEWS: dict[type, dict[str, tuple[str, str]]] = {
         "html": (".notebook", "picture_to_html"),
         "json": (".device", "device_to_json"),
         "svg": (".device", "device_to_svg"),
+    },
+    Curve: {
+        "text": (".curve", "curve_to_text"),
+        "rich": (".curve", "curve_to_rich"),
+        "html": (".notebook", "picture_to_html"),
+        "json": (".curve", "curve_to_json"),
+        "svg": (".curve", "curve_to_svg"),
+    },
+    Reduction: {
+        "text": (".reduction", "reduction_to_text"),
+        "rich": (".reduction", "reduction_to_rich"),
+        "json": (".reduction", "reduction_to_json"),
+    },
+    Footprint: {
+        "text": (".footprint", "footprint_to_text"),
+        "rich": (".footprint", "footprint_to_rich"),
+        "json": (".footprint", "footprint_to_json"),
     },
     PlanDiff: {
         "html": (".notebook", "diff_to_html"),

@@ -250,6 +250,7 @@ def test_the_readmes_code_runs():
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 RUN = (
     "dask.md",
+    "device-plans.md",
     "index.md",
     "json.md",
     "npu-program.md",
