@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--model-dim", metavar="NAME=SIZE", action="append", type=_dimension, default=[],
-        help="the size of a dimension of a model in ONNX that has a name, or a number that the function of "
-        "--model takes by it; `aclnn plan` takes ranges, such as seq=1..4096",
+        help="size of a model's dimension that has a name, or a number that its function takes; of `aclnn "
+        "plan` also a range, such as seq=1..4096",
     )  # fmt: skip
     parser.add_argument(
         "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
@@ -281,7 +281,7 @@ def _executor_of_model(options: argparse.Namespace, planning: Mapping[str, Any])
 
 
 def planning_of(options: argparse.Namespace, strategy: str | None = None) -> dict[str, Any]:
-    """How to plan a model, as far as the command line says it."""
+    """Options of planning a model that the command line gives."""
     _refuse_beside_model(options)
     return _given_of({"strategy": strategy or options.strategy, "materialize": options.materialize})
 

@@ -24,7 +24,7 @@ def executor(named: str, options: Mapping[str, Any]) -> Any:
 
 
 def given_by(named: str, options: Mapping[str, Any]) -> Any:
-    """What a function gives, or a name stands for.
+    """The result of a function, or the value of a name.
 
     Errors of the file or function are reported as those of the command, in a line.
     """

@@ -1,10 +1,9 @@
-"""Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
+"""Plan a workspace: of an operator's call, of a model, or of lifetimes of your own in a file.
 
-The file is CSV with the columns id, lower, upper and size, as MiniMalloc's, and perhaps alignment, gaps
-(steps in which others may use its bytes: 2-4, or 2-4@0:64 where the first 64 stay in use), offset (a fixed
-place), hint (where it should be if that costs nothing) and uses (steps, for --memory). (--csv writes the first four and the
-offsets; what is computed in place shares a row, and what is in outputs has none), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
-device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
+The file is CSV with the columns id, lower, upper and size, as MiniMalloc's, and perhaps alignment, gaps, offset
+(a fixed place), hint and uses; a plan that --json printed; or a memory snapshot of PyTorch's, of which --device
+chooses a device. (--csv writes what is in the workspace: what is computed in place shares a row.) With --budget,
+--capacity or --fail-above, the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-above",
         type=share,
-        metavar="N%%",
+        metavar="PERCENT",
         help="fail when a plan is so much larger than --diff's",
     )
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
@@ -217,7 +216,7 @@ def _check_growth(named: Named, options: argparse.Namespace) -> None:
 
 
 def _propose_exact(named: Named, options: argparse.Namespace) -> None:
-    """Where the default stands above the bound, say that a search may find less."""
+    """Say that a search may find less, of plans of the default above their bounds."""
     if options.strategy not in (None, "default") or options.json or options.diff_strategy:
         return
     for name, plan in named:
