@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from aclnn.api import functional
+from aclnn.onnx.einsum import einsum
 from aclnn.onnx.quantized_forms import QUANTIZED
+from aclnn.onnx.recurrent import RECURRENT
+from aclnn.onnx.resizing import RESIZING
 from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
 from aclnn.operators import REGISTRY
 from aclnn.tracing.array import TracedArray
@@ -673,6 +676,9 @@ FORMS: dict[str, Form] = {
     "Not": _named("logical_not"), "BitwiseNot": _named("bitwise_not"),
     "IsInf": _is_inf, "Mod": _mod,
     **QUANTIZED,
+    **RECURRENT,
+    **RESIZING,
+    "Einsum": einsum,
     "QuantizeLinear": _quantize, "DequantizeLinear": _dequantize,
     "Max": _folded("maximum"), "Min": _folded("minimum"), "Sum": _folded("add"),
     "Mean": _mean_of_inputs, "Div": _div, "Pow": _pow, "Clip": _clip, "Where": _where,

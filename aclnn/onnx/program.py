@@ -719,7 +719,12 @@ class Runner:
         inputs = [values[name] for name in node.input]
         if node.op_type in control.CONTROL and node.domain in STANDARD:
             graph.ways[at] = "control"
-            results = self._run_control(at, inputs, found)
+            try:
+                results = self._run_control(at, inputs, found)
+            except (AclnnError, MemoryError, CutError):
+                raise
+            except Exception as error:  # of a body that does not fit its node
+                raise invalid(f"{titled(node)}: {said(error)}") from None
         else:
             results = self._evaluated(at, inputs)
         found |= {name: one for name, one in zip(node.output, results, strict=False) if name}
