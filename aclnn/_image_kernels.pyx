@@ -144,7 +144,7 @@ cdef inline ptrdiff_t regular(const windows_state *state, ptrdiff_t length, ptrd
                               ptrdiff_t *end) noexcept nogil:
     """The results whose windows have all their columns: from the one that is returned to `end`."""
     cdef ptrdiff_t size = state.size[1], step = state.step[1], before = state.before[1]
-    cdef ptrdiff_t first = (before + step - 1) // step
+    cdef ptrdiff_t first = min(results, (before + step - 1) // step)
     end[0] = first
     if size == 0 or length < size:
         return first
@@ -173,7 +173,7 @@ cdef inline void sums_of(const double *x, ptrdiff_t step, ptrdiff_t size, double
 
 cdef inline void find_windows(const windows_state *state, const real *most, ptrdiff_t length,
                               ptrdiff_t results, real *out) noexcept nogil:
-    cdef ptrdiff_t i, j, end, first = min(results, regular(state, length, results, &end))
+    cdef ptrdiff_t i, j, end, first = regular(state, length, results, &end)
     cdef window_t window
     cdef real found, lowest = <real>-1 / <real>0
     end = max(end, first)
@@ -199,7 +199,7 @@ cdef inline void find_windows(const windows_state *state, const real *most, ptrd
 cdef inline void add_windows(const windows_state *state, const double *sum, ptrdiff_t length,
                              ptrdiff_t results, const window_t *rows, double *out) noexcept nogil:
     """Means of the sums of columns."""
-    cdef ptrdiff_t i, j, end, first = min(results, regular(state, length, results, &end))
+    cdef ptrdiff_t i, j, end, first = regular(state, length, results, &end)
     cdef double total, divisor
     cdef window_t window
     end = max(end, first)

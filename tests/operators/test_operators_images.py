@@ -114,6 +114,19 @@ def test_maxima_of_windows_and_their_places(dtype):
         np.testing.assert_array_equal(alone.astype(np.float64), found[0])
 
 
+def test_windows_may_be_far_larger_than_images():
+    x = images((1, 3, 5, 6))
+    for size in (21, 2**20 + 1, 2**24 + 1):
+        margin = size // 2
+        places = [slice(max(0, i - margin), min(6, i - margin + size)) for i in range(6)]
+        wanted = [x[..., place].max(-1) for place in places]
+        made = aclnn.max_pool2d(x, (1, size), (1, 1), (0, margin))
+        assert np.array_equal(made, np.stack(wanted, -1))
+        wanted = [x[..., place].astype(float).sum(-1) / size for place in places]
+        made = aclnn.avg_pool2d(x, (1, size), (1, 1), (0, margin))
+        np.testing.assert_allclose(made, np.stack(wanted, -1), rtol=1e-6)
+
+
 def test_maxima_in_both_phases():
     """No strides stand for 1, and margins are four."""
     x, out = images((1, 1, 3, 3)), np.empty((1, 1, 3, 2), np.float32)
