@@ -642,6 +642,30 @@ def _pad_by_places(step: Step, x: Any, pads: Sequence[int], axes: Sequence[int],
     return x
 
 
+def _depth_to_space(step: Step) -> Any:
+    x, size = step.inputs[0], step.required("blocksize")
+    if x.ndim != 4 or size < 1 or x.shape[1] % size**2:
+        raise step.refused(f"blocks of {size} do not fit {list(x.shape)}")
+    n, channels, rows, columns = x.shape
+    own = channels // size**2
+    if step.attribute("mode", "DCR") == "DCR":
+        parts, order = (n, size, size, own, rows, columns), (0, 3, 4, 1, 5, 2)
+    else:
+        parts, order = (n, own, size, size, rows, columns), (0, 1, 4, 2, 5, 3)
+    return x.reshape(*parts).transpose(*order).reshape(n, own, rows * size, columns * size)
+
+
+def _space_to_depth(step: Step) -> Any:
+    x, size = step.inputs[0], step.required("blocksize")
+    if x.ndim != 4 or size < 1 or x.shape[2] % size or x.shape[3] % size:
+        raise step.refused(f"blocks of {size} do not fit {list(x.shape)}")
+    n, channels, rows, columns = x.shape
+    parts = x.reshape(n, channels, rows // size, size, columns // size, size)
+    is_by_depth = step.attribute("mode", "DCR") == "DCR"
+    made = parts.transpose(*((0, 3, 5, 1, 2, 4) if is_by_depth else (0, 1, 3, 5, 2, 4)))
+    return made.reshape(n, channels * size**2, rows // size, columns // size)
+
+
 def _tile(step: Step) -> Any:
     return ours.repeat(step.inputs[0], list(step.whole(1) or ()))
 
@@ -708,6 +732,7 @@ FORMS: dict[str, Form] = {
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements,
     "GatherND": _gather_nd, "Pad": _pad,
+    "DepthToSpace": _depth_to_space, "SpaceToDepth": _space_to_depth,
     "Tile": _tile, "Trilu": _trilu,
 }  # fmt: skip
 

@@ -85,6 +85,8 @@ CALLS = [
         "bij,bkj->bik", "bij,bik->bjk", "abc,abc->", "abc,abc->ac", "abc,def->adbe", "...ij,...kj->...ik")),
     ('y = Einsum <equation = "abc->ca"> (a)', X), ('y = Einsum <equation = "ab,bc,cd"> (a, b, c)', X[0],
      MATRIX, MATRIX.T.copy()), ('y = Einsum <equation = "bi,cj"> (a, b)', X[0], Y[0, :2]),
+    *((f'y = DepthToSpace <blocksize = 2, mode = "{mode}"> (a)', IMAGE) for mode in ("DCR", "CRD")),
+    ("y = SpaceToDepth <blocksize = 3> (a)", IMAGES[..., :6].copy()),
     ("y = MatMul (a, b)", X, MATRIX), ("y = MatMul (a, b)", ROW, MATRIX),
     ("y = Gemm (a, b)", X[0], MATRIX), ("y = Gemm (a, b, c)", X[0], MATRIX, ROW[:5]),
     ("y = Gemm <alpha = 0.5, beta = 2.0, transA = 1, transB = 1> (a, b, c)", X[0], MATRIX[:5, :4],
