@@ -62,6 +62,7 @@ USES = {
     "graph/views/text.py": "English words",
     "Makefile": "an example of a command",
     "tools/bounds.py": "bounds of what formulas are composed of",
+    "tools/compare_peaks.py": "programs whose memory is compared",
     "tools/exhaustive.py": "references in many digits, and numbers to try",
     "tools/coefficients.py": "the functions whose coefficients it makes",
     "tools/make_activations.py": "gradients of other names in its table",
