@@ -64,7 +64,6 @@ USES = {
     "tools/bounds.py": "bounds of what formulas are composed of",
     "tools/compare_peaks.py": "programs whose memory is compared",
     "tools/exhaustive.py": "references in many digits, and numbers to try",
-    "tools/compare_peaks.py": "programs that are measured",
     "tools/coefficients.py": "the functions whose coefficients it makes",
     "tools/make_activations.py": "gradients of other names in its table",
     "tools/make_pictures.py": "programs that are drawn",
