@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
@@ -151,7 +152,7 @@ class OnnxModel:
         self._is_one = all(map(program.is_traceable, needed)) and bool(needed)
         self._lock = threading.Lock()
 
-        self._runs = 0
+        self._seconds = self._seconds_elsewhere = 0.0  # of calls with nodes that others compute
         self.name = program.name
         self.inputs = program.inputs
         self.optional_inputs = frozenset(program.optional)
@@ -186,8 +187,18 @@ class OnnxModel:
         return self._run(self._program.bound((), inputs), out, workspace)
 
     def _run(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
+        if not self._program.graph.evaluations:
+            return self._run_once(bound, out, workspace)
+        plans, begin = self.cache_info()["size"], time.perf_counter()
+        before = self._program.graph.seconds_elsewhere()
+        found = self._run_once(bound, out, workspace)
+        if plans == self.cache_info()["size"]:  # no time of planning
+            self._seconds += time.perf_counter() - begin
+            self._seconds_elsewhere += self._program.graph.seconds_elsewhere() - before
+        return found
+
+    def _run_once(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
         program = self._program
-        self._runs += 1
         if self._is_one and not program.optional.intersection(bound):
             try:
                 found = self._compiled(*bound.values(), out=out, workspace=workspace)
@@ -275,7 +286,8 @@ class OnnxModel:
         -------
         ModelReport
         """
-        return report_of(self._program.graph, self.plans)
+        share = self._seconds_elsewhere / self._seconds if self._seconds else None
+        return report_of(self._program.graph, self.plans, share)
 
     def cache_info(self) -> dict[str, int]:
         """Contents of the model's cache of plans.

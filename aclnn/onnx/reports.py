@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn.onnx.evaluation import called
@@ -69,12 +69,16 @@ class ModelReport:
         How many there are so far.
     patterns : tuple of ReportedPattern
         Nodes that are computed as one.
+    shares : dict of str to float
+        Shares of the time of calls: of what this package computes, and of what other runtimes do; nothing
+        before a call of a model that is planned and has both.
     """
 
     model: str
     nodes: tuple[ReportedNode, ...]
     plans: int
     patterns: tuple[ReportedPattern, ...] = ()
+    shares: dict[str, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,6 +101,7 @@ class ModelReport:
                  "seconds": n.seconds}
                 for n in self.nodes
             ],
+            "shares": self.shares,
             "patterns": [{"name": n.name, "nodes": [*n.nodes]} for n in self.patterns],
         })  # fmt: skip
 
@@ -111,6 +116,9 @@ class ModelReport:
             seconds = sum([one.seconds for one in self.nodes if one.by == way])
             took = f", {seconds * 1e3:.3g} ms" if seconds else ""
             lines.append(f"  {way:<12}{count:>6}  {', '.join(some)}{more}{took}")
+        if self.shares:
+            listed = ", ".join([f"{way} {share:.0%}" for way, share in self.shares.items()])
+            lines.append(f"  time of calls: {listed}")
         kinds = Counter([one.name for one in self.patterns])
         if kinds:
             count = sum([len(one.nodes) for one in self.patterns])
@@ -121,8 +129,8 @@ class ModelReport:
         return "\n".join(lines)
 
 
-def report_of(graph: Graph, plans: Sequence[Any]) -> ModelReport:
-    """The report of a graph, as it was last planned."""
+def report_of(graph: Graph, plans: Sequence[Any], elsewhere: float | None = None) -> ModelReport:
+    """The report of a graph, as it was last planned, with the share of the time that others took."""
     nodes = []
     for place, node in enumerate(graph.nodes):
         evaluations = graph.evaluations.get(place, [])
@@ -139,4 +147,5 @@ def report_of(graph: Graph, plans: Sequence[Any]) -> ModelReport:
         ReportedPattern(one.pattern.name, nodes_of(one, graph.nodes))
         for _, one in sorted(graph.joined.items())
     ]
-    return ModelReport(graph.name, tuple(nodes), len(plans), tuple(patterns))
+    shares = {} if elsewhere is None else {"kernel": 1 - elsewhere, "fallback": elsewhere}
+    return ModelReport(graph.name, tuple(nodes), len(plans), tuple(patterns), shares)

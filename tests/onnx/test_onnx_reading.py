@@ -834,6 +834,14 @@ def test_what_has_no_kernel_is_a_step_of_the_plan(has_runtime, monkeypatch):
     found = json.loads(report.to_json())
     assert found["counts"] == report.counts
     assert "Hardmax" in str(report)
+    assert report.shares == {}  # the call planned it
+    model(X)
+    shares = model.report().shares
+    assert shares.keys() == {"kernel", "fallback"}
+    assert 0 < shares["fallback"] < 1
+    assert shares["kernel"] + shares["fallback"] == pytest.approx(1)
+    assert json.loads(model.report().to_json())["shares"] == shares
+    assert "time of calls: kernel" in str(model.report())
 
 
 def test_other_means_are_named_once_unless_they_are_allowed():
