@@ -15,15 +15,15 @@ from aclnn.torch.schemas import Schema
 _DYNAMO = "torch._dynamo"
 
 
-class _AfterDynamo(importlib.abc.MetaPathFinder):
-    """Calls a function once Dynamo has been imported: it takes longer than PyTorch itself, and most who
+class _After(importlib.abc.MetaPathFinder):
+    """Calls a function once a module has been imported: Dynamo takes longer than PyTorch itself, and most who
     use operators never compile."""
 
-    def __init__(self, then: Callable[[], None]):
-        self._then = then
+    def __init__(self, name: str, then: Callable[[], None]):
+        self._name, self._then = name, then
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name != _DYNAMO:
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -41,10 +41,15 @@ class _AfterDynamo(importlib.abc.MetaPathFinder):
 
 def when_dynamo_comes(then: Callable[[], None]) -> None:
     """Call a function once Dynamo is there."""
-    if _DYNAMO in sys.modules:
+    when_imported(_DYNAMO, then)
+
+
+def when_imported(name: str, then: Callable[[], None]) -> None:
+    """Call a function once a module is there."""
+    if name in sys.modules:
         then()
     else:
-        sys.meta_path.insert(0, _AfterDynamo(then))
+        sys.meta_path.insert(0, _After(name, then))
 
 
 def let_dynamo_trace(schema: Schema, op: Any) -> None:

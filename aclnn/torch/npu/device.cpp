@@ -27,6 +27,7 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -896,6 +897,7 @@ PyObject* py_register(PyObject*, PyObject* args) {
   c10::SetAllocator(NPU, &allocator());
   static c10::impl::DeviceGuardImplRegistrar guard(NPU, new Guard());
   at::RegisterPrivateUse1HooksInterface(new Hooks());
+  torch::utils::register_fork_handler_for_device_init(NPU);
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
 }

@@ -10,10 +10,15 @@ import torch
 import torch.distributed as dist
 
 _COLLECTIVES = (
-    "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced", "allreduce_coalesced",
+    "allgather", "_allgather_base", "allgather_coalesced", "allreduce_coalesced",
     "alltoall", "alltoall_base", "broadcast", "gather", "recv", "recv_anysource", "reduce_scatter",
-    "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "scatter", "send",
+    "_reduce_scatter_base", "scatter", "send",
 )  # fmt: skip
+
+# Several calls at once, which Gloo has no way to make: one after the other.
+_SEVERAL = {
+    "allgather_into_tensor_coalesced": "_allgather_base", "reduce_scatter_tensor_coalesced": "_reduce_scatter_base",
+}  # fmt: skip
 
 # Names that later versions of PyTorch call them by.
 _RENAMED = {
@@ -91,7 +96,23 @@ def _group_class(native: ModuleType) -> type:
         setattr(ProcessGroupHCCL, name, _collective(name, aliased))
     for name, other in _RENAMED.items():
         setattr(ProcessGroupHCCL, name, _collective(other, aliased))
+    for name, other in _SEVERAL.items():
+        setattr(ProcessGroupHCCL, name, _one_by_one(other, aliased))
     return ProcessGroupHCCL
+
+
+def _one_by_one(name: str, aliased: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Calls of a collective for pairs of an output and an input; all but the last are waited for."""
+
+    def call(self: Any, outputs: Any, inputs: Any, *options: Any) -> Any:
+        work = None
+        for pair in zip(aliased(outputs), aliased(inputs), strict=True):
+            if work is not None:
+                work.wait()
+            work = getattr(self._gloo, name)(*pair, *options)
+        return work if work is not None else self._gloo.barrier()
+
+    return call
 
 
 def _collective(name: str, aliased: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -199,6 +200,14 @@ def _streams(state: _State) -> dict[str, Any]:
 
             return ctypes.c_void_p(self.npu_stream)
 
+        def record_event(self, event: Any = None) -> Any:
+            event = Event() if event is None else event
+            event.record(self)
+            return event
+
+        def wait_event(self, event: Any) -> None:
+            """Nothing: what was recorded is done, and what will be is no event to wait for."""
+
         def set_data_preprocess_stream(self, is_data_preprocess_stream: bool = False) -> None:
             """Nothing: streams have no kinds here."""
 
@@ -247,16 +256,26 @@ def _streams(state: _State) -> dict[str, Any]:
                 set_stream(stream)
                 state.native.set_device(index)
 
-    class Event:
+    class Event(torch.Event):
         """A point in a stream's work, with the time at which it was reached."""
 
-        def __init__(
-            self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-        ):
-            self.enable_timing, self.interprocess = enable_timing, interprocess
-            self.time: float | None = None
+        time: float | None
+
+        def __new__(
+            cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        ) -> Any:
+            made = super().__new__(
+                cls,
+                device="npu",
+                enable_timing=enable_timing,
+                blocking=blocking,
+                interprocess=interprocess,
+            )
+            made.time = None
+            return made
 
         def record(self, stream: Any = None) -> None:
+            super().record(current_stream() if stream is None else stream)
             self.time = time.perf_counter()
 
         def wait(self, stream: Any = None) -> None:
@@ -537,7 +556,10 @@ def _submodule(name: str, parts: dict[str, Any], state: _State) -> ModuleType:
             "matmul": {"allow_hf32": False},
             "conv": {"allow_hf32": True},
         }
-        return _Switches(f"torch_npu.npu.{name}", flags[name])
+        switches = _Switches(f"torch_npu.npu.{name}", flags[name])
+        if name == "matmul":
+            switches.CubeMathType, switches.cube_math_type = CubeMathType, CubeMathType.KEEP_DTYPE
+        return switches
     module = ModuleType(f"torch_npu.npu.{name}")
     if name == "amp":
         vars(module).update(_amp())
@@ -560,6 +582,11 @@ def _is_gte_cann(version: str, module: str = "CANN") -> bool:
     return tuple(int(one) for one in version.split(".")[:2] if one.isdigit()) <= (8, 5)
 
 
+CubeMathType = IntEnum(
+    "CubeMathType", "KEEP_DTYPE ALLOW_FP32_DOWN_PRECISION USE_FP16 USE_HF32 USE_FP32_ADD", start=0
+)
+
+
 class _Switches(ModuleType):
     """A module of settings, which take bools only."""
 
@@ -572,6 +599,8 @@ class _Switches(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in vars(self).get("_flags", ()) and not isinstance(value, bool):
             raise TypeError(f"{name} is {value!r}, must be a bool")
+        if name == "cube_math_type":
+            value = CubeMathType(value)
         super().__setattr__(name, value)
 
 

@@ -9,7 +9,16 @@ from typing import Any
 import torch
 
 import aclnn.torch  # noqa: F401  # registers the forms
-from aclnn.torch.npu import building, kernels, module, operators, vendor
+from aclnn.torch.npu import (
+    attention,
+    autocast,
+    building,
+    interplay,
+    kernels,
+    module,
+    operators,
+    vendor,
+)
 from aclnn.torch.npu.refusals import REFUSED
 from aclnn.torch.npu.settings import FALLBACKS, Settings
 
@@ -30,6 +39,9 @@ def register(settings: Settings) -> None:
     )
     operators.register(DEVICE)
     kernels.register(DEVICE)
+    autocast.register()
+    attention.register()
+    interplay.install(made)
     vendor.install(DEVICE, settings, made)
     print(
         f"aclnn: the device npu is emulated on the CPU ({settings.soc} by name only)",

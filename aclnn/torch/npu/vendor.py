@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from aclnn.torch.npu import functions, hccl, transfer
+from aclnn.torch.npu import capture, functions, hccl, interplay, transfer
 from aclnn.torch.npu.settings import Settings
 
 VERSION = ".".join(torch.__version__.split("+")[0].split(".")[:3]) + "+aclnn.emulated"
@@ -145,7 +145,7 @@ def _parts(npu: ModuleType) -> dict[str, dict[str, Any]]:
                 torch.Stream(**named)
             ),
             "_npu_getOption": lambda key: (npu._option(key) or "").encode() or None,
-            "_NPUTaskGroupHandle": type("_NPUTaskGroupHandle", (), {}),
+            "_NPUTaskGroupHandle": capture.TaskGroup,
         },
         "_C._distributed_c10d": {"ProcessGroupHCCL": group},
         "_inductor": {},
@@ -155,19 +155,10 @@ def _parts(npu: ModuleType) -> dict[str, dict[str, Any]]:
         "utils": {},
         "utils.collect_env": {"get_cann_version": lambda: CANN},
         "multiprocessing": {},
-        "multiprocessing.reductions": {
-            "rebuild_npu_tensor": _refused("multiprocessing.reductions")
-        },
+        "multiprocessing.reductions": {"rebuild_npu_tensor": interplay.rebuild_npu_tensor},
         "contrib": {},
         "distributed": {},
     }
-
-
-def _refused(name: str) -> Any:
-    def call(*args: Any, **named: Any) -> Any:
-        raise NotImplementedError(f"NOT_SUPPORT: the emulated npu device has no torch_npu.{name}")
-
-    return call
 
 
 def _profiler() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import os
 import pickle
 import re
 
@@ -163,6 +164,159 @@ def test_attention_is_that_of_the_cpu():
         )
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float16, 5e-3)])
+@pytest.mark.parametrize(
+    ("lengths", "heads"), [((5, 5), (4, 4)), ((3, 7), (4, 2)), ((1, 6), (2, 2))]
+)
+def test_attention_is_fused_where_the_npu_fuses_it(dtype, tolerance, lengths, heads):
+    torch.manual_seed(0)
+    (rows, columns), (many, few) = lengths, heads
+    shapes = (2, many, rows, 16), (2, few, columns, 16), (2, few, columns, 16)
+    masks = [
+        torch.rand(shape) > 0.3
+        for shape in ((rows, columns), (2, 1, rows, columns), (2, 1, 1, columns))
+    ]
+    for mask in masks:
+        mask[..., 0] = True  # no row without a column
+    for options in ({}, {"is_causal": True}, *({"attn_mask": mask} for mask in masks)):
+        own = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+        others = [one.detach().npu().requires_grad_() for one in own]
+        npu.reset_counts()
+        moved = {
+            key: one.npu() if isinstance(one, torch.Tensor) else one for key, one in options.items()
+        }
+        wanted, made = (
+            functional.scaled_dot_product_attention(*given, **named, enable_gqa=many != few)
+            for given, named in ((own, options), (others, moved))
+        )
+        assert npu.counts()["npu::npu_fusion_attention_v3"] == (1, 0)
+        same(made.detach(), wanted.detach(), atol=tolerance, rtol=tolerance)
+        weights = torch.randn_like(wanted)
+        wanted.backward(weights)
+        made.backward(weights.npu())
+        for mine, its in zip(others, own, strict=True):
+            same(mine.grad, its.grad, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+def test_attention_of_other_kinds_is_the_composite():
+    q = torch.randn(1, 2, 4, 6).npu()  # sizes of heads that float32 does not take
+    npu.reset_counts()
+    functional.scaled_dot_product_attention(q, q, q)
+    functional.scaled_dot_product_attention(
+        q[..., :4], q[..., :4], q[..., :4], torch.zeros(4, 4).npu()
+    )
+    assert "npu::npu_fusion_attention_v3" not in npu.counts()
+    assert torch.ops.aten._fused_sdp_choice(q, q, q) == 4
+
+
+def test_autocast_has_the_lists_of_other_devices():
+    x, bias = torch.randn(4, 8).npu(), torch.zeros(8).npu()
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 2))
+    other = copy.deepcopy(model).npu()
+    with torch.autocast("npu", dtype=torch.bfloat16), torch.autocast("cpu", dtype=torch.bfloat16):
+        made, wanted = other(x), model(x.cpu())
+        assert (
+            made.dtype
+            == (x @ x.t()).dtype
+            == torch.einsum("ij,kj->ik", x, x).dtype
+            == torch.bfloat16
+        )
+        assert nn.Conv2d(3, 4, 3).npu()(torch.ones(1, 3, 8, 8).npu()).dtype == torch.bfloat16
+        half = x.bfloat16()
+        for found in (half.exp(), half.softmax(-1), half.sum(), functional.layer_norm(half, (8,))):
+            assert found.dtype == torch.float32
+        assert half.sum(dtype=torch.bfloat16).dtype == torch.bfloat16
+        assert torch.dot(x[0], half[0]).dtype == torch.float32
+        assert (half + half).dtype == torch.bfloat16
+        assert torch.ones(2, dtype=torch.float64).npu().exp().dtype == torch.float64
+        with pytest.raises(RuntimeError, match="unsafe to autocast"):
+            functional.binary_cross_entropy(x.sigmoid(), x.sigmoid())
+    same(made.float().detach(), wanted.float().detach(), atol=2e-2, rtol=2e-2)
+    made.sum().backward()
+    assert other[0].weight.grad.dtype == torch.float32
+    with torch.npu.amp.autocast():
+        assert torch.addmm(bias, x, x.t() @ x).dtype == torch.float16
+    assert (x @ x.t()).dtype == torch.float32
+
+
+def test_types_are_classes():
+    x = torch.npu.FloatTensor([1, 2])
+    assert isinstance(x, torch.npu.FloatTensor)
+    assert not isinstance(x, torch.npu.HalfTensor)
+    assert not isinstance(torch.ones(1), torch.npu.FloatTensor)
+    assert torch.npu.LongTensor(2, 3).shape == (2, 3)
+    assert torch.ones(2).type(torch.npu.HalfTensor).type() == "torch.npu.HalfTensor"
+    assert torch.npu.FloatStorage([1.0, 2.0]).device.type == "npu"
+    torch.npu.matmul.cube_math_type = 3
+    assert torch.npu.matmul.cube_math_type is torch.npu.matmul.CubeMathType.USE_HF32
+    torch.npu.matmul.cube_math_type = 0
+
+
+def test_tensors_are_exchanged_by_dlpack():
+    x = torch.arange(4.0).npu()
+    assert x.__dlpack_device__() == (12, 0)
+    other = torch.from_dlpack(x)
+    other[0] = 7
+    assert x[0].item() == 7
+    assert torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)).is_npu
+    assert np.from_dlpack(torch.ones(2).pin_memory()).tolist() == [1, 1]
+
+
+def test_queues_take_tensors_as_copies():
+    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    for one in (torch.ones(3, device="npu:1"), nn.Parameter(torch.ones(2).npu()), torch.ones(2)):
+        queue.put(one)
+        got = queue.get()
+        assert (type(got), got.device, got.requires_grad) == (
+            type(one),
+            one.device,
+            one.requires_grad,
+        )
+        assert torch.equal(got, one)
+    with pytest.raises(RuntimeError, match="Cowardly refusing"):
+        queue.put(torch.ones(2, device="npu", requires_grad=True) * 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore")
+def test_forked_processes_are_refused():
+    torch.npu.current_device()
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        try:
+            torch.zeros(1, device="npu")
+            os.write(writing, b"made")
+        except BaseException as error:
+            os.write(writing, str(error).encode()[:200])
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 300).startswith(
+        b"Cannot re-initialize NPU in forked subprocess. To use NPU with"
+    )
+    os.close(reading)
+    os.close(writing)
+
+
+def test_functions_are_compiled():
+    def function(x):
+        return torch.softmax(x * 2 + 1, 0)
+
+    x = torch.randn(5)
+    for backend in ("aclnn", "eager", "aot_eager"):
+        same(torch.compile(function, backend=backend)(x.npu()), function(x))
+    with pytest.raises(Exception, match=r'NOT_SUPPORT.*use torch.compile\(backend="aclnn"\)'):
+        torch.compile(function)(x.npu())
+
+
+def test_events_are_those_of_pytorch():
+    event, stream = torch.npu.Event(), torch.npu.Stream()
+    assert event.query()
+    torch.Stream.wait_event(stream, stream.record_event(event))
+    event.wait(stream)
+    assert isinstance(event, torch.Event)
+    torch.npu.ExternalEvent().wait(stream)
+
+
 def test_dtypes_are_those_of_pytorch():
     kinds = (
         torch.float32,
@@ -197,11 +351,6 @@ def test_dtypes_are_those_of_pytorch():
         ).dtype
         == torch.float32
     )
-    with torch.autocast("npu", dtype=torch.bfloat16):
-        assert torch.ones(2, 2, device="npu").mm(torch.ones(2, 2, device="npu")).dtype in (
-            torch.bfloat16,
-            torch.float32,
-        )
     with (
         pytest.warns(UserWarning, match="do not support double dtype")
         if not _warned()
@@ -328,7 +477,7 @@ def test_pinned_memory():
 
 
 def test_gradients_are_scaled():
-    scaler, model = torch.npu.amp.GradScaler(), nn.Linear(4, 4).npu()
+    scaler, model = torch.npu.amp.GradScaler(2.0**8), nn.Linear(4, 4).npu()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     with torch.npu.amp.autocast():
         loss = model(torch.ones(2, 4, device="npu")).float().sum()
