@@ -312,6 +312,14 @@ NPU_FALLBACK = Variable(
     "count",
     partial(_one_of, names=FALLBACKS),
 )
+DEBUG = Variable(
+    "ACLNN_DEBUG",
+    "Refuse calls on streams that may run at once with others whose memory or workspace they share.",
+    "`0`, `1`",
+    False,
+    truth,
+    "`0`",
+)
 PYTHON: Variable[str | None] = Variable(
     "ACLNN_PYTHON",
     "The interpreter that programs in C start.",
@@ -323,7 +331,7 @@ PYTHON: Variable[str | None] = Variable(
 
 VARIABLES: tuple[Variable[Any], ...] = (
     ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, RECORD, REPORT, NPU_DEVICES, NPU, NPU_SOC, NPU_MEMORY,
-    NPU_FALLBACK, PYTHON, VERBOSE, VERBOSE_TO,
+    NPU_FALLBACK, DEBUG, PYTHON, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 

@@ -221,6 +221,7 @@ def aclrtSynchronizeDeviceWithTimeout(timeout: int) -> int:
             ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
             f"{function}: the device is not done after {timeout} ms",
         )
+    streams.finished()
     return streams.outcome(failure)
 
 

@@ -19,6 +19,7 @@ from aclnn.acl.constants import (
     aclrtEventFlag,
 )
 from aclnn.acl.errors import AclnnError, fail
+from aclnn.acl.watch import watching
 
 OK = int(ACL_SUCCESS)
 EXTERNAL, IPC = aclrtEventFlag.ACL_EVENT_EXTERNAL, aclrtEventFlag.ACL_EVENT_IPC
@@ -54,6 +55,20 @@ class aclrtEvent(_runtime.Event):
     @property
     def handle(self) -> int:
         return registry.handle_of(self)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has happened, for so many seconds at most; whether it has."""
+        happened = super().wait(seconds)
+        return self._noted(happened)
+
+    def has_happened(self) -> bool:
+        """Whether its latest recording has happened."""
+        return self._noted(super().has_happened())
+
+    def _noted(self, happened: bool) -> bool:
+        if happened and (watch := watching()) is not None:
+            watch.wait(self, None)
+        return happened
 
     def __repr__(self) -> str:
         state = "destroyed" if self.destroyed else "live"
@@ -283,6 +298,8 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
         return other.refuse_event("aclrtRecordEvent", "event", event)
     if stream is not None and stream.redirect is not None:  # an update of a task group
         return streams.submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
+    if (watch := watching()) is not None:
+        watch.record(event, stream)
     return event.record("aclrtRecordEvent", stream)
 
 
@@ -439,6 +456,8 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
         return recorded
     if stream is None or stream.redirect is not None:
         return streams.submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
+    if (watch := watching()) is not None:
+        watch.wait(event, stream)
     return event.hold_up("aclrtStreamWaitEvent", stream)
 
 
@@ -553,6 +572,8 @@ def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> in
     if stream is None or stream.redirect is not None:
         task = ExternalTask(captures.WAIT, event, seconds)
         return streams.submit(stream, task, function)
+    if (watch := watching()) is not None:
+        watch.wait(event, stream)
     return event.hold_up(function, stream, seconds)
 
 

@@ -23,6 +23,7 @@ from aclnn.acl.constants import (
     aclrtStreamStatus,
 )
 from aclnn.acl.errors import fail
+from aclnn.acl.watch import watching
 
 OK = int(ACL_SUCCESS)
 
@@ -59,6 +60,23 @@ class aclrtStream(_runtime.Stream):
     def handle(self) -> int:
         return registry.handle_of(self)
 
+    def is_idle(self) -> bool:
+        """Whether all work has been done that it was given."""
+        return self._noted(super().is_idle())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for all work queued so far, for so many seconds at most; whether it was done."""
+        return self._noted(super().wait(seconds))
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until the thread of a closed stream has ended; whether it did in time."""
+        return self._noted(super().join(seconds))
+
+    def _noted(self, done: bool) -> bool:
+        if done:
+            finished(self)
+        return done
+
     def __repr__(self) -> str:
         if self.destroyed:
             return f"<aclrtStream {self.number}, destroyed>"
@@ -85,7 +103,23 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
     redirect = stream.redirect
     if redirect is not None and (status := redirect.launch(stream, job, function)) is not None:
         return status
+    watch = watching()
+    if watch is not None and (status := watch.launch(stream, job, function)):
+        return status
     return stream.queue(job, function)
+
+
+def _watched(stream: aclrtStream) -> aclrtStream:
+    """A new stream, which is looked at from now on where that is asked for."""
+    if (watch := watching()) is not None:
+        watch.add(stream)
+    return stream
+
+
+def finished(stream: Any = None) -> None:
+    """Note that a stream's work is done, or that of all."""
+    if (watch := watching()) is not None:
+        watch.finished(stream)
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
@@ -105,7 +139,7 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
     (0, 0, 0)
     """
-    return aclrtStream(), OK
+    return _watched(aclrtStream()), OK
 
 
 def aclrtCreateStreamWithConfig(priority: int, flag: int) -> tuple[aclrtStream | None, int]:
@@ -145,7 +179,7 @@ def aclrtCreateStreamWithConfig(priority: int, flag: int) -> tuple[aclrtStream |
         return None, fail(
             ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, of unknown hints"
         )
-    return aclrtStream(0, flags), OK
+    return _watched(aclrtStream(0, flags)), OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
@@ -431,7 +465,9 @@ def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
 
 def synchronized(device: int = -1) -> int:
     """Wait for every stream, or those of a device; the status of the first failure."""
-    return outcome(_runtime.synchronize_all(None, device)[1])
+    failure = _runtime.synchronize_all(None, device)[1]
+    finished()
+    return outcome(failure)
 
 
 def outcome(failure: str | None) -> int:

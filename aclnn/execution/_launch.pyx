@@ -175,6 +175,14 @@ cdef class Job:
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
         self.executor.execute(self.addresses, workspace)
 
+    @property
+    def scratch(self):
+        """Address, bytes and owner of the workspace; 0, 0 and None without one."""
+        if self.hold is None:
+            return 0, 0, None
+        owner = <object>self.hold.view.obj if self.hold.exported else self.hold.owner
+        return <size_t>self.hold.address, self.executor.planned.workspace_size, owner
+
     def owners(self):
         """Owners of the memory of each operand and the workspace, by name."""
         found = list(zip(self.executor.names, self.held))

@@ -141,6 +141,7 @@ class TraceChecker:
     """
 
     places: Mapping[str, Buffer] = field(default_factory=dict)
+    tracks_allocations: bool = True
     clocks: dict[str, Clock] = field(default_factory=dict)
     recorded: dict[str, Clock] = field(default_factory=dict)
     memories: dict[str, list[_Memory]] = field(default_factory=dict)
@@ -163,6 +164,26 @@ class TraceChecker:
             yield from self._free(event, clock)
         else:
             yield from self._access(event, clock)
+
+    def clashes(self, event: TraceEvent) -> Iterator[TraceFault]:
+        """Faults that an access to given bytes would be part of, which is not made."""
+        clock = self._clock_of(event)
+        begin, size = event.offset or 0, event.size or 0
+        moment = self._moment(event, clock)
+        new = _Access(moment, begin, begin + size, event.action != "read", event.name)
+        for other in self._accesses(new.begin, new.end):
+            if fault := _race(other, new, clock):
+                yield fault
+
+    def rows(self) -> set[int]:
+        """Numbers of the accesses that later ones are compared with."""
+        return {one.moment.event.row for page in self.pages.values() for one in page.values()}
+
+    def forget(self, stream: str) -> None:
+        """Drop accesses of a stream whose work is done, or of all: what follows is ordered behind them."""
+        for page in self.pages.values():
+            for key in [key for key in page if stream in ("", key[0])]:
+                del page[key]
 
     def _clock_of(self, event: TraceEvent) -> Clock:
         """The stream's clock, one tick on; a kernel that is launched is behind what the program waited for."""
@@ -240,7 +261,11 @@ class TraceChecker:
             begin = planned.offset if begin is None else begin
             size = planned.offset + planned.nbytes - begin if size is None else size
             yield from _plan_faults(event, planned, begin, begin + size)
-        elif memory is None and (begin is None or size is None or event.action != "workspace"):
+        elif memory is None and (
+            begin is None
+            or size is None
+            or (event.action != "workspace" and self.tracks_allocations)
+        ):
             yield TraceFault(
                 "lifetime",
                 (event.row,),

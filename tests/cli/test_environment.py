@@ -24,7 +24,7 @@ BAD = [
     ("ACLNN_VERBOSE_TO", "stdout"), ("ACLNN_CACHE_DIR", "kept/here"),
     ("ACLNN_RECORD", "/nowhere/calls.py"), ("ACLNN_REPORT", "/nowhere/page.html"), ("ACLNN_PYTHON", "/nowhere/python"),
     ("ACLNN_NPU", "perhaps"), ("ACLNN_NPU_SOC", "Ascend911"), ("ACLNN_NPU_MEMORY", "much"), ("ACLNN_NPU_FALLBACK", "ask"),
-    ("ACLNN_NPU_DEVICES", "0"),
+    ("ACLNN_NPU_DEVICES", "0"), ("ACLNN_DEBUG", "maybe"),
 ]  # fmt: skip
 GOOD = [
     ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
@@ -44,11 +44,12 @@ GOOD = [
     ("ACLNN_PYTHON", "/bin/sh", "/bin/sh"), ("ACLNN_PYTHON", "", None),
     ("ACLNN_NPU", "1", True), ("ACLNN_NPU", "", False), ("ACLNN_NPU_SOC", "", "Ascend910B3"),
     ("ACLNN_NPU_MEMORY", "32GiB", 32 << 30), ("ACLNN_NPU_FALLBACK", "warn", "warn"), ("ACLNN_NPU_DEVICES", "2", 2),
+    ("ACLNN_DEBUG", "1", True), ("ACLNN_DEBUG", "", False),
 ]  # fmt: skip
 ONE_EACH = dict(reversed(BAD))  # the first of each
 NOT_OF_CALLS = (
     "ACLNN_CACHE_DIR", "ACLNN_RECORD", "ACLNN_REPORT", "ACLNN_PYTHON", "ACLNN_NPU", "ACLNN_NPU_SOC", "ACLNN_NPU_MEMORY",
-    "ACLNN_NPU_FALLBACK", "ACLNN_NPU_DEVICES",
+    "ACLNN_NPU_FALLBACK", "ACLNN_NPU_DEVICES", "ACLNN_DEBUG",
 )  # fmt: skip
 OF_CALLS = [pair for pair in ONE_EACH.items() if pair[0] not in NOT_OF_CALLS]
 # This process reads its own settings now, not while a test has changed the environment.
@@ -186,6 +187,7 @@ SHOWN = {
     "ACLNN_CACHE_DIR": ("/kept/here", "measured    folder /kept/here, kept 0, build "),
     "ACLNN_RECORD": ("calls.py", ""),
     "ACLNN_REPORT": ("page.html", ""),
+    "ACLNN_DEBUG": ("1", ""),
     "ACLNN_PYTHON": ("/bin/sh", ""),
     "ACLNN_NPU": ("1", ""),
     "ACLNN_NPU_SOC": ("Ascend910B1", ""),
