@@ -53,6 +53,8 @@ USES = {
     "aclnn/torch/npu/hccl.py": "collectives",
     "aclnn/torch/npu/kernels.py": "cells of recurrent layers",
     "aclnn/torch/npu/transfer.py": "PyTorch's functions that take a device",
+    "aclnn/torch/npu/attention.py": "attention, as the NPU's PyTorch fuses it",
+    "aclnn/torch/npu/autocast.py": "lists of operators, as PyTorch has them",
     "aclnn/torch/npu/operators.py": "operators that are the device's own business",
     "aclnn/torch/overloads.py": "PyTorch's operators, of other arguments",
     "aclnn/torch/formulas.py": "gradients that are composed of operators",
