@@ -24,8 +24,8 @@ from aclnn.graph.planner.recorded import plan_in_json
 def run(options: argparse.Namespace, plan: WorkspacePlan | None) -> int:
     """Print the faults of the file; 1 where there are some."""
     name = options.check
-    text = Path(name).read_text(encoding="utf-8")
     try:
+        text = Path(name).read_text(encoding="utf-8")
         if _is_trace(text):
             events = trace_from_csv(text)
             return _tell(options, events, check_trace(events, plan))

@@ -113,7 +113,7 @@ def _entries(
 
     `known` has the inputs that a model declares, where it does: all others are weights.
     """
-    written = {graph.root(id).id for id in graph.outputs}
+    written = {graph.value(id).alias_of for id in graph.outputs}  # outputs in place of inputs
     for value in graph.values:
         if value.alias_of is not None or value.storage not in ("input", "constant", "output"):
             continue

@@ -3,9 +3,12 @@
 import json
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 
+import aclnn
 from aclnn import cli
+from aclnn.reports.footprint import footprint
 
 MODEL = """
 import numpy as np
@@ -70,6 +73,36 @@ def test_the_sum_of_an_operator(capsys):
     call = ["softmax", "--input", "float32[4,8]", "--dim", "0", "--total", "--assume", "kernels=0"]
     found = json.loads(run(capsys, *call, "--json")[1])
     assert found["kinds"]["inputs"] == found["kinds"]["outputs"] == 128
+
+
+def test_the_sum_of_a_capture():
+    stream, _ = aclnn.aclrtCreateStream()
+    x, y, z = (np.ones((64, 64), np.float32) for _ in range(3))
+    mode = aclnn.aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL
+    assert aclnn.aclmdlRICaptureBegin(stream, mode) == 0
+    for source, target in ((x, y), (y, z)):
+        size, executor, _ = aclnn.aclnnReluGetWorkspaceSize(
+            aclnn.tensor(source), aclnn.tensor(target)
+        )
+        assert aclnn.aclnnRelu(None, size, executor, stream) == 0
+    captured, status = aclnn.aclmdlRICaptureEnd(stream)
+    assert status == 0
+    made = footprint(captured, kernel_workspace=0, runtime=7)
+    assert made.of_kind("inputs") == x.nbytes
+    assert made.of_kind("outputs") == y.nbytes + z.nbytes  # the caller's, and stored
+    assert made.total == 3 * x.nbytes + captured.executor.plan.size + 7
+    assert aclnn.aclmdlRIDestroy(captured) == aclnn.aclrtDestroyStream(stream) == 0
+
+
+def test_what_is_written_to_is_a_cache():
+    def step(cache, x):
+        cache[:4] = x
+        return cache.sum()
+
+    cache, x = np.zeros((64, 8), np.float32), np.ones((4, 8), np.float32)
+    made = footprint(aclnn.compile(step), cache, x, kernel_workspace=0)
+    assert made.of_kind("caches") == cache.nbytes
+    assert made.of_kind("inputs") == x.nbytes
 
 
 def test_the_sum_of_a_model_in_onnx(capsys, tmp_path):

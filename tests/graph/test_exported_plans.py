@@ -197,11 +197,13 @@ def test_files_are_written_and_checked(tmp_path, monkeypatch, capsys):
         ("stream,action,id\ns,eat,a\n", [], "row 1: action is 'eat'"),
         ("stream,action,id\ns,read,a\n", [], "row 1: read of a, which was never allocated"),
         ("{}", [], "expected a document of schema"),
+        ("\udce9", [], "given: 'utf-8' codec can't decode"),
+        ("a,b\n1,2\n", [], "columns missing: id, lower, size, upper"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(tmp_path, capsys, text, more, words):
     path = tmp_path / "given"
-    path.write_text(text)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
     status, said = checked(capsys, str(path), *more)
     assert status == 1
     assert words in said
