@@ -112,6 +112,26 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
+@cache
+def _needed(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    """The operators that a pattern cannot be without: its last, those that this reads of, and all."""
+    tree = _parsed(text)
+    assert isinstance(tree, ast.Call)
+    first = [one.value if isinstance(one, ast.NamedExpr) else one for one in tree.args]
+    every = [_kind(one) for one in ast.walk(tree) if isinstance(one, ast.Call)]
+    read = [_kind(one) for one in first if isinstance(one, ast.Call)]
+    return (
+        _kind(tree),
+        frozenset([one for one in read if not one.endswith("_")]),
+        frozenset([one for one in every if not one.endswith("_")]),
+    )
+
+
+def _kind(part: ast.Call) -> str:
+    assert isinstance(part.func, ast.Name)
+    return part.func.id
+
+
 class Structure:
     """The nodes that make and that read each value of a graph.
 
@@ -135,9 +155,15 @@ class Structure:
             for name in names:
                 self.readers.setdefault(name, set()).add(place)
         self._constants = constants
+        self._found: dict[str, Any] = {}  # constants by the names that were asked for
 
     def constant(self, name: str) -> Any:
         """A value of the file, as it is there or is a constant node's; None for what is computed."""
+        if name not in self._found:
+            self._found[name] = self._constant(name)
+        return self._found[name]
+
+    def _constant(self, name: str) -> Any:
         seen: set[str] = set()
         while (node := self.maker(name, ("Identity",))) is not None and name not in seen:
             seen.add(name)  # exporters write constants that are used twice like this
@@ -165,6 +191,11 @@ class Structure:
         node = self.nodes[place]
         is_one = node.op_type in kinds and node.domain in STANDARD and node.output[0] == name
         return node if is_one else None
+
+    def kinds_read(self, place: int) -> set[str]:
+        """The operators whose results a node reads."""
+        makers = [self.makers.get(name) for name in self.nodes[place].input]
+        return {self.nodes[one].op_type for one in makers if one is not None}
 
     def is_inner(self, place: int, places: frozenset[int]) -> bool:
         """Whether the results of a node are read by nodes at these places alone."""
@@ -265,10 +296,17 @@ def found_in(structure: Structure, patterns: Sequence[Pattern]) -> list[Match]:
     """The patterns of a graph; those that come first in the list count, and the last nodes of a graph."""
     taken: set[int] = set()
     found = []
+    there = {one.op_type for one in structure.nodes}
+    heads: dict[str, list[int]] = {}
+    for place in reversed(range(len(structure.nodes))):
+        heads.setdefault(structure.nodes[place].op_type, []).append(place)
+    makers = [structure.kinds_read(place) for place in range(len(structure.nodes))]
     for pattern in patterns:
-        kind = pattern.tree.func.id  # type: ignore[attr-defined]
-        for head in reversed(range(len(structure.nodes))):
-            if head in taken or structure.nodes[head].op_type != kind:
+        head_kind, first, every = _needed(pattern.text)
+        if not every <= there:
+            continue
+        for head in heads[head_kind]:
+            if head in taken or not first <= makers[head]:
                 continue
             match = _match(structure, pattern, head)
             if match is None or taken.intersection(match.inner):
