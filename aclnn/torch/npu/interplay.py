@@ -131,6 +131,8 @@ def _let_inductor_ask() -> None:
 
 class _RefusingType(type):
     def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):  # which all classes are asked for
+            raise AttributeError(name)
         raise NotImplementedError(WITHOUT_BACKEND)
 
 
