@@ -70,6 +70,7 @@ SANITIZE_FLAGS = [
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
 GENERATED = "build/cython"
+SHARED = "aclnn._cyutility"  # what Cython adds to modules, once for all of them
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
 CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
@@ -306,8 +307,11 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
     )
 
 
-def translate(extensions: list[Extension]) -> list[Extension]:
-    """Cython to C, and of that, which functions are compiled for size."""
+def translate(extensions: list[Extension], shared: str | None = SHARED) -> list[Extension]:
+    """Cython to C, and of that, which functions are compiled for size.
+
+    `shared`: the module that has what Cython adds; without it each has its own, which calls pass faster.
+    """
     say(f"translating what changed of {len(extensions)} Cython sources to C")
     translated = cythonize(
         extensions,
@@ -315,6 +319,7 @@ def translate(extensions: list[Extension]) -> list[Extension]:
         build_dir=GENERATED,
         include_path=[".", GENERATED],
         compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=shared,
     )
     mark = load("tools/mark_cold.py").mark
     for ext in translated:
@@ -358,6 +363,21 @@ def extensions() -> list[Extension]:
                 ext.extra_link_args += threads
             found.append(ext)
     return found
+
+
+def translated_extensions() -> list[Extension]:
+    """All extensions but the kernels', in C."""
+    every = extensions()
+    seldom = [one for one in every if one.name.rpartition(".")[2] in SIZE_FLAGS]
+    often = [one for one in every if one not in seldom]
+    return [*translate([*seldom, shared_extension()]), *translate(often, None)]
+
+
+def shared_extension() -> Extension:
+    """What Cython adds to modules, which it writes."""
+    made = extension(SHARED, "", ("-Os",))
+    made.sources = []
+    return made
 
 
 def settings_file(ext: Extension, folder: str) -> str:
@@ -529,7 +549,7 @@ def all_extensions(arguments: list[str]) -> list[Extension]:
     if not COMPILING & set(arguments):
         return []
     # What takes longest begins first, where several are built at a time.
-    return [*kernel_extensions(), *with_headers(translate(extensions()))]
+    return [*kernel_extensions(), *with_headers(translated_extensions())]
 
 
 if __name__ == "__main__":

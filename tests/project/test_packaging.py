@@ -59,8 +59,7 @@ def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, argum
     function = setup_in["all_extensions"]
     for name, given in {
         "kernel_extensions": lambda: ["kernels"],
-        "extensions": lambda: ["others"],
-        "translate": list,
+        "translated_extensions": lambda: ["others"],
         "with_headers": list,
     }.items():
         monkeypatch.setitem(function.__globals__, name, given)
