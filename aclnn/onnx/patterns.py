@@ -48,11 +48,17 @@ class Found(NamedTuple):
         Those that the pattern names.
     opset : int
         The version of the standard.
+    names : mapping of str to str
+        The model's names of values.
+    call : callable
+        Gives an array that a form makes of a constant a name of the model.
     """
 
     values: Mapping[str, Any]
     nodes: Mapping[str, Any]
     opset: int
+    names: Mapping[str, str]
+    call: Callable[[Any, str], None]
 
     def number(self, name: str) -> float:
         """The value of a constant of one element."""
@@ -337,13 +343,17 @@ def _match(structure: Structure, pattern: Pattern, head: int) -> Match | None:
     return Match(pattern, head, tuple(inner), tuple(readings))
 
 
-def result_of(match: Match, nodes: Sequence[Any], values: Mapping[str, Any], opset: int) -> Any:
+def result_of(
+    match: Match, nodes: Sequence[Any], values: Mapping[str, Any], opset: int,
+    call: Callable[[Any, str], None],
+) -> Any:  # fmt: skip
     """The result of a pattern where values suit; None leaves the pieces."""
     for reading in match.readings:
         named = {key: values.get(name) for key, name in reading.values.items()}
         if not _suits(reading, named, values):
             continue
-        found = Found(named, {key: nodes[place] for key, place in reading.nodes.items()}, opset)
+        of_names = {key: nodes[place] for key, place in reading.nodes.items()}
+        found = Found(named, of_names, opset, reading.values, call)
         try:
             result = match.pattern.form(found)
         except Exception:  # of forms, at shapes or dtypes that they do not take; the pieces may

@@ -270,6 +270,7 @@ def _linear(found: Found) -> Any:
         if [*found.attributes("t").get("perm", (1, 0))] != [1, 0]:
             raise UnsuitedError("no transposed weight")
         weight = weight.T
+        found.call(weight, found.names["w"])
     if x.ndim < 2 or weight.ndim != 2 or bias.shape != weight.shape[1:]:
         raise UnsuitedError("no linear layer")
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])

@@ -233,7 +233,10 @@ class _Recorder:
         graph, head = self.graph, self.graph.nodes[match.head]
         self.begin(match.head)
         graph.joined.pop(match.head, None)
-        result = result_of(match, graph.nodes, values, graph.opset(head))
+        result = result_of(
+            match, graph.nodes, values, graph.opset(head),
+            lambda array, name: self.name_constants({name: array}),
+        )  # fmt: skip
         if result is None:
             return False
         for place in (*match.inner, match.head):

@@ -257,3 +257,11 @@ def test_a_cast_that_others_read_too_is_computed_for_them():
     first, last = [one.output[0] for one in written.nodes if one.op_type == "Cast"]
     assert names_of(written, [first]) == ["rms_norm"]
     assert names_of(written, [last]) == ["rms_norm"]  # all but the scale
+
+
+def test_weights_keep_the_names_of_the_file():
+    for pattern in [one for one in PATTERNS if one.name == "linear"]:
+        written = of_pattern(pattern)
+        model = aclnn.from_onnx(written.model())
+        names = {one.name for one in model.executor(**written.inputs).graph.values}
+        assert {"x", *written.constants} <= names
