@@ -87,6 +87,14 @@ def test_every_view_is_in_the_file(page, executor):
             assert note.why in text
 
 
+def test_what_lives_at_the_peak_is_a_table(page, executor):
+    table = page.read_text().split('<table class="peak">')[1].split("</table>")[0]
+    cells = [re.findall(r"<td[^>]*>([^<]*)", row) for row in table.split("<tr>")[2:]]
+    live = executor.plan.must_shrink
+    assert [row[0] for row in cells] == [buffer.name for buffer in live]
+    assert [int(re.sub(r"\D", "", row[4])) for row in cells] == [buffer.padded for buffer in live]
+
+
 def test_both_ways_are_compared(page, executor):
     cards = page.read_text().split('class="way-card"')[1:]
     assert len(cards) == 2
