@@ -808,6 +808,46 @@ def _slice(self: Any, offsets: Any, size: Any) -> Any:
     return self[tuple(slice(o, whole if n == -1 else o + n) for o, n, whole in ends)].clone()
 
 
+_function("""npu_layer_norm_eval(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None,
+          float eps=1e-05) -> Tensor""", "aclnnLayerNorm")(
+    lambda input, normalized_shape, weight, bias, eps: form("layer_norm")(input, normalized_shape, weight, bias, eps)
+)  # fmt: skip
+_function("npu_sort_v2(Tensor self, int dim=-1, bool descending=False) -> Tensor", "aclnnSort")(
+    lambda self, dim, descending: form("sort")(self, dim, descending)[0]
+)
+
+
+@_function("npu_pad(Tensor input, int[] paddings) -> Tensor", "aclnnConstantPadNd")
+def _pad(input: Any, paddings: Any) -> Any:
+    """Pairs of the first axis on, where PyTorch has those of the last axis first."""
+    if len(paddings) != 2 * input.dim():
+        raise checked(
+            f"paddings must have two numbers for each of {input.dim()} axes, but got {len(paddings)}"
+        )
+    pairs = [paddings[place : place + 2] for place in range(0, len(paddings), 2)]
+    return form("constant_pad_nd")(input, [one for pair in reversed(pairs) for one in pair], 0)
+
+
+def _convolution_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
+    names, weight = ("stride", "padding", "dilation"), given["weight"]
+    options = [list(given[one]) for one in names]
+    dx, dw, db = torch.ops.aten.convolution_backward(
+        grads[0], given["input"], weight, [weight.shape[0]], *options, False, [0] * len(options[0]), given["groups"],
+        [True, True, given["bias"] is not None],
+    )  # fmt: skip
+    return {"input": dx, "weight": dw, "bias": db}
+
+
+for _name in ("conv2d", "conv3d"):
+
+    def _convolved(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int,
+                   _form: str = _name) -> Any:  # fmt: skip
+        return form(_form)(input, weight, bias, list(stride), list(padding), list(dilation), groups)
+
+    _function(f"""npu_{_name}(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,
+              int groups) -> Tensor""", "aclnnConvolution", _convolution_gradients)(_convolved)  # fmt: skip
+
+
 # --- Attention -------------------------------------------------------------------------------------
 
 _LAYOUTS = ("BSH", "SBH", "BNSD", "BSND", "TND")

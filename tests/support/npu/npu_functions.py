@@ -266,6 +266,30 @@ def test_lengths_of_recorded_attention_are_updated():
         plain.update(cpu_update_input=[{}])
 
 
+def test_functions_that_pytorch_has_by_other_names():
+    x, w, b = torch.randn(4, 8), torch.randn(8), torch.randn(8)
+    made = torch_npu.npu_layer_norm_eval(x.npu(), [8], w.npu(), b.npu())
+    torch.testing.assert_close(
+        made.cpu(), functional.layer_norm(x, (8,), w, b), atol=1e-5, rtol=1e-4
+    )
+    assert torch.equal(torch_npu.npu_sort_v2(x.npu(), 0, True).cpu(), x.sort(0, True)[0])
+    assert torch.equal(
+        torch_npu.npu_pad(x.npu(), [1, 2, 0, 3]).cpu(), functional.pad(x, (0, 3, 1, 2))
+    )
+    with pytest.raises(RuntimeError, match="two numbers for each of 2 axes, but got 3"):
+        torch_npu.npu_pad(x.npu(), [1, 2, 0])
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_convolutions(axes):
+    own, others = leaves((2, 4, *[6] * axes), (6, 2, *[3] * axes), (6,))
+    options = [2] * axes, [1] * axes, [1] * axes, 2
+    wanted = getattr(functional, f"conv{axes}d")(*own, *options)
+    same_with_gradients(
+        wanted, getattr(torch_npu, f"npu_conv{axes}d")(*others, *options), own, others
+    )
+
+
 def test_inference_attention():
     q, k, v = (torch.randn(1, 2, 4, 16).half() for _ in range(3))
     wanted = functional.scaled_dot_product_attention(q.float(), k.float(), v.float(), scale=0.25)
