@@ -284,14 +284,18 @@ def second_gradients_of_convolution(
         margins = [pairs[2 * axis + side] for axis in reversed(range(axes)) for side in (0, 1)]
         padded, padding = aten.constant_pad_nd(image, margins, 0), [0] * axes
         of_image = of_image if of_image is None else aten.constant_pad_nd(of_image, margins, 0)
+    operands = grad, image, weight
+    dtype = functools.reduce(torch.promote_types, [one.dtype for one in operands])
+    tensors = (of_image, of_weight, of_bias, grad, weight, padded)
     of_grad, found, of_weights = aten._convolution_double_backward(
-        of_image, of_weight, of_bias, grad, weight, padded, stride, padding, dilation, transposed,
-        extra, groups, [needed[0], needed[1], needed[2]],
+        *[one if one is None else one.to(dtype) for one in tensors], stride, padding, dilation,
+        transposed, extra, groups, [needed[0], needed[1], needed[2]],
     )  # fmt: skip
     if pairs and found is not None:
         for axis in range(axes):
             found = found.narrow(axis + 2, pairs[2 * axis], image.shape[axis + 2])
-    return of_grad, found, of_weights
+    made = zip((of_grad, found, of_weights), operands, strict=True)
+    return tuple([one if one is None else one.to(like.dtype) for one, like in made])
 
 
 # --- Moves ---------------------------------------------------------------------------------------
