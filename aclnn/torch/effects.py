@@ -20,6 +20,7 @@ from aclnn.torch.graphs import is_one_of_several
 
 COPY = torch.ops.aten.copy_.default
 AFTER = "aclnn_after"  # the operand, and a place in `meta`
+COPIES = "aclnn_copies"  # in `meta` of a write, whether its value is memory of its own as well
 sort_nodes = getattr(tools_common, "stable_topological_sort", tools_common.legalize_graph)
 
 
@@ -57,11 +58,19 @@ def kept_order(graph_module: GraphModule) -> Iterator[None]:
             after = list(readers_of(node.args[0]) - {node})
         else:
             after, before = before, [node]
-        node.kwargs = {**node.kwargs, AFTER: after}
+        node.kwargs = {**node.kwargs, AFTER: list(map(_read_after, after))}
     yield
     for node in graph_module.graph.nodes:
         if AFTER in node.kwargs:
             node.kwargs = {name: one for name, one in node.kwargs.items() if name != AFTER}
+
+
+def _read_after(node: Node) -> Node:
+    """What a node depends on that comes after another one: of several results the first.
+
+    PyTorch's partitioner keeps results together with what gives them where nothing else reads that.
+    """
+    return next(filter(is_one_of_several, node.users), node)
 
 
 def sort(graph_module: GraphModule) -> None:
@@ -101,25 +110,35 @@ def seen_by_callers(graph_module: GraphModule) -> set[Node]:
         node = left.pop()
         if node not in found:
             found.add(node)
-            left += node.all_input_nodes if may_be_view(node) else []
+            left += node.all_input_nodes[:1] if node.target is COPY else shown_by(node)
     return found
+
+
+def shown_by(node: Node) -> list[Node]:
+    """The operands that what a node gives may show."""
+    return node.all_input_nodes if may_be_view(node) else []
 
 
 def writes_of(graph_module: GraphModule) -> list[Node]:
     """The nodes that write into inputs, what parts can do.
 
-    What is handed out besides has to be memory of its own, and is left out.
+    What is handed out besides has to be memory of its own, which they know.
     """
     found = [node for node in graph_module.graph.nodes if is_write(node)]
-    if not found:
-        return []
-    handed_out = seen_by_callers(graph_module)
-    return [node for node in found if node.args[1] not in handed_out]
+    handed_out = seen_by_callers(graph_module) if found else set()
+    for node in found:
+        node.meta[COPIES] = node.args[1] in handed_out
+    return found
+
+
+def is_in_place(write: Node) -> bool:
+    """Whether a value that is written into an input is nowhere else."""
+    return not write.meta.get(COPIES)
 
 
 def updates_of(writes: Collection[Node]) -> set[Node]:
     """The writes, and what changes an input's own elements for them: in place neither costs what it does alone."""
-    values = {node.args[1]: node.args[0] for node in writes}
+    values = {node.args[1]: node.args[0] for node in writes if is_in_place(node)}
     found = {value for value, target in values.items() if target in value.all_input_nodes}
     return found | set(writes)
 

@@ -49,11 +49,17 @@ def _remove_nodes_without_effect(graph_module: GraphModule) -> None:
     results = set(graph_module.graph.output_node().all_input_nodes)
     seen = seen_by_callers(graph_module)
     for node in list(graph_module.graph.nodes):
-        source = None if node.target in _MADE and node in seen else _given_by(node)
+        is_needed = node in seen and (node.target in _MADE or _hides_gradient(node, results))
+        source = None if is_needed else _given_by(node)
         if source is None or (node in results and not _is_kept_alone(node, source, results)):
             continue
         node.replace_all_uses_with(source)
         graph_module.graph.erase_node(node)
+
+
+def _hides_gradient(node: Node, results: set[Node]) -> bool:
+    """Whether views of a node are results, which have a gradient where what they show has one."""
+    return node.target is aten.detach.default and node not in results
 
 
 def _given_by(node: Node) -> Node | None:

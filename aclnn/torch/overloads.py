@@ -191,13 +191,30 @@ def _from_front(index: Any, size: int) -> Any:
 
 
 def _put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Slices of the first dimension, written or added."""
-    index, *others = indices or [None]
-    if index is None or others or index.ndim != 1 or index.dtype.kind != "i":
-        raise NotImplementedError("it indexes other than slices of the first dimension")
-    values = _spread(values, (*index.shape, *x.shape[1:]))
+    """Slices of one dimension, written or added, or elements of several adjacent ones."""
+    given = [(axis, one) for axis, one in enumerate(indices) if one is not None]
+    axes = [axis for axis, _ in given]
+    if not given or any(one.dtype.kind != "i" for _, one in given):
+        raise NotImplementedError("it indexes other than by integers")
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        raise NotImplementedError("the dimensions that it indexes are not adjacent")
+    chosen = x.shape[axes[0] : axes[-1] + 1]
+    before, behind = x.shape[: axes[0]], x.shape[axes[-1] + 1 :]
+    shape = np.broadcast_shapes(*[one.shape for _, one in given])
+    places = _places([_spread(one, shape) for _, one in given], chosen)
+    values = _spread(values, (*before, *shape, *behind))
     put = form("index_add" if accumulate else "index_copy")
-    return put(x, 0, _from_front(index, x.shape[0]), values)
+    rows = x.reshape((*before, math.prod(chosen), *behind))
+    flat = values.reshape((*before, math.prod(shape), *behind))
+    return put(rows, axes[0], places.reshape((-1,)), flat).reshape(x.shape)
+
+
+def _places(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Indices of several dimensions as those of one."""
+    made = _from_front(indices[0], sizes[0])
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        made = made * size + _from_front(index, size)
+    return made
 
 
 def _sliced_backward(
@@ -306,6 +323,73 @@ def _mean_of_windows(
     )
 
 
+def _largest_of_windows_backward(
+    grad: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, places: Any,
+) -> Any:  # fmt: skip
+    """Sums of the gradients of windows whose maximum an element is."""
+    planes = x.reshape((*x.shape[:-2], -1))
+    rows = [one.reshape((*one.shape[:-2], -1)) for one in (places, grad)]
+    none = form("fill")(planes, 0.0)
+    return form("scatter_add")(none, planes.ndim - 1, *rows).reshape(x.shape)
+
+
+def _mean_of_windows_backward(
+    grad: Any, x: Any, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    ceil: bool, counts_padding: bool, divisor: int | None,
+) -> Any:  # fmt: skip
+    size = list(kernel) * 2 if len(kernel) == 1 else list(kernel)
+    step = list(stride or size)
+    if step * (3 - len(step)) != size or any(padding) or divisor:
+        raise NotImplementedError("windows overlap, or have a margin")
+    return _spread_over_windows(grad, x, size)
+
+
+def _adaptive_mean_backward(grad: Any, x: Any) -> Any:
+    size = [
+        whole // max(made, 1) for whole, made in zip(x.shape[-2:], grad.shape[-2:], strict=True)
+    ]
+    return _spread_over_windows(grad, x, size)
+
+
+def _spread_over_windows(grad: Any, x: Any, size: Sequence[int]) -> Any:
+    """The gradient of means of windows side by side, which elements have equal shares of."""
+    made = grad.shape[-2:]
+    if [n * width for n, width in zip(made, size, strict=True)] != list(x.shape[-2:]):
+        raise NotImplementedError("windows have several sizes, or leave elements out")
+    (rows, columns), (height, width) = made, size
+    apart = (grad / float(height * width)).reshape((*grad.shape[:-2], rows, 1, columns, 1))
+    spread = apart.broadcast_to((*grad.shape[:-2], rows, height, columns, width))
+    return spread.reshape(x.shape)
+
+
+def _normalized_by_group_backward(
+    grad: Any, x: Any, mean: Any, rstd: Any, weight: Any, n: int, channels: int, size: int, groups: int,
+    wanted: Sequence[bool],
+) -> Any:  # fmt: skip
+    """Gradients of a norm of groups of channels: those of rows, and sums by channel."""
+    if x.dtype.itemsize < 4:
+        raise NotImplementedError("PyTorch rounds what is between to half precision")
+    shape = (n, groups, channels // groups, size)
+    rows, scale = x.reshape(shape), rstd.reshape((n, groups, 1, 1))
+    normed = (rows - mean.reshape((n, groups, 1, 1))) * scale
+    of_rows = grad.reshape(shape)
+    products = of_rows * normed
+    made: list[Any] = [None, None, None]
+    if wanted[0]:
+        factor = 1 if weight is None else weight.reshape((1, groups, channels // groups, 1))
+        whole, beside = (
+            form("mean")(one if weight is None else one * factor, [2, 3], True)
+            for one in (of_rows, products)
+        )
+        inner = of_rows if weight is None else of_rows * factor
+        made[0] = ((inner - whole - normed * beside) * scale).reshape(x.shape)
+    if wanted[1]:
+        made[1] = form("sum")(products, [0, 3]).reshape((channels,))
+    if wanted[2]:
+        made[2] = form("sum")(of_rows, [0, 3]).reshape((channels,))
+    return tuple(made)
+
+
 # --- Rows ----------------------------------------------------------------------------------------
 
 
@@ -334,6 +418,8 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.argmax.default: ("arg_max", _named("arg_max")),
     aten.avg_pool2d.default: ("avg_pool2d", _mean_of_windows),
     aten._adaptive_avg_pool2d.default: ("adaptive_avg_pool2d", _named("adaptive_avg_pool2d")),
+    aten._adaptive_avg_pool2d_backward.default: ("avg_pool2d_backward", _adaptive_mean_backward),
+    aten.avg_pool2d_backward.default: ("avg_pool2d_backward", _mean_of_windows_backward),
     aten.bitwise_and.Scalar_Tensor: ("bitwise_and", _bits("bitwise_and")),
     aten.bitwise_or.Scalar_Tensor: ("bitwise_or", _bits("bitwise_or")),
     aten.bitwise_xor.Scalar_Tensor: ("bitwise_xor", _bits("bitwise_xor")),
@@ -358,6 +444,10 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.linalg_solve_triangular.default: ("triangular_solve", _solved),
     aten.masked_fill.Tensor: ("where", _filled),
     aten.max.dim: ("max_dim", _named("max_dim")),
+    aten.max_pool2d_with_indices_backward.default: (
+        "max_pool2d_backward",
+        _largest_of_windows_backward,
+    ),
     aten.max.other: ("maximum", _named("maximum")),
     aten.embedding_dense_backward.default: ("embedding_dense_backward", _embedding_backward),
     aten.nll_loss_forward.default: ("nll_loss_forward", _negative_likelihood),
@@ -368,6 +458,10 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.mean.dim: ("mean", _mean),
     aten.min.dim: ("min_dim", _named("min_dim")),
     aten.min.other: ("minimum", _named("minimum")),
+    aten.native_group_norm_backward.default: (
+        "native_group_norm_backward",
+        _normalized_by_group_backward,
+    ),
     aten.norm.ScalarOpt_dim: ("norm", _norm),
     aten.pow.Scalar: ("pow", _named("pow")),
     aten.pow.Tensor_Scalar: ("square", _power),

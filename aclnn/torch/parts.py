@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
-from aclnn.torch.effects import is_write
+from aclnn.torch.effects import is_in_place, is_write
 from aclnn.torch.graphs import MODULES, value_of
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import compile as compiled
@@ -47,24 +47,22 @@ class Part:
         (output,) = [node.args[0] for node in nodes if node.op == "output"]
         given = [output] if isinstance(output, Node) else list(output)
         self.is_one = isinstance(output, Node)
-        written = self._inputs_written()
+        writes = [node for node in self._steps if is_write(node)]
+        place_of = self._inputs.index
+        # Both what a write gives and the value that is there alone are inputs then.
+        written = {one: place_of(one.args[0]) for one in writes}
+        written |= {one.args[1]: written[one] for one in writes if is_in_place(one)}
         self._in_place = [written.get(node) for node in given]  # inputs that results are
         self._outputs = [node for node in given if node not in written]
         self._made_is_one = self.is_one and bool(self._outputs)
-        self._written = sorted(written.values())
+        self._written = sorted({place_of(one.args[0]) for one in writes})
         self._orders = [_order_of(value_of(node)) for node in self._outputs]
         self._in_order = not any(self._orders)
         self.compiled = compiled(self._function(name), **options)
         # Dimensions of size 1 have strides, too, which nobody reads but who asks for them.
         self._strides = [_strides_besides(value_of(node)) for node in self._outputs]
-        self._is_plain = not self._written and not any(self._strides)
+        self._is_plain = not written and not any(self._strides)
         self._prepared: PreparedCall | None = None
-
-    def _inputs_written(self) -> dict[Node, int]:
-        """The values that are written into inputs, and into which."""
-        return {
-            node.args[1]: self._inputs.index(node.args[0]) for node in self._steps if is_write(node)
-        }
 
     @property
     def workspace_size(self) -> int:
@@ -126,7 +124,7 @@ class Part:
                 self._keep(values)
                 is_written = True
             for trace in traces[:1]:
-                trace.recording.origin = functools.partial(tuple, _modules(node))
+                trace.recording.origin = functools.partial(tuple, modules_of(node))
             args, named = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = form_of(node.target)(*args, **named)
         return [values[node] for node in self._outputs]
@@ -139,7 +137,7 @@ class Part:
                 values[node] = values[node].copy()
 
 
-def _modules(node: Node) -> list[str]:
+def modules_of(node: Node) -> list[str]:
     """The modules that called for a node, the outermost first, without the model itself."""
     found = []
     for path, kind in (node.meta.get(MODULES) or {}).values():

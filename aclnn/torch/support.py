@@ -14,7 +14,15 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
-from aclnn.torch.effects import COPY, kept_order, note_order, updates_of, writes_in, writes_of
+from aclnn.torch.effects import (
+    COPY,
+    is_in_place,
+    kept_order,
+    note_order,
+    updates_of,
+    writes_in,
+    writes_of,
+)
 from aclnn.torch.graphs import is_one_of_several, key_of, value_of, values_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
@@ -86,7 +94,7 @@ class Support(OperatorSupportBase):
     def _reason_against(self, node: Node) -> str | None:
         """Why an executor does not do a node; None if it does."""
         if node.target is COPY:
-            return "it writes into what others read, or what they give"
+            return "it writes into what others read"
         reason = self._known_reason(node)
         if reason is not None or node in self._updates or not _computes(node):
             return reason
@@ -121,7 +129,8 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         nodes = _without_border(list(partition.nodes))
         writes = writes_in(nodes, support.writes)
         nodes += writes
-        if not (writes or _pays(nodes, support.choice)):  # PyTorch would copy what it writes
+        # PyTorch would copy what a part writes in place.
+        if not (any(map(is_in_place, writes)) or _pays(nodes, support.choice)):
             for node in nodes:
                 support.reasons.setdefault(node, "alone it takes as long as in PyTorch")
             continue
@@ -240,6 +249,8 @@ def reason_against_call(node: Node) -> str | None:
         return "no operator of ours does it"
     for one in [node, *node.all_input_nodes]:
         for tensor in values_of(one):
+            if tensor is None and one is node:
+                continue  # a gradient that is not wanted
             if reason := _reason_against_tensor(tensor):
                 return reason
     return _reason_of_trial(node)
@@ -274,6 +285,8 @@ def _reason_of_trial(node: Node) -> str | None:
     if len(several) != len(wanted):
         return f"it would give {len(several)} results, not {len(wanted)}"
     for one, tensor in zip(several, wanted, strict=True):
+        if tensor is None:
+            continue
         if not isinstance(one, TracedArray) and node.target is not aten.scalar_tensor.default:
             return "it gives what is no array"
         if one.shape != tuple(tensor.shape):

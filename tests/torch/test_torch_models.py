@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import architectures  # noqa: E402
+import convolutional  # noqa: E402
 
 import aclnn.torch as at  # noqa: E402
 
@@ -110,3 +111,50 @@ def test_models_are_explained(name):
     assert found.taken > 0
     assert len(found.parts) == len(found.workspaces)
     assert f"{found.taken} nodes in" in str(found)
+
+
+# --- Convolutions ---------------------------------------------------------------------------------
+
+
+def stepped(model, image, double=False):
+    """Result, gradients of all parameters and of the image, and buffers after a step of training."""
+    model, image = (one.double() if double else one for one in (model, image))
+    image = image.clone().requires_grad_()
+    torch.manual_seed(3)
+    made = model(image)
+    (made * torch.linspace(0.5, 1.5, made.numel()).reshape(made.shape)).sum().backward()
+    gradients = [one.grad for one in model.parameters()]
+    return [made.detach(), image.grad, *gradients, *model.buffers()]
+
+
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("name", sorted(convolutional.MODELS))
+def test_convolutional_models_are_trained_as_eager_ones(name, form):
+    torch.manual_seed(0)
+    model = convolutional.MODELS[name]().to(memory_format=form)
+    image = torch.rand(2, 3, 16, 16).to(memory_format=form)
+    ours, exact = copy.deepcopy(model), copy.deepcopy(model)
+    compiled = torch.compile(ours, backend="aclnn")
+    for _ in range(2):  # buffers of the first step are inputs of the second
+        wanted = stepped(exact, image, double=True)
+        pairs = zip(stepped(compiled, image), stepped(model, image), wanted, strict=True)
+        for found, eager, true in pairs:
+            assert distance(found, true.double()) <= 4 * distance(eager, true.double()) + 2e-5
+        for one in (ours, exact, model):
+            one.zero_grad()
+
+
+LEFT = {"native_dropout", "native_dropout_backward", "getitem", "detach", "unsqueeze"}
+
+
+@pytest.mark.parametrize("name", sorted(convolutional.MODELS))
+def test_convolutional_models_are_few_executors(name):
+    model, image = convolutional.MODELS[name](), torch.rand(2, 3, 16, 16)
+    found = at.explain(model, image, options={"take": "all"})
+    few = 4 if name == "MobileNet" else 3  # dropout divides a pass
+    assert len(found.parts) <= few
+    assert {one for one, reason in found.left} <= LEFT
+    torch._dynamo.reset()
+    with torch.no_grad():
+        evaluated = at.explain(model.eval(), image, options={"take": "all"})
+    assert (len(evaluated.parts), evaluated.left) == (1, [])
