@@ -14,9 +14,9 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid
 from aclnn.cli.run import add_inputs, arrays_for, pairs
 from aclnn.cli.show import progress
+from aclnn.differences import LIMIT
 
 OTHERS = ("onnxruntime", "reference")
-LIMIT = 64.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

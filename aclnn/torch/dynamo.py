@@ -22,6 +22,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
+from aclnn.torch.checking import Checked
 from aclnn.torch.choice import Rules
 from aclnn.torch.effects import sort
 from aclnn.torch.folding import fold
@@ -48,7 +49,7 @@ class Observer(Protocol):
     def add_graph(self, graph: GraphModule, support: Support, parts: list[Any]) -> None:
         """A graph, before its parts become executors."""
 
-    def add_executor(self, number: int, part: Part) -> None:
+    def add_executor(self, number: int, part: Part | Checked) -> None:
         """Add the fate of a part of the graph that was added last."""
 
 
@@ -64,7 +65,8 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
         Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``. Besides `take`:
         ``"default"`` leaves to PyTorch what it is known to do faster, which follows from the graph alone,
         ``"all"`` takes all that executors can do. `tune`: whether calls are measured on this machine
-        instead, and what was found is kept. And `freeze`: whether copies of the weights of linear layers are laid
+        instead, and what was found is kept. `check`: whether PyTorch runs what executors do as well, with a warning
+        that names the first node whose results differ. And `freeze`: whether copies of the weights of linear layers are laid
         out for products once, where no gradients are wanted. They follow what changes weights but for writes that
         PyTorch does not count, through ``weight.data`` or NumPy.
 
@@ -81,12 +83,13 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
 
 
 class Options(NamedTuple):
-    """Options of a graph's compilation: what is taken, whether that is measured, whether weights are frozen, and
-    the options of `aclnn.compile`."""
+    """Options of a graph's compilation: what is taken, whether that is measured, whether weights are frozen and
+    executors checked, and the options of `aclnn.compile`."""
 
     take: str
     tune: bool
     freeze: bool
+    check: bool
     planning: dict[str, Any]
 
     @classmethod
@@ -99,7 +102,7 @@ class Options(NamedTuple):
                 f"take is {take!r}, must be one of {', '.join(map(repr, TAKE))}{did_you_mean(take, TAKE)}"
             )
         switches = {}
-        for name in ("tune", "freeze"):
+        for name in ("tune", "freeze", "check"):
             switches[name] = planning.pop(name, False)
             if not isinstance(switches[name], bool):
                 raise invalid(f"{name} is {switches[name]!r}, must be a bool")
@@ -190,7 +193,9 @@ class Compiler:
         name = str(node.target)
         module = getattr(graph, name)
         sink_views(module.graph)
-        part = Part(module, name, self._options.planning)
+        part: Any = Part(module, name, self._options.planning)
+        if self._options.check:
+            part = Checked(part, module)
         if self._observe is not None:
             self._observe.add_executor(int(name.removeprefix(PREFIX)), part)
         with graph.graph.inserting_before(node):

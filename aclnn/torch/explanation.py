@@ -6,17 +6,34 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
+from aclnn.torch.checking import Checked
+from aclnn.torch.counterparts import view_of
 from aclnn.torch.dynamo import Options, compiled_graph
+from aclnn.torch.effects import has_effect
 from aclnn.torch.freezing import Frozen
+from aclnn.torch.graphs import alone, is_one_of_several, key_of
 from aclnn.torch.parts import Part
+from aclnn.torch.speed import cost_alone
 from aclnn.torch.support import Support
 
 WIDTH = 100  # of lines that list the nodes of an executor
+
+
+class NodeCost(NamedTuple):
+    """What a node takes alone, in µs: here, which is NaN where PyTorch does it, and by PyTorch.
+
+    In an executor it takes less than alone, since it shares the call.
+    """
+
+    name: str
+    executor: int | None
+    ours: float
+    theirs: float
 
 
 @dataclass
@@ -35,21 +52,49 @@ class Explanation:
         The operators of each executor.
     workspaces : list of int
         The bytes that each executor needs for its intermediates.
+    costs : list of NodeCost
+        What each node of the graphs takes, here and by PyTorch, measured when it is asked for first.
+    differences : list of float
+        How far each executor was from PyTorch, in units in the last place, with ``{"check": True}``.
     """
 
     taken: int = 0
     left: list[tuple[str, str]] = field(default_factory=list)
     parts: list[tuple[str, ...]] = field(default_factory=list)
-    _made: dict[int, Part] = field(default_factory=dict)
+    _made: dict[int, Part | Checked] = field(default_factory=dict)
     folded: int = 0
     _frozen: list[Frozen] = field(default_factory=list)
     _first: int = 0  # the number of the first executor of the graph that was added last
+    _calls: list[tuple[str, int | None, Any]] = field(
+        default_factory=list
+    )  # and graphs of one node
+    _alone: dict[Any, GraphModule] = field(default_factory=dict)  # calls that repeat share one
+    _costs: list[NodeCost] | None = None
 
     @property
     def workspaces(self) -> list[int]:
         """Bytes that each executor needs for its intermediates."""
         made = [self._made.get(number) for number in range(len(self.parts))]
         return [0 if part is None else part.workspace_size for part in made]
+
+    @property
+    def costs(self) -> list[NodeCost]:
+        """Times of nodes; `print` shows them from then on."""
+        if self._costs is None:
+            known: dict[int, tuple[float, float]] = {}
+            for _, number, module in self._calls:
+                if id(module) not in known:
+                    known[id(module)] = cost_alone(module, number is not None)
+            self._costs = [
+                NodeCost(name, number, *known[id(module)]) for name, number, module in self._calls
+            ]
+        return self._costs
+
+    @property
+    def differences(self) -> list[float]:
+        """Largest difference of each executor from PyTorch, in units in the last place."""
+        made = [self._made.get(number) for number in range(len(self.parts))]
+        return [one.largest for one in made if isinstance(one, Checked)]
 
     @property
     def frozen(self) -> int:
@@ -64,22 +109,34 @@ class Explanation:
         """Count nodes of a graph that are gone."""
         self.folded += count
 
-    def add_executor(self, number: int, part: Part) -> None:
+    def add_executor(self, number: int, part: Part | Checked) -> None:
         """Keep what became of a part of the graph that was added last."""
         self._made[self._first + number] = part
 
     def add_graph(self, graph: GraphModule, support: Support, parts: Sequence[Any]) -> None:
         """Count the nodes of a graph."""
         self._first = len(self.parts)
-        taken = {node for part in parts for node in part.nodes}
+        owners = {node: n for n, part in enumerate(parts, self._first) for node in part.nodes}
+        taken = owners.keys()
         self.taken += len(taken)
         for part in parts:
             names = [_name(node) for node in part.nodes]
             self.parts.append(tuple([name for name in names if name != "getitem"]))
         for node in graph.graph.nodes:
+            if node.op == "call_function":
+                self._add_call(node, owners.get(node))
             if node.op == "call_function" and node not in taken:
                 reason = support.reasons.get(node, "a view, which takes no executor")
                 self.left.append((_name(node), reason))
+
+    def _add_call(self, node: Node, number: int | None) -> None:
+        """Keep a call apart from its graph, which changes."""
+        if is_one_of_several(node) or view_of(node.target) is not None or has_effect(node):
+            return
+        key = key_of(node)
+        if key is None or key not in self._alone:
+            self._alone[key] = alone(node)
+        self._calls.append((_name(node), number, self._alone[key]))
 
     def __str__(self) -> str:
         parts = _counted(len(self.parts), "executor")
@@ -93,12 +150,24 @@ class Explanation:
             room = f"; workspace {size:,} bytes" if size else ""
             line = f"executor: {', '.join(part)}{room}{_times(n)}"
             lines.append(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    "))
+        if self.differences:
+            lines.append(f"  differences from PyTorch: at most {max(self.differences):.3g} ULP")
+        if self._costs is not None:
+            lines += _lines_of_costs(self._costs)
         reasons = Counter((name, reason) for name, reason in self.left)
         width = max((len(name) for name, _ in reasons), default=0)
         lines += [f"  {name:{width}}  {reason}{_times(n)}" for (name, reason), n in reasons.items()]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _lines_of_costs(costs: list[NodeCost]) -> list[str]:
+    counted = Counter(one._replace(executor=None) for one in costs if one.executor is not None)
+    return [
+        f"  {one.name}: {one.ours:.3g} µs, PyTorch's kernel {one.theirs:.3g}{_times(n)}"
+        for one, n in counted.most_common()
+    ]
 
 
 def _counted(count: int, what: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from aclnn.compiler import settings
@@ -205,6 +205,24 @@ def measured(node: Node) -> tuple[float, float]:
     """µs of a call as a part of its own, and as PyTorch makes it."""
     with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
         return least(*_both(node))
+
+
+def cost_alone(module: GraphModule, is_taken: bool) -> tuple[float, float]:
+    """µs of the call of a graph of one node, here, if executors do it, and by PyTorch; NaN if that is not known."""
+    node = next(one for one in module.graph.nodes if one.op == "call_function")
+    if is_taken:
+        return measured(node)
+    try:
+        with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
+            inputs = [example(value_of(one))[0] for one in node.all_input_nodes]
+            return math.nan, least(lambda: None, lambda: module.forward(*inputs))[1]
+    except (
+        RuntimeError,
+        TypeError,
+        IndexError,
+        AttributeError,
+    ):  # its operands are not all that counts
+        return math.nan, math.nan
 
 
 def _both(node: Node) -> tuple[Call, Call]:

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
 from aclnn import measurements  # noqa: E402
-from aclnn.torch import dynamo, shapes, speed, support  # noqa: E402
+from aclnn.torch import counterparts, dynamo, shapes, speed, support  # noqa: E402
 from aclnn.torch.graphs import graph_of  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -168,6 +168,21 @@ def test_random_numbers_are_drawn_by_each_call(draw):
     compiled = torch.compile(lambda x: x * draw(), backend="aclnn")
     x = tensor(64)
     assert not torch.equal(compiled(x), compiled(x))
+
+
+def test_views_of_what_is_detached_require_no_gradient():
+    def function(x):
+        made = x.tanh()
+        return made.detach().chunk(2)[1], made.detach().view(-1), made
+
+    compiled = torch.compile(function, backend="aclnn")
+    x = tensor(4, 3).requires_grad_()
+    for run in (compiled, function):
+        shown, flat, made = run(x)
+        assert (shown.requires_grad, flat.requires_grad, made.requires_grad) == (False, False, True)
+        shown.fill_(7.0)
+        assert (made[2:] == 7.0).all()
+        assert (flat[6:] == 7.0).all()
 
 
 def test_large_constants_are_computed_by_each_call():
@@ -346,9 +361,9 @@ def test_a_large_table_of_gradients_stays_with_pytorch():
     assert not found.left
 
 
-@pytest.mark.parametrize("options", [{"tune": 1}, {"freeze": None}])
+@pytest.mark.parametrize("options", [{"tune": 1}, {"freeze": None}, {"check": "yes"}])
 def test_switches_are_bools(options):
-    with pytest.raises(aclnn.AclnnError, match=r"(tune|freeze) is .* must be a bool"):
+    with pytest.raises(aclnn.AclnnError, match=r"(tune|freeze|check) is .* must be a bool"):
         dynamo.Options.of(options)
 
 
@@ -732,6 +747,46 @@ def test_inputs_are_written_in_place(function, take):
                 if one is not None:  # what is given is no view of what was written
                     one += 1
             torch.testing.assert_close(ours, wanted)
+
+
+@pytest.mark.parametrize("take", ["all", "default"])
+def test_inputs_that_are_written_and_returned_are_themselves(take):
+    def function(x, y):
+        y.copy_(x.exp())
+        x.mul_(2)
+        return y, x, y.view(-1), y + 0
+
+    compiled = torch.compile(function, backend="aclnn", options={"take": take})
+    given, wanted = ([tensor(4, 3), tensor(4, 3, seed=1)] for _ in range(2))
+    for _ in range(2):  # the second call is prepared
+        made, eager = compiled(*given), function(*wanted)
+        assert made[0] is given[1]
+        assert made[1] is given[0]
+        assert made[2].data_ptr() == given[1].data_ptr() != made[3].data_ptr()
+        torch.testing.assert_close((*made, *given), (*eager, *wanted))
+
+
+@pytest.mark.parametrize("take", ["all", "default"])
+def test_statistics_that_gradients_need_are_written_by_executors(take):
+    """Batch norm keeps the new ones for its gradient, and in a buffer."""
+
+    def function(x, mean, var):
+        made = torch.nn.functional.batch_norm(x.exp(), mean, var, training=True)
+        return torch.nn.functional.dropout(made, 0.0) * 2
+
+    compiled = torch.compile(function, backend="aclnn", options={"take": take})
+    pairs = [[tensor(8, 3), torch.zeros(3), torch.ones(3)] for _ in range(2)]
+    for _ in range(2):
+        made = []
+        for run, (x, mean, var) in zip((compiled, function), pairs, strict=True):
+            result = run(x.requires_grad_(), mean, var)
+            (gradient,) = torch.autograd.grad(result.sin().sum(), [x])
+            made.append([result.detach(), gradient, mean, var])
+        torch.testing.assert_close(*made, rtol=2e-5, atol=2e-5)
+    assert pairs[0][1]._version > 0
+    torch._dynamo.reset()
+    found = aclnn.torch.explain(function, *pairs[0], options={"take": take})
+    assert "copy_" not in {name for name, _ in found.left}
 
 
 def test_a_cache_is_not_copied():
@@ -1304,3 +1359,51 @@ def test_constants_that_are_returned_have_constants_that_depend_on_them():
         assert made.tolist() == [[0, 2, 4, 6]] * 3
         assert places.tolist() == [0, 1, 2, 3]
         places.zero_()
+
+
+# --- Checks and costs -----------------------------------------------------------------------------
+
+
+def with_a_cache(x, cache):
+    made = torch.softmax(x.exp(), -1)
+    cache.mul_(2)
+    return made + 1, (made * x).sum(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_checked_executors_that_are_right_say_nothing(dtype, recwarn):
+    compiled = torch.compile(with_a_cache, backend="aclnn", options={"check": True})
+    x, caches = tensor(4, 8).to(dtype), [tensor(3), tensor(3)]
+    for made, wanted in zip(compiled(x, caches[0]), with_a_cache(x, caches[1]), strict=True):
+        torch.testing.assert_close(made, wanted)
+    assert torch.equal(*caches)  # written once
+    assert not [one for one in recwarn if "ULP" in str(one.message)]
+
+
+def test_the_first_node_that_differs_is_named(monkeypatch):
+    def wrong(x, dim, half):
+        return aclnn.softmax(x, dim) * 1.001
+
+    target = torch.ops.aten._softmax.default
+    monkeypatch.setitem(counterparts.WRITTEN_OUT, target, ("softmax", wrong))
+    compiled = torch.compile(with_a_cache, backend="aclnn", options={"check": True})
+    with pytest.warns(
+        RuntimeWarning, match=r"the first that differs is _softmax \(aten._softmax\): [\d.e+]+ ULP"
+    ):
+        compiled(tensor(4, 8), tensor(3))
+    with pytest.warns(RuntimeWarning, match="_softmax"):
+        found = explained(with_a_cache, tensor(4, 8), tensor(3), check=True)
+    assert max(found.differences) > 1000
+    assert "differences from PyTorch: at most" in str(found)
+
+
+def test_nodes_have_costs():
+    found = explained(lambda x: torch.atan(x.exp() * 2) + x.T.exp().T, tensor(64, 64))
+    assert "µs" not in str(found)
+    costs = {one.name: one for one in found.costs}
+    assert set(costs) == {"exp", "mul", "atan", "add"}
+    assert [one.name for one in found.costs].count("exp") == 2
+    assert (costs["exp"].executor, costs["atan"].executor) == (0, None)
+    assert min(costs["exp"].ours, costs["exp"].theirs, costs["atan"].theirs) > 0
+    assert "\n  exp: " in str(found)
+    assert "µs, PyTorch's kernel" in str(found)
