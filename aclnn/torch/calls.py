@@ -14,6 +14,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.api import functional
 from aclnn.torch.gradients import derivative_of, evaluated
+from aclnn.torch.private import TransformType, peek_interpreter_stack
 from aclnn.torch.recording import is_recordable, recorded
 from aclnn.torch.schemas import PLAIN, Schema, torch_dtype
 
@@ -101,12 +102,12 @@ class Differentiable:
 
     def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
         """The call by PyTorch's dispatcher, or where a function is being transformed into its gradient."""
-        inner = torch._C._functorch.peek_interpreter_stack()
-        if inner is not None and inner.key() == torch._C._functorch.TransformType.Jvp:
+        inner = peek_interpreter_stack()
+        if inner is not None and inner.key() == TransformType.Jvp:
             raise NotImplementedError(  # the dispatcher takes registered operators for constants
                 f"aclnn.{self._schema.name} has no derivative in forward mode: use torch.func.vjp"
             )
-        if inner is not None and inner.key() == torch._C._functorch.TransformType.Grad:
+        if inner is not None and inner.key() == TransformType.Grad:
             result = self._transformed(values)
             return result if out is None else _copied(out, result)
         for role, value in values.items():
@@ -162,7 +163,7 @@ def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
             tracked, special = tracked or inner[0], special or inner[1]
         elif isinstance(one, torch.Tensor):
             special = True
-    return tracked, special or torch._C._functorch.peek_interpreter_stack() is not None
+    return tracked, special or peek_interpreter_stack() is not None
 
 
 def _function(schema: Schema) -> Any:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
-from torch.utils._pytree import tree_leaves
 
 from aclnn.differences import LIMIT, distance
 from aclnn.torch.counterparts import view_of
 from aclnn.torch.effects import is_write
 from aclnn.torch.graphs import value_of
 from aclnn.torch.parts import Part, modules_of
+from aclnn.torch.private import tree_leaves
 
 AT_ONCE = 500  # results of nodes that one executor gives
 

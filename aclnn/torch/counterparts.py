@@ -16,6 +16,7 @@ import torch
 
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.torch.overloads import OVERLOADS, Form, form, plain_dtype
+from aclnn.torch.private import OpOverload
 from aclnn.torch.schemas import acl_dtype
 
 aten = torch.ops.aten
@@ -254,7 +255,7 @@ def counterpart(target: Any) -> tuple[str, Form] | None:
     """The functional form that stands for an operator of PyTorch's, and how it is called."""
     if target in WRITTEN_OUT:
         return WRITTEN_OUT[target]
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return None
     if target.namespace == "aclnn":
         return target._opname, _own(target)
@@ -304,7 +305,7 @@ def chosen_among(target: Any, args: Sequence[Any], indices: Any) -> list[int]:
 
 
 def is_own(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and target.namespace == "aclnn"
+    return isinstance(target, OpOverload) and target.namespace == "aclnn"
 
 
 def _own(target: Any) -> Form:

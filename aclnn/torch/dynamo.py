@@ -10,15 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from functorch.compile import (
-    default_partition,
-    make_boxed_func,
-    min_cut_rematerialization_partition,
-)
-from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
-from torch.fx._lazy_graph_module import _LazyGraphModule
-from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
@@ -28,6 +20,15 @@ from aclnn.torch.effects import sort
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
 from aclnn.torch.parts import Part
+from aclnn.torch.private import (
+    BoxedCodeGen,
+    LazyGraphModule,
+    aot_autograd,
+    default_partition,
+    fuse_by_partitions,
+    make_boxed_func,
+    min_cut_rematerialization_partition,
+)
 from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.sinking import sink_views
 from aclnn.torch.speed import Speed
@@ -209,12 +210,11 @@ class Compiler:
 def code_of(graph: GraphModule) -> Callable[..., Any]:
     """A graph's code, which takes its arguments in a list and lets go of them as it goes on, without what a module's
     call does besides: that takes as long as a kernel."""
-    codegen = getattr(torch.fx.graph, "_BoxedCodeGen", None)
-    if codegen is not None:
-        graph.graph.set_codegen(codegen())
+    if BoxedCodeGen is not None:
+        graph.graph.set_codegen(BoxedCodeGen())
     graph.recompile()
-    _LazyGraphModule.force_recompile(graph)  # or each call goes through the module's
-    return make_boxed_func(graph.forward) if codegen is None else boxed(graph.forward)
+    LazyGraphModule.force_recompile(graph)  # or each call goes through the module's
+    return make_boxed_func(graph.forward) if BoxedCodeGen is None else boxed(graph.forward)
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:

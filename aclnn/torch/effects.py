@@ -14,14 +14,13 @@ from contextlib import contextmanager
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.passes import tools_common
 
 from aclnn.torch.graphs import is_one_of_several
+from aclnn.torch.private import OperatorBase, OpOverload, sort_nodes
 
 COPY = torch.ops.aten.copy_.default
 AFTER = "aclnn_after"  # the operand, and a place in `meta`
 COPIES = "aclnn_copies"  # in `meta` of a write, whether its value is memory of its own as well
-sort_nodes = getattr(tools_common, "stable_topological_sort", tools_common.legalize_graph)
 
 
 def is_write(node: Node) -> bool:
@@ -31,9 +30,9 @@ def is_write(node: Node) -> bool:
 
 def has_effect(node: Node) -> bool:
     """Whether a node does more than compute a value of its operands: it draws numbers, or writes, or nobody knows."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OperatorBase):
+    if node.op != "call_function" or not isinstance(node.target, OperatorBase):
         return False
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return True
     is_random = torch.Tag.nondeterministic_seeded in node.target.tags
     return is_random or node.target._schema.is_mutable
@@ -97,8 +96,8 @@ def may_be_view(node: Node) -> bool:
         return False  # parts give memory of their own
     if is_one_of_several(node):
         return True
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return isinstance(node.target, torch._ops.OperatorBase)
+    if not isinstance(node.target, OpOverload):
+        return isinstance(node.target, OperatorBase)
     return any(one.alias_info for one in node.target._schema.returns)
 
 

@@ -18,6 +18,7 @@ from aclnn.torch.effects import has_effect
 from aclnn.torch.freezing import Frozen
 from aclnn.torch.graphs import alone, is_one_of_several, key_of
 from aclnn.torch.parts import Part
+from aclnn.torch.private import OpOverload, tree_leaves
 from aclnn.torch.speed import cost_alone
 from aclnn.torch.support import Support
 
@@ -212,7 +213,7 @@ def explain(
         return compiled_graph(graph, example_inputs, given, found)
 
     result = torch.compile(model, backend=explaining)(*inputs, **named)
-    tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
+    tensors = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
     tracked = [one for one in tensors if one.requires_grad]
     leaves = _leaves(model, inputs)
     if tracked and leaves:
@@ -222,12 +223,12 @@ def explain(
 
 def _leaves(model: Any, inputs: Sequence[Any]) -> list[torch.Tensor]:
     own = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    given = [x for x in torch.utils._pytree.tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    given = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
     return [one for one in (*own, *given) if one.requires_grad]
 
 
 def _name(node: Any) -> str:
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return target._opname
     return str(getattr(target, "__name__", target))

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import _disable_current_modes
 
 from aclnn.torch.counterparts import view_of
 from aclnn.torch.effects import has_effect, seen_by_callers
 from aclnn.torch.graphs import is_one_of_several, layout_of, value_of, values_of
+from aclnn.torch.private import DisableAutocast, OpOverload, disable_current_modes
 
 aten = torch.ops.aten
 _FILLING = (
@@ -110,7 +110,7 @@ def _is_pure(node: Node) -> bool:
         return False
     if is_one_of_several(node):
         return True
-    if not isinstance(node.target, torch._ops.OpOverload) or has_effect(node):
+    if not isinstance(node.target, OpOverload) or has_effect(node):
         return False
     return node.target.namespace == "aten" and "empty" not in node.target._opname
 
@@ -131,7 +131,7 @@ def _replace_constants(graph_module: GraphModule, constants: set[Node]) -> None:
     replaced = constants - seen_by_callers(graph_module)
     computed: dict[Node, Any] = {}
     # Not as tensors of inference mode: a graph of another mode may share them.
-    with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
+    with torch.no_grad(), torch.inference_mode(False), disable_current_modes():
         for node in graph_module.graph.nodes:
             if node in constants:
                 computed[node] = _result_of(graph_module, node, computed)
@@ -149,7 +149,7 @@ def _result_of(graph_module: GraphModule, node: Node, computed: dict[Node, Any])
         return computed[source] if source in computed else _like(value_of(source))
 
     args, named = torch.fx.map_arg((node.args, node.kwargs), operand)
-    with torch._C._DisableAutocast():
+    with DisableAutocast():
         return node.target(*args, **named)
 
 

@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from aclnn.torch.graphs import value_of
 
 aten = torch.ops.aten
-_LINEAR = (torch._C._nn.linear, torch.nn.functional.linear, aten.linear.default)
+_LINEAR = (torch.nn.functional.linear, aten.linear.default)
 
 
 class _Copy(NamedTuple):

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
+
+from aclnn.torch.private import make_fx
 
 MODULES = "nn_module_stack"  # in a node's meta, as PyTorch has it
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
@@ -16,6 +15,7 @@ from aclnn.compiler import phase_one
 from aclnn.compiler._settings import current_settings
 from aclnn.operators.checks import Call, ScalarSpec, TensorSpec
 from aclnn.operators.declaration import Attribute
+from aclnn.torch.private import suggest_memory_format, tree_map_only
 from aclnn.torch.schemas import PLAIN, Schema, acl_dtype, torch_dtype
 
 
@@ -153,7 +153,7 @@ def _part(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
 
 def _memory_format(tensors: list[torch.Tensor]) -> torch.memory_format:
     """The layout that all tensors have, channels last or not."""
-    found = {torch._prims_common.suggest_memory_format(one) for one in tensors}
+    found = {suggest_memory_format(one) for one in tensors}
     return found.pop() if len(found) == 1 else torch.contiguous_format
 
 

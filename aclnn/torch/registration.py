@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 from aclnn.api.functional import HANDLES_BY_NAME
@@ -15,6 +14,12 @@ from aclnn.execution.unreadable import refuse_tangent
 from aclnn.torch.calls import Differentiable, composed
 from aclnn.torch.gradients import derivative_of
 from aclnn.torch.kernels import cpu_kernel, fake_kernel, filling_kernel
+from aclnn.torch.private import (
+    AutoDispatchBelowAutograd,
+    after_autograd_keyset,
+    enable_single_level_autograd_function,
+    peek_interpreter_stack,
+)
 from aclnn.torch.schemas import Schema, schema_of
 from aclnn.torch.tracing import let_dynamo_trace, when_dynamo_comes
 
@@ -63,7 +68,7 @@ def _register(schema: Schema) -> None:
 
 def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Callable[..., Any]:
     """Calls `differentiable` with the arguments by role where a gradient is wanted."""
-    after = torch._C._after_autograd_keyset
+    after = after_autograd_keyset
 
     def kernel(keys: Any, *args: Any, **named: Any) -> Any:
         values = schema.bound(args, named)
@@ -94,7 +99,7 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, values: dict[str, Any], *tensors: Any) -> Any:
             args, named = schema.arguments(values | {role: list(tensors)})
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
             several = result if isinstance(result, tuple) else (result,)
             derivative_of(schema).save(ctx, [values[one] for one in schema.parameters], several)
@@ -121,7 +126,7 @@ def _differentiated(schema: Schema) -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, *values: Any) -> Any:
             args, named = schema.arguments(dict(zip(parameters, values, strict=True)))
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
             derivative().save(ctx, values, result if isinstance(result, tuple) else (result,))
             return result
@@ -142,7 +147,7 @@ def _apply_of(function: Any) -> Any:
     plain = super(torch.autograd.Function, function).apply
 
     def apply(*args: Any) -> Any:
-        if torch._C._functorch.peek_interpreter_stack() is None:
+        if peek_interpreter_stack() is None:
             return plain(*args)
         with enable_single_level_autograd_function():
             return plain(*args)

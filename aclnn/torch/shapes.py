@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from aclnn.torch.graphs import value_of
+from aclnn.torch.private import FakeTensor, FakeTensorMode, free_unbacked_symbols
 
 MOST_SHAPES = (
     64  # of a graph, whose plans are kept; the one that was used least recently goes first

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import _disable_current_modes
 
 from aclnn.compiler import settings
 from aclnn.measurements import Measurements
 from aclnn.torch.counterparts import chosen_among, is_pointwise
 from aclnn.torch.graphs import alone, graph_of, value_of, values_of
+from aclnn.torch.private import disable_current_modes
 
 STEP = 0.1  # µs that a node in a part takes at least
 VIEW = 1.0  # µs that PyTorch takes for a view; a part takes nothing
@@ -203,7 +203,7 @@ def _order_of(value: torch.Tensor) -> str:
 
 def measured(node: Node) -> tuple[float, float]:
     """µs of a call as a part of its own, and as PyTorch makes it."""
-    with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
+    with torch.no_grad(), torch.inference_mode(False), disable_current_modes():
         return least(*_both(node))
 
 
@@ -213,7 +213,7 @@ def cost_alone(module: GraphModule, is_taken: bool) -> tuple[float, float]:
     if is_taken:
         return measured(node)
     try:
-        with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
+        with torch.no_grad(), torch.inference_mode(False), disable_current_modes():
             inputs = [example(value_of(one))[0] for one in node.all_input_nodes]
             return math.nan, least(lambda: None, lambda: module.forward(*inputs))[1]
     except (
@@ -293,7 +293,7 @@ def _smallest_call() -> tuple[float, float]:
     """Costs of a part, whatever it computes, and of PyTorch's own call."""
     from aclnn.torch.parts import Part
 
-    with torch.no_grad(), torch.inference_mode(False), _disable_current_modes():
+    with torch.no_grad(), torch.inference_mode(False), disable_current_modes():
         x = torch.ones(16)
         part = Part(graph_of(torch.neg, [x]), "measured", {})
         return least(lambda: part(x), lambda: torch.neg(x))

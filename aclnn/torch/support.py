@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
@@ -24,6 +22,7 @@ from aclnn.torch.effects import (
     writes_of,
 )
 from aclnn.torch.graphs import is_one_of_several, key_of, value_of, values_of
+from aclnn.torch.private import CapabilityBasedPartitioner, OperatorSupportBase
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,33 @@ def test_numpys_and_canns_words_are_taken(name):
             assert parameter_meant(given, known) == own
     if known[0] in ("self", "x"):
         assert parameter_meant("input", known) == known[0]
+
+
+# --- PyTorch's own --------------------------------------------------------------------------------
+
+
+def test_undocumented_interfaces_are_there_and_in_one_file():
+    from aclnn.torch import private
+
+    for name, interface in private.INTERFACES.items():
+        assert interface.remedy
+        assert getattr(private, name) is not None or interface.is_optional, name
+    folder = Path(private.__file__).parent
+    uses = re.compile(r"\bfunctorch\b|\btorch(\.\w+)*\._[a-zA-Z]")
+    for path in folder.glob("*.py"):
+        code = [line for line in path.read_text().splitlines() if uses.search(line.split("#")[0])]
+        code = [line for line in code if "_DYNAMO = " not in line and '"""' not in line]
+        assert path.name == "private.py" or not code, (path.name, code)
+
+
+def test_an_interface_that_is_gone_says_what_to_do(monkeypatch):
+    from aclnn.torch import private
+
+    gone = private.Interface(("torch._gone:thing",), "do without")
+    monkeypatch.setitem(private.INTERFACES, "thing", gone)
+    with pytest.raises(ImportError, match=r"has no torch\._gone\.thing.* do without"):
+        private.thing  # noqa: B018
+    monkeypatch.setitem(private.INTERFACES, "thing", gone._replace(is_optional=True))
+    assert private.thing is None
+    with pytest.raises(AttributeError, match="nothing"):
+        private.nothing  # noqa: B018
