@@ -10,6 +10,8 @@ whether versions changed have to be those of the same graph run by itself.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import operator
 import random
 import time
@@ -30,6 +32,7 @@ class Program:
         self.tracked = tracked
         self.graph = Graph()
         self.values = []
+        self.read_only = set()  # nodes through which nothing is written
         for name in ("x", "y"):
             self._add(self.graph.placeholder(name), torch.rand(ROWS, COLUMNS) + 0.1)
         for _ in range(self.rng.randint(3, 12)):
@@ -52,7 +55,11 @@ class Program:
             lambda one: one[0] if _is_value(one) else one, args, is_leaf=_is_value
         )
         made = getattr(tensors[0], name)(*tensors[1:], **named)
-        return self.graph.call_method(name, nodes, named), made
+        node = self.graph.call_method(name, nodes, named)
+        # Writes through what `unfold` gives are wrong in AOTAutograd alone.
+        if name == "unfold" or (nodes[0] in self.read_only and _share_memory(made, tensors[0])):
+            self.read_only.add(node)
+        return node, made
 
     def _any(self):
         return self.rng.choice(self.values)
@@ -88,7 +95,10 @@ class Program:
         if rng.random() < 0.2 and self.values[-1][1].ndim:
             node, made = self._method("chunk", self.values[-1], 2)
             place = rng.randrange(len(made))
-            self._add(self.graph.call_function(operator.getitem, (node, place)), made[place])
+            part = self.graph.call_function(operator.getitem, (node, place))
+            if node in self.read_only:
+                self.read_only.add(part)
+            self._add(part, made[place])
         return None
 
     def compute(self):
@@ -129,14 +139,14 @@ class Program:
     def write(self):
         value, rng = self._any(), self.rng
         example, number = value[1], rng.choice(NUMBERS)
-        if _overlaps(example):
+        if _overlaps(example) or value[0] in self.read_only:
             return
         ways = [
             ("add_", number), ("mul_", number), ("zero_",), ("fill_", number), ("sigmoid_",), ("relu_",),
             ("neg_",), ("clamp_", -1.0, 1.0), ("tanh_",), ("set", number), ("foreach", number), ("mask", number),
         ]  # fmt: skip
         other = self._like(example)
-        if other is not None:
+        if other is not None and not _overlap_in_part(example, other[1]):
             ways += [("copy_", other), ("add_", other), ("mul_", other), ("set", other)] * 2
         name, *args = rng.choice(ways)
         if name == "foreach":
@@ -165,6 +175,21 @@ def _overlaps(example):
     for size, stride in zip(example.shape, example.stride(), strict=True):
         places = (places[..., None] + torch.arange(size) * stride).flatten()
     return len(places.unique()) < example.numel()
+
+
+def _overlap_in_part(target, source):
+    """Whether eager calls may read what they have written already: results depend on their loops."""
+    if not _share_memory(target, source):
+        return False
+    alike = target.shape == source.shape and target.stride() == source.stride()
+    return not (alike and target.data_ptr() == source.data_ptr())
+
+
+def _share_memory(made, example):
+    """Whether one of several values shows what another one has in memory."""
+    several = made if isinstance(made, tuple | list) else [made]
+    place = example.untyped_storage().data_ptr()
+    return any(one.untyped_storage().data_ptr() == place for one in several)
 
 
 def _is_value(one):
@@ -234,9 +259,11 @@ def check(seed, options=None, compile_with=None):
 
 
 def refuses(seed):
-    """Whether AOTAutograd alone fails with a program."""
+    """Whether AOTAutograd alone refuses a program: values that it would give otherwise are no excuse."""
     try:
         check(seed, compile_with=of_pytorch)
+    except AssertionError:
+        return False
     except Exception:
         return True
     return False
@@ -247,9 +274,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--take", default="all")
-    parser.add_argument(
-        "--apart", action="store_true", help="count what AOTAutograd fails with apart"
-    )
+    parser.add_argument("--apart", action="store_true", help="count what AOTAutograd refuses apart")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -262,15 +287,16 @@ def main():
         try:
             compared += check(seed, {"take": given.take})
         except Exception as error:
-            if given.apart and refuses(seed):
+            if given.apart and isinstance(error, RuntimeError) and refuses(seed):
                 refused += 1
                 continue
             failed.append(seed)
             print(f"{seed}: {type(error).__name__}: {error}", flush=True)
     print(
-        f"seeds {given.seed} to {seed}: {compared} compared, {refused} fail with AOTAutograd alone, {len(failed)} failed: {failed[:50]}"
+        f"seeds {given.seed} to {seed}: {compared} compared, {refused} refused by AOTAutograd alone, {len(failed)} failed: {failed[:50]}"
     )
 
 
 if __name__ == "__main__":
-    main()
+    with contextlib.redirect_stderr(io.StringIO()):  # graphs print what eager calls refuse
+        main()

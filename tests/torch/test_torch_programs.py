@@ -18,6 +18,6 @@ def test_programs_give_what_eager_calls_give(first, take):
     for seed in range(first, first + COUNT):
         try:
             compared += torch_programs.check(seed, {"take": take})
-        except (RuntimeError, AssertionError):  # writes through unfold() are wrong in PyTorch
-            assert torch_programs.refuses(seed), f"program {seed} fails here alone"
+        except RuntimeError:  # of gradients that need what was written since
+            assert torch_programs.refuses(seed), f"program {seed} is refused here alone"
     assert compared > COUNT // 2
