@@ -1,4 +1,4 @@
-"""Executors beside PyTorch: which node is the first whose results differ."""
+"""Comparison of executors with PyTorch: the first node whose results differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = 500  # results of nodes that one executor gives
 
 
 class Difference(NamedTuple):
-    """How far a node's result is from PyTorch's, in units in the last place of the largest element."""
+    """Distance of a node's result from PyTorch's, in units in the last place of the largest element."""
 
     node: str
     operator: str

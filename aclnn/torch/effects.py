@@ -65,7 +65,7 @@ def kept_order(graph_module: GraphModule) -> Iterator[None]:
 
 
 def _read_after(node: Node) -> Node:
-    """What a node depends on that comes after another one: of several results the first.
+    """Operand that says that a node comes after another one: the first of several results.
 
     PyTorch's partitioner keeps results together with what gives them where nothing else reads that.
     """

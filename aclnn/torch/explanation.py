@@ -26,7 +26,7 @@ WIDTH = 100  # of lines that list the nodes of an executor
 
 
 class NodeCost(NamedTuple):
-    """What a node takes alone, in µs: here, which is NaN where PyTorch does it, and by PyTorch.
+    """Times of a node alone, in µs: here, which is NaN where PyTorch does it, and by PyTorch.
 
     In an executor it takes less than alone, since it shares the call.
     """

@@ -358,7 +358,7 @@ def _spread_over_windows(grad: Any, x: Any, size: Sequence[int]) -> Any:
         raise NotImplementedError("windows have several sizes, or leave elements out")
     (rows, columns), (height, width) = made, size
     apart = (grad / float(height * width)).reshape((*grad.shape[:-2], rows, 1, columns, 1))
-    spread = apart.broadcast_to((*grad.shape[:-2], rows, height, columns, width))
+    spread = _spread(apart, (*grad.shape[:-2], rows, height, columns, width))
     return spread.reshape(x.shape)
 
 
@@ -377,12 +377,12 @@ def _normalized_by_group_backward(
     made: list[Any] = [None, None, None]
     if wanted[0]:
         factor = 1 if weight is None else weight.reshape((1, groups, channels // groups, 1))
-        whole, beside = (
+        whole, scaled = (
             form("mean")(one if weight is None else one * factor, [2, 3], True)
             for one in (of_rows, products)
         )
         inner = of_rows if weight is None else of_rows * factor
-        made[0] = ((inner - whole - normed * beside) * scale).reshape(x.shape)
+        made[0] = ((inner - whole - normed * scaled) * scale).reshape(x.shape)
     if wanted[1]:
         made[1] = form("sum")(products, [0, 3]).reshape((channels,))
     if wanted[2]:

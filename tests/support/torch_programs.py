@@ -18,6 +18,7 @@ import time
 import warnings
 
 import torch
+from operator_samples import strides_of
 from torch.fx import Graph, GraphModule
 
 ROWS, COLUMNS = 4, 3
@@ -212,7 +213,7 @@ def outcome(function, seed, tracked):
         losses = [(one * (n + 1)).sin().sum() for n, one in enumerate(made) if one.requires_grad]
         found = torch.autograd.grad(losses, leaves, allow_unused=True) if losses else (None, None)
         grads = [torch.zeros(ROWS, COLUMNS) if one is None else one for one in found]
-    layouts = [(one.shape, one.stride(), one.dtype) for one in made]
+    layouts = [(one.shape, strides_of(one), one.dtype) for one in made]
     seen = []
     if not tracked:  # what is written into one tensor shows in those that share its memory
         for n, one in enumerate((*made, *own)):
