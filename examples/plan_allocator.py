@@ -17,10 +17,10 @@ result,2,4,4096,0
 class PlanAllocator:
     """Memory of a plan; `step` says what runs."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         rows = csv.DictReader(io.StringIO(text))
         self.places = {
-            row["id"]: tuple(int(row[key]) for key in ("lower", "upper", "offset", "size"))
+            row["id"]: (int(row["lower"]), int(row["upper"]), int(row["offset"]), int(row["size"]))
             for row in rows
         }
         self.size = max((at + size for _, _, at, size in self.places.values()), default=0)
@@ -28,7 +28,7 @@ class PlanAllocator:
         self.step = 0
         self.check()
 
-    def check(self):
+    def check(self) -> None:
         """Refuse two buffers that share bytes at one step."""
         known = list(self.places.items())
         for i, (a, (first, end, at, size)) in enumerate(known):
@@ -37,7 +37,7 @@ class PlanAllocator:
                 if at_once and at < other_at + other_size and other_at < at + size:
                     raise ValueError(f"{a} and {b} share bytes at step {max(first, other_first)}")
 
-    def get(self, name):
+    def get(self, name: str) -> memoryview:
         """The memory of a buffer at the present step."""
         first, end, at, size = self.places[name]
         if not first <= self.step < end:

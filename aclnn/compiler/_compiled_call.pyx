@@ -374,7 +374,7 @@ cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *fai
     raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {place}{reason}")
 
 
-def place_of(CompiledCall plan, int at, kernel):
+cdef object place_of(CompiledCall plan, int at, kernel):
     """The call and its operand that a step refuses, for messages; nothing of a single call."""
     step = plan.schedule.steps[at]
     op = step.ops[0]
