@@ -71,6 +71,7 @@ SANITIZE_FLAGS = [
 ]  # fmt: skip
 GENERATED = "build/cython"
 SHARED = "aclnn._cyutility"  # what Cython adds to modules, once for all of them
+ALONE = ("aclnn.graph.", "aclnn.acl._frames")  # as the graph loads nothing else of the package
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
 CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
@@ -368,9 +369,13 @@ def extensions() -> list[Extension]:
 def translated_extensions() -> list[Extension]:
     """All extensions but the kernels', in C."""
     every = extensions()
-    seldom = [one for one in every if one.name.rpartition(".")[2] in SIZE_FLAGS]
-    often = [one for one in every if one not in seldom]
-    return [*translate([*seldom, shared_extension()]), *translate(often, None)]
+    sharing = [
+        one
+        for one in every
+        if one.name.rpartition(".")[2] in SIZE_FLAGS and not one.name.startswith(ALONE)
+    ]
+    others = [one for one in every if one not in sharing]
+    return [*translate([*sharing, shared_extension()]), *translate(others, None)]
 
 
 def shared_extension() -> Extension:
