@@ -29,12 +29,13 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz compilers
+.PHONY: build demo test test-torch quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz compilers
 
 help:
 	@echo "make            the package, built into .venv, with the packages for development"
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings; built for this CPU only"
 	@echo "make test       the whole test suite"
+	@echo "make test-torch the tests of torch.compile's backend and of the npu device; pip install 'aclnn-cpu[test-models]' first"
 	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
 	@echo "make sanitize-capi  the same build, and the programs in C that tests have"
@@ -83,6 +84,10 @@ demo: $(DEMO_STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest $(WORKERS)
+
+# Those of the compiler's backend and of the device for PyTorch, which have to be installed for them.
+test-torch: $(STAMP)
+	$(BIN)/python -m pytest $(WORKERS) tests/torch
 
 # One case of each test, in half a minute: for the inner loop, not instead of the suite.
 quick: $(STAMP)
