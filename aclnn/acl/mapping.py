@@ -116,7 +116,7 @@ def aclrtMallocPhysical(size: int, prop: Any = None, flags: int = 0) -> tuple[in
     if not size or size % GRANULARITY:
         return 0, fail(
             ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: size is {size}, must be a multiple of {GRANULARITY} above 0",
+            f"{function}: size is {shown(size)}, must be a multiple of {GRANULARITY} above 0",
         )
     handle = _runtime.new_physical(function, size)
     return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)

@@ -366,3 +366,14 @@ def test_one_of_many_frees():
     for thread in threads:
         thread.join()
     assert sorted(statuses) == [OK, PARAM, PARAM, PARAM]
+
+
+class Unspeakable(int):
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+def test_a_size_that_cannot_be_shown_is_refused():
+    handle, status = aclnn.aclrtMallocPhysical(Unspeakable(3))
+    assert (handle, status) == (0, aclnn.ACL_ERROR_RT_PARAM_INVALID)
+    assert "size is an int of 2 bits" in aclnn.aclGetRecentErrMsg()
