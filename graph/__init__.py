@@ -22,7 +22,6 @@ from .loops.tiling import Tiling
 from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
-from .planner.footprint import Entry, Footprint, footprint_of
 from .planner.lifetimes import (
     Gap,
     Lifetime,
@@ -32,28 +31,29 @@ from .planner.lifetimes import (
     lifetimes_to_csv,
 )
 from .planner.liveness import graph_lifetimes
-from .planner.memories import (
-    CapacityError,
-    DevicePlan,
-    Memory,
-    Move,
-    check_capacity,
-    fit_lifetimes,
-    plan_memories,
-)
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
-from .planner.ranges import Curve, search_range
-from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
-from .planner.reduction import Change, Reduction, propose_reductions
 from .planner.strategies import Assignment
 from .runtime.kernel import Kernel, Packing
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .verify.graph import check
 from .verify.plan import PlanError, validate
-from .verify.trace import TraceEvent, TraceFault, check_trace, trace_from_csv
 
 if typing.TYPE_CHECKING:
     from . import views as views
+    from .planner.footprint import Entry, Footprint, footprint_of
+    from .planner.memories import (
+        CapacityError,
+        DevicePlan,
+        Memory,
+        Move,
+        check_capacity,
+        fit_lifetimes,
+        plan_memories,
+    )
+    from .planner.ranges import Curve, search_range
+    from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
+    from .planner.reduction import Change, Reduction, propose_reductions
+    from .verify.trace import TraceEvent, TraceFault, check_trace, trace_from_csv
 
 viewed.declare_registrar(f"{__name__}.views")  # a plan that runs needs none of them
 
@@ -120,7 +120,40 @@ __all__ = [
 ]
 
 
+# Asked for by tools, not by a plan that runs: imported when they are used.
+_LATER = {
+    "Entry": "planner.footprint",
+    "Footprint": "planner.footprint",
+    "footprint_of": "planner.footprint",
+    "CapacityError": "planner.memories",
+    "DevicePlan": "planner.memories",
+    "Memory": "planner.memories",
+    "Move": "planner.memories",
+    "check_capacity": "planner.memories",
+    "fit_lifetimes": "planner.memories",
+    "plan_memories": "planner.memories",
+    "Curve": "planner.ranges",
+    "search_range": "planner.ranges",
+    "lifetimes_from_snapshot": "planner.recorded",
+    "read_lifetimes": "planner.recorded",
+    "Change": "planner.reduction",
+    "Reduction": "planner.reduction",
+    "propose_reductions": "planner.reduction",
+    "TraceEvent": "verify.trace",
+    "TraceFault": "verify.trace",
+    "check_trace": "verify.trace",
+    "trace_from_csv": "verify.trace",
+}
+
+
 def __getattr__(name: str) -> typing.Any:
-    if name != "views":
+    if name == "views":
+        return importlib.import_module(f"{__name__}.views")
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.views")
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

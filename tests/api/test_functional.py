@@ -440,6 +440,24 @@ print(aclnn.leaky_relu(x), "numpy.ma" in sys.modules)
     assert (done.stdout, done.stderr) == ("[1. 1. 1.] False\n", "")
 
 
+def test_a_first_call_loads_no_tools_of_the_graph():
+    code = """
+import sys
+import numpy as np
+import aclnn
+aclnn.leaky_relu(np.ones(3, np.float32))
+tools = ("views", "planner.memories", "planner.ranges", "planner.recorded", "planner.reduction", "verify.trace")
+print([name for name in tools if f"aclnn.graph.{name}" in sys.modules])
+from aclnn.graph import *
+print(Memory.__module__, check_trace.__module__, "Memory" in dir(aclnn.graph))
+"""
+    done = fresh(code)
+    assert (done.stdout, done.stderr) == (
+        "[]\naclnn.graph.planner.memories aclnn.graph.verify.trace True\n",
+        "",
+    )
+
+
 def test_other_subclasses_of_arrays_are_arrays():
     class Mine(np.ndarray):
         pass
