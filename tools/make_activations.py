@@ -253,7 +253,7 @@ def needed(places: np.ndarray, first: int, last: int) -> list[int]:
 
 def table() -> str:
     """A row for each operator and choice of options."""
-    heads = ["operator", "options", "float32", "halves"]
+    heads = ["operator", "options", "float32", "half precision"]
     lines = [heads, ["---"] * len(heads)]
     seen = set()
     for curve in (curve for one in FAMILY for _, curve in one.curves):
@@ -265,7 +265,7 @@ def table() -> str:
 
 
 def accuracy_of(name: str) -> tuple[str, str]:
-    """What the tables of `docs/numbers.md` say, of float32 and of both halves."""
+    """What the tables of `docs/numbers.md` say, of float32 and of half precision."""
     measured = {dtype: accuracy_in_words(one) for dtype, one in accuracies()[name].items()}
     halves = dict.fromkeys(words for dtype, words in measured.items() if dtype != "float32")
     return measured["float32"], ", ".join(halves)
