@@ -7,218 +7,34 @@ that have gradients on the NPU have them here, by the function that the NPU call
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 
-from aclnn.acl.errors import AclnnError
-from aclnn.torch.npu.operators import COMPUTED, Operands
-from aclnn.torch.npu.refusals import checked, refused
+from aclnn.torch.npu.declarations import declared
+from aclnn.torch.npu.refusals import checked
 from aclnn.torch.overloads import form
 from aclnn.torch.schemas import acl_dtype
 
-_libraries: list[Any] = []
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function: its schema, how it is computed, CANN's function for refusals, and its gradients.
-
-    `backward` gets the arguments by name, the results and the gradients of these, and gives gradients by name.
-    """
-
-    schema: str
-    compute: Callable[..., Any]
-    entry: str
-    backward: Callable[..., dict[str, Any]] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name, with that of the overload."""
-        return self.schema.partition("(")[0]
-
-    @property
-    def op(self) -> Any:
-        base, _, overload = self.name.partition(".")
-        return getattr(getattr(torch.ops.npu, base), overload or "default")
-
-
-FUNCTIONS: dict[str, Function] = {}
-
-
-def _function(schema: str, entry: str, backward: Any = None) -> Callable[..., Any]:
-    def added(compute: Callable[..., Any]) -> Callable[..., Any]:
-        one = Function(" ".join(schema.split()), compute, entry, backward)
-        FUNCTIONS[one.name] = one
-        return compute
-
-    return added
-
-
-def register(native: Any, top: ModuleType) -> None:
-    """Define ``torch.ops.npu`` and give the package its functions."""
-    library = torch.library.Library("npu", "DEF")
-    _libraries.append(library)
-    for one in FUNCTIONS.values():
-        library.define(one.schema)
-        library.impl(one.name, _kernel(one), "PrivateUse1")
-        library.impl(one.name, _refusing(one), "CPU")
-        if one.backward is not None:
-            library.impl(
-                one.name, _differentiated(one, one.op), "AutogradPrivateUse1", with_keyset=True
-            )
-        base, _, overload = one.name.partition(".")
-        packet = getattr(torch.ops.npu, base)
-        setattr(top, base, _WithOut(packet) if overload == "out" else packet)
-    for name in ("fast_gelu", "one_"):
-        if f"npu_{name}" in FUNCTIONS:
-            setattr(top, name, getattr(torch.ops.npu, f"npu_{name}"))
-
-
-class _WithOut:
-    """A function whose overload ``out`` takes its outputs as a list, too, in their order."""
-
-    def __init__(self, packet: Any):
-        self._packet, self.__name__ = packet, packet.__name__
-        self._outs = [
-            one.name for one in packet.out._schema.arguments if one.alias_info is not None
-        ]
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        return self._packet(*args, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._packet, name)
-
-    def out(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if out is not None:
-            named |= dict(zip(self._outs, out, strict=True))
-        return self._packet.out(*args, **named)
-
-
-# --- Calls -----------------------------------------------------------------------------------------
-
-
-def _kernel(one: Function) -> Callable[..., Any]:
-    full = f"npu::{one.name}"
-
-    def kernel(*args: Any, **named: Any) -> Any:
-        operands = Operands()
-        values = [operands.of(value) for value in args]
-        options = {key: operands.of(value) for key, value in named.items()}
-        schema = one.op._schema
-        given = {
-            a.name: (a.default_value if a.has_default_value() else None) for a in schema.arguments
-        }
-        given |= dict(zip([a.name for a in schema.arguments], values, strict=False)) | options
-        written = [
-            a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write
-        ]
-        originals = dict(zip([a.name for a in schema.arguments], args, strict=False)) | named
-        for needed in schema.arguments:
-            if given[needed.name] is None and str(needed.type) == "Tensor":
-                raise checked(f"{one.name}: {needed.name} is None, must be a tensor")
-        try:
-            with torch._C._AutoDispatchBelowAutograd():
-                made = one.compute(**given)
-        except AclnnError as error:
-            raise refused(full, one.entry, error, max(operands.index, 0)) from None
-        for argument in written:
-            torch.autograd.graph.increment_version(originals[argument])
-        COMPUTED[full] += 1
-        return _handed_over(operands, schema, made, [originals[one] for one in written])
-
-    return kernel
-
-
-def _refusing(one: Function) -> Callable[..., Any]:
-    def kernel(*args: Any, **named: Any) -> Any:
-        raise checked(
-            f"{one.name}: Expected all tensors to be on the npu device, but got them on the CPU"
-        )
-
-    return kernel
-
-
-def _handed_over(operands: Operands, schema: Any, made: Any, written: list[Any]) -> Any:
-    """Results as tensors of the device; arguments that were written are returned as such, in their order."""
-    returns = schema.returns
-    if not returns:
-        return None
-    if len(returns) == 1 and "List" in str(returns[0].type):
-        return [operands.result(one) for one in made]
-    several = made if isinstance(made, tuple) else (made,)
-    found, arguments = [], iter(written)
-    for one, kind in zip(several, returns, strict=True):
-        if kind.alias_info is not None:
-            found.append(next(arguments))
-            continue
-        if one is None and "Tensor" in str(kind.type):
-            one = torch.empty(0)
-        found.append(operands.result(one))
-    return found[0] if len(returns) == 1 else tuple(found)
-
-
-def _differentiated(one: Function, op: Any) -> Callable[..., Any]:
-    """The kernel that autograd calls: it records the call where a gradient is wanted."""
-    after = torch._C._after_autograd_keyset
-    names = [a.name for a in op._schema.arguments]
-    defaults = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
-    keyword = {a.name for a in op._schema.arguments if a.kwarg_only}
-
-    class Recorded(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *values: Any) -> Any:
-            given = dict(zip(names, values, strict=True))
-            with torch._C._AutoDispatchBelowAutograd():
-                made = op(*[v for n, v in given.items() if n not in keyword],
-                          **{n: v for n, v in given.items() if n in keyword})  # fmt: skip
-            results = made if isinstance(made, tuple) else (made,)
-            tensors = [*values, *results]
-            ctx.places = [k for k, v in enumerate(tensors) if isinstance(v, torch.Tensor)]
-            ctx.others = {k: v for k, v in enumerate(tensors) if not isinstance(v, torch.Tensor)}
-            ctx.save_for_backward(*[tensors[k] for k in ctx.places])
-            ctx.count = len(tensors)
-            ctx.mark_non_differentiable(
-                *[r for r in results if isinstance(r, torch.Tensor) and not r.is_floating_point()]
-            )
-            return made
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            found = dict(zip(ctx.places, ctx.saved_tensors, strict=True)) | ctx.others
-            values = [found[k] for k in range(ctx.count)]
-            given = dict(zip(names, values, strict=False))
-            assert one.backward is not None
-            made = one.backward(given, values[len(names) :], grads)
-            return tuple(made.get(name) if need else None
-                         for name, need in zip(names, ctx.needs_input_grad, strict=True))  # fmt: skip
-
-    def kernel(keys: Any, *args: Any, **named: Any) -> Any:
-        given = defaults | dict(zip(names, args, strict=False)) | named
-        values = [given.get(name) for name in names]
-        tracked = any(isinstance(v, torch.Tensor) and v.requires_grad for v in values)
-        if torch.is_grad_enabled() and tracked:
-            return Recorded.apply(*values)
-        return op.redispatch(keys & after, *args, **named)
-
-    return kernel
+# PyTorch's numbers of dtypes.
+_NUMBERS = {0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16,
+            6: torch.float32, 7: torch.float64, 11: torch.bool, 12: torch.int8, 15: torch.bfloat16}  # fmt: skip
 
 
 def _dtype(number: Any) -> Any:
-    """The dtype that a number of PyTorch's, or of CANN's plus 256, stands for."""
+    """The dtype that a number of PyTorch's stands for."""
     if number is None:
         return None
-    dtypes = {0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16,
-              6: torch.float32, 7: torch.float64, 11: torch.bool, 12: torch.int8, 15: torch.bfloat16}  # fmt: skip
-    if number not in dtypes:
+    if number not in _NUMBERS:
         raise checked(
             f"NOT_SUPPORT: dtype number {number} is none that the emulated npu device has", "007"
         )
-    return acl_dtype(dtypes[number])
+    return acl_dtype(_NUMBERS[number])
+
+
+def _number(dtype: torch.dtype) -> int:
+    return next((number for number, one in _NUMBERS.items() if one == dtype), -1)
 
 
 def _lengths(given: Any) -> Any:
@@ -241,7 +57,7 @@ def _rms_norm_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     return {"self": dx, "gamma": dgamma.to(given["gamma"].dtype)}
 
 
-@_function("npu_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)", "aclnnRmsNorm",
+@declared("npu_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)", "aclnnRmsNorm",
            _rms_norm_gradients)  # fmt: skip
 def _rms_norm(self: Any, gamma: Any, epsilon: float) -> Any:
     if gamma.dim() > self.dim():
@@ -249,32 +65,32 @@ def _rms_norm(self: Any, gamma: Any, epsilon: float) -> Any:
     return form("native_rms_norm")(self, gamma, epsilon)
 
 
-_function("npu_rms_norm_backward(Tensor dy, Tensor self, Tensor gamma, Tensor rstd) -> (Tensor, Tensor)",
+declared("npu_rms_norm_backward(Tensor dy, Tensor self, Tensor gamma, Tensor rstd) -> (Tensor, Tensor)",
           "aclnnRmsNormGrad")(lambda dy, self, gamma, rstd: form("rms_norm_backward")(dy, self, gamma, rstd))  # fmt: skip
-_function(
+declared(
     "npu_gemma_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)",
     "aclnnGemmaRmsNorm",
 )(lambda self, gamma, epsilon: form("gemma_rms_norm")(self, gamma, epsilon))
-_function("npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
+declared("npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
           "aclnnAddRmsNorm")(lambda x1, x2, gamma, epsilon: form("add_rms_norm")(x1, x2, gamma, epsilon))  # fmt: skip
-_function("npu_add_rms_norm_cast(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor, Tensor)",
+declared("npu_add_rms_norm_cast(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor, Tensor)",
           "aclnnAddRmsNormCast")(lambda x1, x2, gamma, epsilon: form("add_rms_norm_cast")(x1, x2, gamma, epsilon))  # fmt: skip
 
 
-@_function("npu_add_rms_norm_v2(Tensor(a!) x1, Tensor(b!) x2, Tensor gamma, float epsilon=1e-06) -> Tensor",
+@declared("npu_add_rms_norm_v2(Tensor(a!) x1, Tensor(b!) x2, Tensor gamma, float epsilon=1e-06) -> Tensor",
            "aclnnInplaceAddRmsNorm")  # fmt: skip
 def _add_rms_norm_v2(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
     return form("add_rms_norm_")(x1, x2, gamma, epsilon)[1]
 
 
-@_function("npu_add_rms_norm_v2_functional(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
+@declared("npu_add_rms_norm_v2_functional(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
            "aclnnInplaceAddRmsNorm")  # fmt: skip
 def _add_rms_norm_v2_functional(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
     y, rstd, total = form("add_rms_norm")(x1, x2, gamma, epsilon)
     return rstd, y, total
 
 
-@_function("""npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1,
+@declared("""npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1,
            Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=1e-06,
            bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)""", "aclnnAddRmsNormQuantV2")  # fmt: skip
 def _add_rms_norm_quant(dst_type: Any, axis: int, **given: Any) -> Any:
@@ -284,7 +100,7 @@ def _add_rms_norm_quant(dst_type: Any, axis: int, **given: Any) -> Any:
     return y1, _filled(y2, torch.int8), x
 
 
-@_function("""npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None,
+@declared("""npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None,
            Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-06, bool[2]? output_mask=None,
            int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnAddRmsNormDynamicQuantV2")  # fmt: skip
 def _add_rms_norm_dynamic_quant(y_dtype: Any, output_mask: Any, **given: Any) -> Any:
@@ -305,7 +121,7 @@ def _add_layer_norm_gradients(given: Any, results: Any, grads: Any) -> dict[str,
             "gamma": dgamma.to(given["gamma"].dtype), "beta": dbeta.to(given["beta"].dtype)}  # fmt: skip
 
 
-@_function("""npu_add_layer_norm(Tensor x1, Tensor x2, Tensor gamma, Tensor beta, float epsilon=1e-05,
+@declared("""npu_add_layer_norm(Tensor x1, Tensor x2, Tensor gamma, Tensor beta, float epsilon=1e-05,
            bool additional_output=False) -> (Tensor, Tensor, Tensor, Tensor)""", "aclnnAddLayerNorm",
            _add_layer_norm_gradients)  # fmt: skip
 def _add_layer_norm(
@@ -315,7 +131,7 @@ def _add_layer_norm(
     return y, mean, rstd, _filled(x)
 
 
-@_function("""npu_group_norm_silu(Tensor input, Tensor? weight=None, Tensor? bias=None, int group=1,
+@declared("""npu_group_norm_silu(Tensor input, Tensor? weight=None, Tensor? bias=None, int group=1,
            float eps=1e-05) -> (Tensor, Tensor, Tensor)""", "aclnnGroupNormSilu")  # fmt: skip
 def _group_norm_silu(input: Any, weight: Any, bias: Any, group: int, eps: float) -> Any:
     return form("group_norm_silu")(input, weight, bias, group, eps)
@@ -323,19 +139,19 @@ def _group_norm_silu(input: Any, weight: Any, bias: Any, group: int, eps: float)
 
 # --- Activations, softmax, loss --------------------------------------------------------------------
 
-_function("npu_swiglu(Tensor self, int dim=-1) -> Tensor", "aclnnSwiGlu", lambda given, results, grads: {
+declared("npu_swiglu(Tensor self, int dim=-1) -> Tensor", "aclnnSwiGlu", lambda given, results, grads: {
     "self": _npu("npu_swiglu_backward", grads[0], given["self"], given["dim"])
 })(lambda self, dim: form("swiglu")(self, dim))  # fmt: skip
-_function(
+declared(
     "npu_swiglu_backward(Tensor grad_output, Tensor self, int dim=-1) -> Tensor", "aclnnSwiGluGrad"
 )(lambda grad_output, self, dim: form("swiglu_backward")(grad_output, self, dim))
-_function("""npu_clipped_swiglu(Tensor x, *, Tensor? group_index=None, int dim=-1, float alpha=1.702, float limit=7.0,
+declared("""npu_clipped_swiglu(Tensor x, *, Tensor? group_index=None, int dim=-1, float alpha=1.702, float limit=7.0,
           float bias=1.0, bool interleaved=True) -> Tensor""", "aclnnClippedSwiglu")(
     lambda x, group_index, dim, **given: form("clipped_swiglu")(x, group_index, dim, **given)
 )  # fmt: skip
 
 
-@_function("""npu_dequant_swiglu_quant(Tensor x, *, Tensor? weight_scale=None, Tensor? activation_scale=None,
+@declared("""npu_dequant_swiglu_quant(Tensor x, *, Tensor? weight_scale=None, Tensor? activation_scale=None,
            Tensor? bias=None, Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? group_index=None,
            bool activate_left=False, int quant_mode=0, int? dst_type=None, int? round_mode=None,
            int? activate_dim=None, int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702,
@@ -348,21 +164,21 @@ def _dequant_swiglu_quant(
     return form("dequant_swiglu_quant")(**given, quant_mode=("static", "dynamic")[quant_mode])
 
 
-_function("npu_geglu(Tensor self, int dim=-1, int approximate=1, bool activate_left=False) -> (Tensor, Tensor)",
+declared("npu_geglu(Tensor self, int dim=-1, int approximate=1, bool activate_left=False) -> (Tensor, Tensor)",
           "aclnnGeGluV3", lambda given, results, grads: {
     "self": _npu("npu_geglu_grad", grads[0], given["self"], results[1], given["dim"], given["approximate"],
                  given["activate_left"])
 })(lambda self, dim, approximate, activate_left: form("geglu")(self, dim, approximate, activate_left))  # fmt: skip
-_function("""npu_geglu_grad(Tensor grad_output, Tensor self, Tensor gelu, int dim=-1, int approximate=1,
+declared("""npu_geglu_grad(Tensor grad_output, Tensor self, Tensor gelu, int dim=-1, int approximate=1,
           bool activate_left=False) -> Tensor""", "aclnnGeGluV3Backward")(
     lambda grad_output, self, gelu, dim, approximate, activate_left: form("geglu_backward")(
         grad_output, self, gelu, dim, approximate, activate_left)
 )  # fmt: skip
 for _name in ("npu_fast_gelu", "fast_gelu"):
-    _function(f"{_name}(Tensor self) -> Tensor", "aclnnFastGelu", lambda given, results, grads: {
+    declared(f"{_name}(Tensor self) -> Tensor", "aclnnFastGelu", lambda given, results, grads: {
         "self": _npu("npu_fast_gelu_backward", grads[0], given["self"])
     })(lambda self: form("fast_gelu")(self))  # fmt: skip
-_function("npu_fast_gelu_backward(Tensor grad, Tensor self) -> Tensor", "aclnnFastGeluBackward")(
+declared("npu_fast_gelu_backward(Tensor grad, Tensor self) -> Tensor", "aclnnFastGeluBackward")(
     lambda grad, self: form("fast_gelu_backward")(grad, self)
 )
 
@@ -373,28 +189,28 @@ def _approximate(given: str) -> str:
     return given
 
 
-_function('npu_gelu(Tensor self, *, str approximate="none") -> Tensor', "aclnnGeluV2", lambda given, results, grads: {
+declared('npu_gelu(Tensor self, *, str approximate="none") -> Tensor', "aclnnGeluV2", lambda given, results, grads: {
     "self": _npu("npu_gelu_backward", grads[0], given["self"], approximate=given["approximate"])
 })(lambda self, approximate: form("gelu")(self, approximate=_approximate(approximate)))  # fmt: skip
-_function('npu_gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor',
+declared('npu_gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor',
           "aclnnGeluBackwardV2")(lambda grad_output, self, approximate: form("gelu_backward")(
               grad_output, self, approximate=_approximate(approximate)))  # fmt: skip
-_function('npu_gelu_mul(Tensor input, *, str approximate="none") -> Tensor', "aclnnGeluMul")(
+declared('npu_gelu_mul(Tensor input, *, str approximate="none") -> Tensor', "aclnnGeluMul")(
     lambda input, approximate: form("gelu_mul")(input, approximate=_approximate(approximate))
 )
-_function("npu_scaled_masked_softmax(Tensor x, Tensor mask, Scalar scale=1, bool fixed_triu_mask=False) -> Tensor",
+declared("npu_scaled_masked_softmax(Tensor x, Tensor mask, Scalar scale=1, bool fixed_triu_mask=False) -> Tensor",
           "aclnnScaledMaskedSoftmax", lambda given, results, grads: {
     "x": _npu("npu_scaled_masked_softmax_backward", grads[0], results[0], given["mask"], given["scale"],
               given["fixed_triu_mask"])
 })(lambda x, mask, scale, fixed_triu_mask: form("scaled_masked_softmax")(x, mask, scale, fixed_triu_mask))  # fmt: skip
-_function("""npu_scaled_masked_softmax_backward(Tensor y_grad, Tensor y, Tensor mask, Scalar scale=1,
+declared("""npu_scaled_masked_softmax_backward(Tensor y_grad, Tensor y, Tensor mask, Scalar scale=1,
           bool fixed_triu_mask=False) -> Tensor""", "aclnnScaledMaskedSoftmaxBackward")(
     lambda y_grad, y, mask, scale, fixed_triu_mask: form("scaled_masked_softmax_backward")(
         y_grad, y, mask, scale, fixed_triu_mask)
 )  # fmt: skip
 
 
-@_function("npu_attn_softmax_(Tensor(a!) self) -> Tensor(a!)", "aclnnInplaceAttnSoftmax")
+@declared("npu_attn_softmax_(Tensor(a!) self) -> Tensor(a!)", "aclnnInplaceAttnSoftmax")
 def _attn_softmax(self: Any) -> Any:
     return self.copy_(form("softmax")(self, -1))
 
@@ -410,7 +226,7 @@ def _cross_entropy_gradients(given: Any, results: Any, grads: Any) -> dict[str, 
     return {"input": grad.to(given["input"].dtype)}
 
 
-@_function("""npu_cross_entropy_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean",
+@declared("""npu_cross_entropy_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean",
            int ignore_index=-100, float label_smoothing=0.0, float lse_square_scale_for_zloss=0.0,
            bool return_zloss=False) -> (Tensor, Tensor, Tensor, Tensor)""", "aclnnCrossEntropyLoss",
            _cross_entropy_gradients)  # fmt: skip
@@ -423,6 +239,15 @@ def _cross_entropy_loss(
     loss = loss.reshape(1) if given["reduction"] != "none" else loss
     return loss, log_prob, torch.empty(0), torch.empty(0)
 
+
+declared("npu_softmax_cross_entropy_with_logits(Tensor self, Tensor labels) -> Tensor",
+         "aclnnSoftmaxCrossEntropyWithLogits", lambda given, results, grads: {
+    "self": _npu("npu_softmax_cross_entropy_with_logits_backward", grads[0], given["self"], given["labels"])
+})(lambda self, labels: form("softmax_cross_entropy_with_logits")(self, labels)[0])  # fmt: skip
+declared("npu_softmax_cross_entropy_with_logits_backward(Tensor grad, Tensor self, Tensor labels) -> Tensor",
+         "aclnnSoftmaxCrossEntropyWithLogits")(
+    lambda grad, self, labels: form("softmax_cross_entropy_with_logits")(self, labels)[1] * grad.unsqueeze(-1)
+)  # fmt: skip
 
 # --- Rotary, caches --------------------------------------------------------------------------------
 
@@ -443,14 +268,14 @@ def _rotary_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     return {"self": dx, "r1": dr1, "r2": dr2}
 
 
-@_function("""npu_rotary_mul(Tensor self, Tensor r1, Tensor r2, str rotary_mode='half', Tensor? rotate=None)
+@declared("""npu_rotary_mul(Tensor self, Tensor r1, Tensor r2, str rotary_mode='half', Tensor? rotate=None)
            -> Tensor""", "aclnnRotaryPositionEmbedding", _rotary_gradients)  # fmt: skip
 def _rotary_mul(self: Any, r1: Any, r2: Any, rotary_mode: str, rotate: Any) -> Any:
     mode = _rotary_mode(rotary_mode)
     return form("rotary_position_embedding")(self, r1.to(self.dtype), r2.to(self.dtype), mode)
 
 
-@_function("""npu_rotary_mul_backward(Tensor grad, Tensor self, Tensor r1, Tensor r2, str rotary_mode='half')
+@declared("""npu_rotary_mul_backward(Tensor grad, Tensor self, Tensor r1, Tensor r2, str rotary_mode='half')
            -> (Tensor, Tensor, Tensor)""", "aclnnRotaryPositionEmbeddingGrad")  # fmt: skip
 def _rotary_mul_backward(grad: Any, self: Any, r1: Any, r2: Any, rotary_mode: str) -> Any:
     half = _rotary_mode(rotary_mode) == 0
@@ -476,12 +301,12 @@ def _summed_to(x: Any, like: Any) -> Any:
     return x.sum_to_size(like.shape).to(like.dtype)
 
 
-_function("npu_interleave_rope(Tensor x, Tensor cos, Tensor sin) -> Tensor", "aclnnInterleaveRope")(
+declared("npu_interleave_rope(Tensor x, Tensor cos, Tensor sin) -> Tensor", "aclnnInterleaveRope")(
     lambda x, cos, sin: form("interleave_rope")(x, cos, sin)
 )
 
 
-@_function("""npu_apply_rotary_pos_emb(Tensor(a!) query, Tensor(b!) key, Tensor cos, Tensor sin, str layout='BSND',
+@declared("""npu_apply_rotary_pos_emb(Tensor(a!) query, Tensor(b!) key, Tensor cos, Tensor sin, str layout='BSND',
            str rotary_mode='half') -> (Tensor(a!), Tensor(b!))""", "aclnnApplyRotaryPosEmbV2")  # fmt: skip
 def _apply_rotary(query: Any, key: Any, cos: Any, sin: Any, layout: str, rotary_mode: str) -> Any:
     layouts = {"BSND": 1, "BSH": 1, "SBND": 2, "BNSD": 3, "TND": 4}
@@ -502,7 +327,7 @@ _KV = """Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor(a
  Tensor? v=None, float epsilon=1e-05, str cache_mode='Norm', bool is_output_kv=False"""
 
 
-@_function(
+@declared(
     f"npu_kv_rmsnorm_rope_cache({_KV}) -> (Tensor(a!), Tensor(b!), Tensor, Tensor)",
     "aclnnKvRmsNormRopeCache",
 )
@@ -510,27 +335,45 @@ def _kv_rmsnorm(**given: Any) -> Any:
     return (given["k_cache"], given["ckv_cache"], *_kv_cache(dict(given)))
 
 
-@_function(f"""npu_kv_rmsnorm_rope_cache_v2({_KV}, int? k_cache_dtype=None, int? ckv_cache_dtype=None)
+@declared(f"""npu_kv_rmsnorm_rope_cache_v2({_KV}, int? k_cache_dtype=None, int? ckv_cache_dtype=None)
            -> (Tensor, Tensor)""", "aclnnKvRmsNormRopeCache")  # fmt: skip
 def _kv_rmsnorm_v2(k_cache_dtype: Any, ckv_cache_dtype: Any, **given: Any) -> Any:
     return _kv_cache(dict(given))
 
 
-@_function("""npu_scatter_pa_kv_cache(Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache,
+@declared("""npu_scatter_pa_kv_cache(Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache,
            Tensor slot_mapping, *, Tensor? compress_lens=None, Tensor? compress_seq_offsets=None,
            Tensor? seq_lens=None, str cache_mode='PA_NZ') -> ()""", "aclnnScatterPaKvCache")  # fmt: skip
 def _scatter_pa(compress_seq_offsets: Any, **given: Any) -> Any:
     form("scatter_pa_kv_cache")(**given, compress_seq_offset=compress_seq_offsets)
 
 
-@_function("""npu_gather_pa_kv_cache(Tensor key_cache, Tensor value_cache, Tensor block_tables, Tensor seq_lens,
+@declared("""npu_gather_pa_kv_cache(Tensor key_cache, Tensor value_cache, Tensor block_tables, Tensor seq_lens,
            Tensor(a!) key, Tensor(b!) value, *, Tensor? seq_offset=None, bool is_seq_lens_cumsum=False) -> ()""",
            "aclnnGatherPaKvCache")  # fmt: skip
 def _gather_pa(**given: Any) -> Any:
     form("gather_pa_kv_cache")(**given)
 
 
-@_function(
+@declared("""npu_scatter_pa_kv_cache_functional(Tensor key, Tensor value, Tensor key_cache, Tensor value_cache,
+          Tensor slot_mapping, *, Tensor? compress_lens=None, Tensor? compress_seq_offsets=None,
+          Tensor? seq_lens=None, str cache_mode='PA_NZ') -> (Tensor, Tensor)""", "aclnnScatterPaKvCache")  # fmt: skip
+def _scatter_pa_functional(key_cache: Any, value_cache: Any, **given: Any) -> Any:
+    made = key_cache.clone(), value_cache.clone()
+    _scatter_pa(key_cache=made[0], value_cache=made[1], **given)
+    return made
+
+
+@declared("""npu_gather_pa_kv_cache_functional(Tensor key_cache, Tensor value_cache, Tensor block_tables,
+          Tensor seq_lens, Tensor key, Tensor value, *, Tensor? seq_offset=None, bool is_seq_lens_cumsum=False)
+          -> (Tensor, Tensor)""", "aclnnGatherPaKvCache")  # fmt: skip
+def _gather_pa_functional(key: Any, value: Any, **given: Any) -> Any:
+    made = key.clone(), value.clone()
+    _gather_pa(key=made[0], value=made[1], **given)
+    return made
+
+
+@declared(
     "npu_scatter_nd_update_(Tensor(a!) self, Tensor indices, Tensor updates) -> Tensor(a!)",
     "aclnnScatterNdUpdate",
 )
@@ -538,7 +381,7 @@ def _scatter_nd_(self: Any, indices: Any, updates: Any) -> Any:
     return form("scatter_nd_update_")(self, indices, updates)
 
 
-@_function(
+@declared(
     "npu_scatter_nd_update(Tensor self, Tensor indices, Tensor updates) -> Tensor",
     "aclnnScatterNdUpdate",
 )
@@ -549,7 +392,7 @@ def _scatter_nd(self: Any, indices: Any, updates: Any) -> Any:
 # --- Experts ---------------------------------------------------------------------------------------
 
 
-@_function("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)",
+@declared("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)",
            "aclnnMoeInitRouting")  # fmt: skip
 def _moe_init_routing(x: Any, row_idx: Any, expert_idx: Any, active_num: int) -> Any:
     n, k = expert_idx.shape
@@ -562,7 +405,7 @@ def _moe_init_routing(x: Any, row_idx: Any, expert_idx: Any, active_num: int) ->
     return x[(rows.long() % n)[:kept]], places.to(torch.int32), flat[order].to(torch.int32)
 
 
-@_function("""npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,
+@declared("""npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,
            int active_num=-1, int expert_capacity=-1, int expert_num=-1, int drop_pad_mode=0,
            int expert_tokens_num_type=0, bool expert_tokens_num_flag=False, int quant_mode=-1,
            int[2] active_expert_range=[], int row_idx_type=0, int? x_dtype=None)
@@ -598,7 +441,7 @@ def _moe_init_routing_v2(x: Any, expert_idx: Any, expert_num: int, active_num: i
     return expanded, rows, _filled(tokens, torch.int64), _filled(scales)
 
 
-@_function("npu_moe_gating_top_k_softmax(Tensor x, Tensor? finished=None, int k=1) -> (Tensor, Tensor, Tensor)",
+@declared("npu_moe_gating_top_k_softmax(Tensor x, Tensor? finished=None, int k=1) -> (Tensor, Tensor, Tensor)",
            "aclnnMoeGatingTopKSoftmax")  # fmt: skip
 def _gating_softmax(x: Any, finished: Any, k: int) -> Any:
     if x.dim() not in (2, 3):
@@ -606,17 +449,32 @@ def _gating_softmax(x: Any, finished: Any, k: int) -> Any:
     return form("moe_gating_top_k_softmax")(x, finished, k)
 
 
-@_function("""npu_moe_gating_top_k_softmax_v2(Tensor x, *, int k=1, Tensor? finished=None, int renorm=0,
+@declared("""npu_moe_gating_top_k_softmax_v2(Tensor x, *, int k=1, Tensor? finished=None, int renorm=0,
            bool output_softmax=False) -> (Tensor, Tensor, Tensor)""", "aclnnMoeGatingTopKSoftmaxV2")  # fmt: skip
 def _gating_softmax_v2(**given: Any) -> Any:
     y, index, softmax = form("moe_gating_top_k_softmax_v2")(**given)
     return y, index, _filled(softmax)
 
 
-@_function("""npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None,
+def _gating_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
+    x = given["x"].detach().float().requires_grad_()
+    with torch.enable_grad():
+        share = x.sigmoid() if given["norm_type"] else x.softmax(-1)
+        y = share.gather(-1, results[1].long())
+        if given["norm_type"] or given["renorm"]:
+            y = y / (y.sum(-1, True) + given["eps"])
+        y = y * given["routed_scaling_factor"]
+    made, wanted = [y], [torch.zeros_like(y) if grads[0] is None else grads[0].float()]
+    if given["out_flag"] and grads[2] is not None:
+        made, wanted = [y, share], [*wanted, grads[2].float()]
+    (grad,) = torch.autograd.grad(made, x, wanted)
+    return {"x": grad.to(given["x"].dtype)}
+
+
+@declared("""npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None,
            int k_group=1, int group_count=1, int group_select_mode=0, int renorm=0, int norm_type=0,
            bool out_flag=False, float routed_scaling_factor=1.0, float eps=1e-20) -> (Tensor, Tensor, Tensor)""",
-           "aclnnMoeGatingTopK")  # fmt: skip
+           "aclnnMoeGatingTopK", _gating_gradients)  # fmt: skip
 def _gating(x: Any, k: int, input_ids: Any, tid2eid: Any, **given: Any) -> Any:
     if x.dim() != 2:
         raise checked("The x should be 2D")
@@ -624,7 +482,7 @@ def _gating(x: Any, k: int, input_ids: Any, tid2eid: Any, **given: Any) -> Any:
     return y, index, _filled(out)
 
 
-@_function("""npu_moe_finalize_routing(Tensor expanded_permuted_rows, Tensor? skip1, Tensor? skip2, Tensor? bias,
+@declared("""npu_moe_finalize_routing(Tensor expanded_permuted_rows, Tensor? skip1, Tensor? skip2, Tensor? bias,
            Tensor? scales, Tensor expanded_src_to_dst_row, Tensor? export_for_source_row, int? drop_pad_mode=0,
            int k=1) -> Tensor""", "aclnnMoeFinalizeRoutingV2")  # fmt: skip
 def _finalize(k: int, drop_pad_mode: Any, **given: Any) -> Any:
@@ -641,7 +499,7 @@ def _permute_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     return {"tokens": total.to(given["tokens"].dtype).to(given["tokens"].device)}
 
 
-@_function("""npu_moe_token_permute(Tensor tokens, Tensor indices, int? num_out_tokens=None, bool padded_mode=False)
+@declared("""npu_moe_token_permute(Tensor tokens, Tensor indices, int? num_out_tokens=None, bool padded_mode=False)
            -> (Tensor, Tensor)""", "aclnnMoeTokenPermute", _permute_gradients)  # fmt: skip
 def _permute(tokens: Any, indices: Any, num_out_tokens: Any, padded_mode: bool) -> Any:
     return form("moe_token_permute")(tokens, indices, num_out_tokens or 0, padded_mode)
@@ -662,15 +520,17 @@ def _unpermute_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]
     return found
 
 
-@_function("""npu_moe_token_unpermute(Tensor permuted_tokens, Tensor sorted_indices, Tensor? probs=None,
-           bool padded_mode=False, int[]? restore_shape=None) -> Tensor""", "aclnnMoeTokenUnpermute",
-           _unpermute_gradients)  # fmt: skip
 def _unpermute(
     permuted_tokens: Any, sorted_indices: Any, probs: Any, padded_mode: bool, restore_shape: Any
 ) -> Any:
     return form("moe_token_unpermute")(
         permuted_tokens, sorted_indices, probs, padded_mode, restore_shape
     )
+
+
+for _name in ("npu_moe_token_unpermute", "_npu_moe_token_unpermute"):
+    declared(f"""{_name}(Tensor permuted_tokens, Tensor sorted_indices, Tensor? probs=None, bool padded_mode=False,
+             int[]? restore_shape=None) -> Tensor""", "aclnnMoeTokenUnpermute", _unpermute_gradients)(_unpermute)  # fmt: skip
 
 
 # --- Quantisation, sampling, other -----------------------------------------------------------------
@@ -688,7 +548,7 @@ _DYNAMIC = """Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=N
  str? quant_mode='pertoken', float? dst_type_max=0.0"""
 
 
-@_function(f"npu_dynamic_quant({_DYNAMIC}) -> (Tensor, Tensor)", "aclnnDynamicQuantV2")
+@declared(f"npu_dynamic_quant({_DYNAMIC}) -> (Tensor, Tensor)", "aclnnDynamicQuantV2")
 def _dynamic_quant(
     input: Any,
     smooth_scales: Any,
@@ -701,7 +561,7 @@ def _dynamic_quant(
     return form("dynamic_quant")(input, smooth_scales=smooth_scales, group_index=group_index)
 
 
-@_function(
+@declared(
     f"npu_dynamic_quant_asymmetric({_DYNAMIC}) -> (Tensor, Tensor, Tensor)", "aclnnDynamicQuantV2"
 )
 def _dynamic_asymmetric(input: Any, smooth_scales: Any, group_index: Any, dst_type: Any, quant_mode: str,
@@ -712,7 +572,7 @@ def _dynamic_asymmetric(input: Any, smooth_scales: Any, group_index: Any, dst_ty
     )
 
 
-@_function("""npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)
+@declared("""npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)
            -> Tensor""", "aclnnQuantize")  # fmt: skip
 def _quantize(
     self: Any, scales: Any, zero_points: Any, dtype: int, axis: int, div_mode: bool
@@ -726,38 +586,42 @@ def _quantize(
     )
 
 
-_function(
+declared(
     "npu_top_k_top_p(Tensor logits, Tensor? p=None, Tensor? k=None) -> Tensor", "aclnnApplyTopKTopP"
 )(lambda logits, p, k: form("top_k_top_p")(logits, p, k))
-_function("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
+declared("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
           "aclnnTransQuantParamV2")(lambda scale, offset, round_mode: form("trans_quant_param")(scale, offset))  # fmt: skip
 
 
-@_function("npu_one_hot(Tensor self, int num_classes=-1, int depth=1, Scalar on_value=1, Scalar off_value=0) -> Tensor",
+declared("npu_convert_weight_to_int4pack(Tensor weight, int inner_k_tiles=0) -> Tensor",
+         "aclnnConvertWeightToINT4Pack")(lambda weight, inner_k_tiles: form("convert_weight_to_int4pack")(weight))  # fmt: skip
+
+
+@declared("npu_one_hot(Tensor self, int num_classes=-1, int depth=1, Scalar on_value=1, Scalar off_value=0) -> Tensor",
            "aclnnOneHot")  # fmt: skip
 def _one_hot(self: Any, num_classes: int, depth: int, on_value: Any, off_value: Any) -> Any:
     on, off = (torch.tensor([one], dtype=torch.float32) for one in (on_value, off_value))
     return form("one_hot")(self, depth, axis=num_classes, on_value=on, off_value=off)
 
 
-@_function("npu_one_(Tensor(a!) self) -> Tensor(a!)", "aclnnInplaceOne")
+@declared("npu_one_(Tensor(a!) self) -> Tensor(a!)", "aclnnInplaceOne")
 def _one(self: Any) -> Any:
     return self.fill_(1)
 
 
-_function("npu_dtype_cast(Tensor self, int dtype, int? input_dtype=None) -> Tensor", "aclnnCast",
+declared("npu_dtype_cast(Tensor self, int dtype, int? input_dtype=None) -> Tensor", "aclnnCast",
           lambda given, results, grads: {"self": grads[0].to(given["self"].dtype)})(
     lambda self, dtype, input_dtype: form("cast")(self, _dtype(dtype)))  # fmt: skip
-_function("_npu_dtype_cast(Tensor self, int dtype) -> Tensor", "aclnnCast",
+declared("_npu_dtype_cast(Tensor self, int dtype) -> Tensor", "aclnnCast",
           lambda given, results, grads: {"self": grads[0].to(given["self"].dtype)})(
     lambda self, dtype: form("cast")(self, _dtype(dtype)))  # fmt: skip
-_function("npu_silu(Tensor self) -> Tensor", "aclnnSilu", lambda given, results, grads: {
+declared("npu_silu(Tensor self) -> Tensor", "aclnnSilu", lambda given, results, grads: {
     "self": torch.ops.aten.silu_backward(grads[0], given["self"])
 })(lambda self: form("silu")(self))  # fmt: skip
-_function("npu_silu_(Tensor(a!) self) -> Tensor(a!)", "aclnnSilu")(
+declared("npu_silu_(Tensor(a!) self) -> Tensor(a!)", "aclnnSilu")(
     lambda self: self.copy_(form("silu")(self))
 )
-_function("npu_mish(Tensor self) -> Tensor", "aclnnMish", lambda given, results, grads: {
+declared("npu_mish(Tensor self) -> Tensor", "aclnnMish", lambda given, results, grads: {
     "self": torch.ops.aten.mish_backward(grads[0], given["self"])
 })(lambda self: form("mish")(self))  # fmt: skip
 
@@ -770,15 +634,23 @@ def _dim_index(name: str) -> Callable[..., Any]:
     return compute
 
 
-_function("npu_max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", "aclnnMaxDim")(
-    _dim_index("max_dim")
-)
-_function("npu_min(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", "aclnnMinDim")(
-    _dim_index("min_dim")
-)
+def _dim_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
+    self, dim = given["self"], given["dim"]
+    index, grad = results[1].long(), grads[0]
+    if self.dim() and not given["keepdim"]:
+        index, grad = index.unsqueeze(dim), grad.unsqueeze(dim)
+    return {"self": torch.zeros_like(self).scatter(dim, index, grad)}
 
 
-@_function("""npu_confusion_transpose(Tensor self, int[] perm, int[] shape, bool transpose_first) -> Tensor""",
+for _name, _entry in (("max", "aclnnMaxDim"), ("min", "aclnnMinDim")):
+    declared(
+        f"npu_{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        _entry,
+        _dim_gradients,
+    )(_dim_index(f"{_name}_dim"))
+
+
+@declared("""npu_confusion_transpose(Tensor self, int[] perm, int[] shape, bool transpose_first) -> Tensor""",
            "aclnnPermute", lambda given, results, grads: {
     "self": (grads[0].reshape([given["self"].shape[k] for k in given["perm"]]) if given["transpose_first"] else grads[0])
     .permute(*np.argsort(given["perm"]).tolist()).reshape(given["self"].shape)})  # fmt: skip
@@ -791,33 +663,33 @@ def _confusion_transpose(self: Any, perm: Any, shape: Any, transpose_first: bool
     return made.contiguous().clone()
 
 
-_function("npu_transpose(Tensor self, int[] perm, bool require_contiguous=True) -> Tensor", "aclnnPermute",
+declared("npu_transpose(Tensor self, int[] perm, bool require_contiguous=True) -> Tensor", "aclnnPermute",
           lambda given, results, grads: {"self": grads[0].permute(*np.argsort(given["perm"]).tolist())})(
     lambda self, perm, require_contiguous: self.permute(*perm).contiguous().clone())  # fmt: skip
-_function("npu_reshape(Tensor self, int[] shape, bool can_refresh=False) -> Tensor", "aclnnReshape",
+declared("npu_reshape(Tensor self, int[] shape, bool can_refresh=False) -> Tensor", "aclnnReshape",
           lambda given, results, grads: {"self": grads[0].reshape(given["self"].shape)})(
     lambda self, shape, can_refresh: self.reshape(shape).clone())  # fmt: skip
-_function("npu_broadcast(Tensor self, int[] size) -> Tensor", "aclnnExpand")(
+declared("npu_broadcast(Tensor self, int[] size) -> Tensor", "aclnnExpand")(
     lambda self, size: self.expand(size).contiguous().clone()
 )
 
 
-@_function("npu_slice(Tensor self, int[] offsets, int[] size) -> Tensor", "aclnnSlice")
+@declared("npu_slice(Tensor self, int[] offsets, int[] size) -> Tensor", "aclnnSlice")
 def _slice(self: Any, offsets: Any, size: Any) -> Any:
     ends = zip(offsets, size, self.shape, strict=True)
     return self[tuple(slice(o, whole if n == -1 else o + n) for o, n, whole in ends)].clone()
 
 
-_function("""npu_layer_norm_eval(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None,
+declared("""npu_layer_norm_eval(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None,
           float eps=1e-05) -> Tensor""", "aclnnLayerNorm")(
     lambda input, normalized_shape, weight, bias, eps: form("layer_norm")(input, normalized_shape, weight, bias, eps)
 )  # fmt: skip
-_function("npu_sort_v2(Tensor self, int dim=-1, bool descending=False) -> Tensor", "aclnnSort")(
+declared("npu_sort_v2(Tensor self, int dim=-1, bool descending=False) -> Tensor", "aclnnSort")(
     lambda self, dim, descending: form("sort")(self, dim, descending)[0]
 )
 
 
-@_function("npu_pad(Tensor input, int[] paddings) -> Tensor", "aclnnConstantPadNd")
+@declared("npu_pad(Tensor input, int[] paddings) -> Tensor", "aclnnConstantPadNd")
 def _pad(input: Any, paddings: Any) -> Any:
     """Pairs of the first axis on, where PyTorch has those of the last axis first."""
     if len(paddings) != 2 * input.dim():
@@ -844,7 +716,7 @@ for _name in ("conv2d", "conv3d"):
                    _form: str = _name) -> Any:  # fmt: skip
         return form(_form)(input, weight, bias, list(stride), list(padding), list(dilation), groups)
 
-    _function(f"""npu_{_name}(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,
+    declared(f"""npu_{_name}(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,
               int groups) -> Tensor""", "aclnnConvolution", _convolution_gradients)(_convolved)  # fmt: skip
 
 
@@ -892,7 +764,7 @@ def _fusion_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     return {"query": dq, "key": dk, "value": dv}
 
 
-@_function("""npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout,
+@declared("""npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout,
            Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1.,
            int pre_tockens=2147483647, int next_tockens=2147483647, int inner_precise=0, int[]? prefix=None,
            int[]? actual_seq_qlen=None, int[]? actual_seq_kvlen=None, int sparse_mode=0, bool gen_mask_parallel=True,
@@ -957,14 +829,14 @@ def _fusion_gradients2(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     return _fusion_gradients(_as_first(dict(given)), results, grads)
 
 
-@_function(f"""npu_fusion_attention_v2(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
+@declared(f"""npu_fusion_attention_v2(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
            {_FUSION2.format(lengths='int[]?')}) -> (Tensor, Tensor, Tensor, Tensor, int, int, int)""",
            "aclnnFlashAttentionScoreV2", _fusion_gradients2)  # fmt: skip
 def _fusion_attention_v2(**given: Any) -> Any:
     return _fusion_attention(**_as_first(given), dropout_mask=None)
 
 
-@_function(f"""npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
+@declared(f"""npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
            {_FUSION2.format(lengths='Tensor?')}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""",
            "aclnnFlashAttentionScoreV3", _fusion_gradients2)  # fmt: skip
 def _fusion_attention_v3(**given: Any) -> Any:
@@ -983,7 +855,7 @@ _GRAD2 = (
 )
 
 
-@_function(f"""npu_fusion_attention_grad_v2(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
+@declared(f"""npu_fusion_attention_grad_v2(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
            str input_layout, *, {_GRAD2})
            -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnFlashAttentionScoreGradV2")  # fmt: skip
 def _fusion_attention_grad_v2(**given: Any) -> Any:
@@ -991,7 +863,7 @@ def _fusion_attention_grad_v2(**given: Any) -> Any:
     return dq, dk, dv, None, None, None, None
 
 
-@_function("""npu_fusion_attention_grad(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
+@declared("""npu_fusion_attention_grad(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
            str input_layout, *, Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None,
            Tensor? softmax_max=None, Tensor? softmax_sum=None, Tensor? softmax_in=None, Tensor? attention_in=None,
            float scale_value=1., float keep_prob=1., int pre_tockens=2147483647, int next_tockens=2147483647,
@@ -1016,7 +888,7 @@ _QUANT = """Tensor? deq_scale1=None, Tensor? quant_scale1=None, Tensor? deq_scal
  Tensor? quant_offset2=None"""
 
 
-@_function(f"""npu_prompt_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None,
+@declared(f"""npu_prompt_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None,
            Tensor? atten_mask=None, Tensor? pse_shift=None, int[]? actual_seq_lengths=None, {_QUANT}, int num_heads=1,
            float scale_value=1.0, int pre_tokens=2147483647, int next_tokens=0, str input_layout="BSH",
            int num_key_value_heads=0, int[]? actual_seq_lengths_kv=None, int sparse_mode=0) -> Tensor""",
@@ -1030,7 +902,7 @@ def _prompt(query: Any, key: Any, value: Any, padding_mask: Any, deq_scale1: Any
     )  # fmt: skip
 
 
-@_function("""npu_incre_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None,
+@declared("""npu_incre_flash_attention(Tensor query, Tensor key, Tensor value, *, Tensor? padding_mask=None,
            Tensor? atten_mask=None, Tensor? pse_shift=None, int[]? actual_seq_lengths=None,
            Tensor? antiquant_scale=None, Tensor? antiquant_offset=None, Tensor? block_table=None,
            Tensor? dequant_scale1=None, Tensor? quant_scale1=None, Tensor? dequant_scale2=None,
@@ -1057,7 +929,7 @@ _INFER = """Tensor query, Tensor key, Tensor value, *, Tensor? pse_shift=None, T
  int key_antiquant_mode=0, int value_antiquant_mode=0, bool softmax_lse_flag=False"""
 
 
-@_function(
+@declared(
     f"npu_fused_infer_attention_score({_INFER}) -> (Tensor, Tensor)",
     "aclnnFusedInferAttentionScoreV3",
 )
@@ -1073,7 +945,7 @@ def _infer(query: Any, key: Any, value: Any, num_heads: int, key_rope_antiquant_
     return out, _filled(lse if given["softmax_lse_flag"] else None)
 
 
-@_function(
+@declared(
     f"_npu_fused_infer_attention_score_get_max_workspace({_INFER}) -> Tensor",
     "aclnnFusedInferAttentionScoreV3",
 )
@@ -1081,7 +953,7 @@ def _infer_workspace(query: Any, **given: Any) -> Any:
     return torch.empty(0, dtype=torch.uint8)  # the CPU's kernels need none of their callers
 
 
-@_function(
+@declared(
     f"_npu_fused_infer_attention_score_infer_output({_INFER}) -> (Tensor, Tensor)",
     "aclnnFusedInferAttentionScoreV3",
 )
@@ -1089,7 +961,7 @@ def _infer_output(**given: Any) -> Any:
     return tuple(torch.empty_like(one) for one in _infer(**given))
 
 
-@_function(
+@declared(
     f"npu_fused_infer_attention_score.out({_INFER}, Tensor? workspace=None, Tensor(a!) attention_out, "
     "Tensor(b!) softmax_lse) -> (Tensor(a!), Tensor(b!))",
     "aclnnFusedInferAttentionScoreV3",
@@ -1117,7 +989,7 @@ _INFER2 = """Tensor query, Tensor key, Tensor value, *, Tensor? query_rope=None,
  int inner_precise=0, bool return_softmax_lse=False"""
 
 
-@_function(
+@declared(
     f"npu_fused_infer_attention_score_v2({_INFER2}) -> (Tensor, Tensor)",
     "aclnnFusedInferAttentionScoreV4",
 )
@@ -1151,7 +1023,7 @@ def _linear_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
             "bias": None if given["bias"] is None else grad.sum(0)}  # fmt: skip
 
 
-@_function(
+@declared(
     "npu_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     "aclnnAddmm",
     _linear_gradients,
@@ -1160,7 +1032,7 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
     return form("mm")(input, weight.t()) if bias is None else form("addmm")(bias, input, weight.t())
 
 
-@_function("npu_bmmV2(Tensor self, Tensor mat2, int[] output_sizes) -> Tensor", "aclnnBatchMatMul",
+@declared("npu_bmmV2(Tensor self, Tensor mat2, int[] output_sizes) -> Tensor", "aclnnBatchMatMul",
            lambda given, results, grads: {"self": grads[0] @ given["mat2"].transpose(-1, -2),
                                           "mat2": given["self"].transpose(-1, -2) @ grads[0]})  # fmt: skip
 def _bmm(self: Any, mat2: Any, output_sizes: Any) -> Any:
@@ -1168,7 +1040,7 @@ def _bmm(self: Any, mat2: Any, output_sizes: Any) -> Any:
     return made.reshape(output_sizes) if output_sizes else made
 
 
-@_function("""npu_grouped_matmul(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None,
+@declared("""npu_grouped_matmul(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None,
            Tensor[]? offset=None, Tensor[]? antiquant_scale=None, Tensor[]? antiquant_offset=None,
            Tensor[]? per_token_scale=None, Tensor? group_list=None, Tensor[]? activation_input=None,
            Tensor[]? activation_quant_scale=None, Tensor[]? activation_quant_offset=None, int? split_item=0,
@@ -1191,7 +1063,20 @@ def _grouped(x: Any, weight: Any, bias: Any, scale: Any, antiquant_scale: Any, a
     )  # fmt: skip
 
 
-@_function("""npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,
+@declared("""npu_grouped_matmul.List(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None,
+          Tensor[]? offset=None, Tensor[]? antiquant_scale=None, Tensor[]? antiquant_offset=None,
+          Tensor[]? per_token_scale=None, int[]? group_list=None, Tensor[]? activation_input=None,
+          Tensor[]? activation_quant_scale=None, Tensor[]? activation_quant_offset=None, int? split_item=0,
+          int? group_type=None, int? group_list_type=0, int? act_type=0, ScalarType? output_dtype=None) -> Tensor[]""",
+          "aclnnGroupedMatmulV5")  # fmt: skip
+def _grouped_by_list(group_list: Any, group_type: Any, output_dtype: Any, **given: Any) -> Any:
+    ends = torch.tensor(list(group_list), dtype=torch.int64) if group_list else None
+    kind = group_type if group_type is not None else 0 if group_list else -1
+    return _grouped(**given, group_list=ends, group_type=kind,
+                    output_dtype=None if output_dtype is None else _number(output_dtype))  # fmt: skip
+
+
+@declared("""npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,
            Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,
            int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None)
            -> Tensor""", "aclnnQuantMatmulV5")  # fmt: skip
@@ -1211,7 +1096,7 @@ def _quant_matmul(x1: Any, x2: Any, scale: Any, offset: Any, pertoken_scale: Any
     )
 
 
-@_function("""npu_weight_quant_batchmatmul(Tensor x, Tensor weight, Tensor antiquant_scale,
+@declared("""npu_weight_quant_batchmatmul(Tensor x, Tensor weight, Tensor antiquant_scale,
            Tensor? antiquant_offset=None, Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? bias=None,
            int antiquant_group_size=0, int inner_precise=0, int? weight_dtype=None) -> Tensor""",
            "aclnnWeightQuantBatchMatmulV2")  # fmt: skip

@@ -13,11 +13,20 @@ from typing import Any
 
 import torch
 
-from aclnn.torch.npu import capture, functions, hccl, interplay, transfer
+from aclnn.torch.npu import (
+    capture,
+    compositions,  # noqa: F401  # which declares functions
+    declarations,
+    functions,  # noqa: F401
+    hccl,
+    interplay,
+    transfer,
+)
 from aclnn.torch.npu.settings import Settings
 
 VERSION = ".".join(torch.__version__.split("+")[0].split(".")[:3]) + "+aclnn.emulated"
 CANN = "8.5.0"
+_libraries: list[Any] = []
 
 Format = IntEnum(
     "Format",
@@ -89,9 +98,9 @@ def install(native: Any, settings: Settings, npu: ModuleType) -> None:
     top = _Vendor("torch_npu", "The emulated torch_npu of aclnn-cpu.")
     modules: dict[str, ModuleType] = {"torch_npu": top, "torch_npu.npu": npu}
     top.__path__ = []
+    formats = _formats(native)
     contents: dict[str, Any] = {
-        "__version__": VERSION, "is_emulated": True, "npu": npu, "Format": Format, **DTYPES,
-        **_formats(native),
+        "__version__": VERSION, "is_emulated": True, "npu": npu, "Format": Format, **DTYPES, **formats,
     }  # fmt: skip
     for name, value in contents.items():
         setattr(top, name, value)
@@ -112,7 +121,8 @@ def install(native: Any, settings: Settings, npu: ModuleType) -> None:
         if name.startswith("torch_npu.npu"):
             sys.modules["torch." + name.removeprefix("torch_npu.")] = module
     torch.version.cann = CANN
-    functions.register(native, top)
+    declarations.register(top)
+    _define_formats(formats)
     hccl.register(native)
     if os.environ.get("TORCH_TRANSFER_TO_NPU") == "1":
         transfer.apply(npu)
@@ -218,6 +228,23 @@ def _optimizers() -> dict[str, Any]:
         name: type(name, (kind,), {"__doc__": f"`torch.optim.{kind.__name__}`."})
         for name, kind in kinds.items()
     }
+
+
+def _define_formats(formats: dict[str, Any]) -> None:
+    """``torch.ops.npu`` has what concerns formats, too: it computes nothing, and gradients go through it."""
+    library = torch.library.Library("npu", "FRAGMENT")
+    _libraries.append(library)
+    cast, cast_ = formats["npu_format_cast"], formats["npu_format_cast_"]
+    dtypes = "int? customize_dtype=None, int? input_dtype=None"
+    for schema, call in (
+        (f"npu_format_cast(Tensor(a) self, int acl_format, *, {dtypes}) -> Tensor(a)", cast),
+        ("npu_format_cast.Tensor(Tensor(a) self, Tensor dst) -> Tensor(a)", cast),
+        ("npu_format_cast_(Tensor(a!) self, Tensor src) -> Tensor(a!)", cast_),
+        ("npu_format_cast_.acl_format(Tensor(a!) self, int acl_format) -> Tensor(a!)", cast_),
+        ("get_npu_format(Tensor self) -> int", lambda one: int(formats["get_npu_format"](one))),
+    ):
+        library.define(schema)
+        library.impl(schema.partition("(")[0], call, "CompositeImplicitAutograd")
 
 
 def _formats(native: Any) -> dict[str, Any]:

@@ -397,3 +397,262 @@ def test_programs_for_cuda_run_here():
     assert torch.ones(2).to("cuda").device == torch.device("npu:0")
     assert torch.Generator("cuda").device.type == "npu"
     assert torch.cuda.current_device() == 0
+
+
+# --- Functions that are made of others -----------------------------------------------------------------
+
+
+def test_deep_norm():
+    own, others = leaves((2, 5, 8), (2, 5, 8), (8,), (8,))
+    mean, rstd, made = torch_npu.npu_deep_norm(*others, 0.5, 1e-5)
+    assert mean.shape == rstd.shape == (2, 5, 1)
+    assert mean.dtype == rstd.dtype == torch.float32
+    x, gx, beta, gamma = own
+    wanted = functional.layer_norm(x * 0.5 + gx, (8,), gamma, beta, 1e-5)
+    same_with_gradients(wanted, made, own, others)
+    with pytest.raises(RuntimeError, match=r"(?s)shapes of x and gx should be the same.*ERR01001"):
+        torch_npu.npu_deep_norm(others[0], others[1][:1], *others[2:])
+
+
+def test_softmax_cross_entropy_with_logits():
+    own, others = leaves((4, 8))
+    labels = torch.randn(4, 8).softmax(-1)
+    made = torch_npu.npu_softmax_cross_entropy_with_logits(others[0], labels.npu())
+    same_with_gradients(
+        functional.cross_entropy(own[0], labels, reduction="none"), made, own, others
+    )
+
+
+def test_largest_and_smallest_with_places_of_int32():
+    own, others = leaves((4, 8))
+    values, places = torch_npu.npu_max(others[0], 1)
+    assert places.dtype == torch.int32
+    assert torch.equal(places.cpu().long(), own[0].max(1)[1])
+    same_with_gradients(own[0].max(1)[0], values, own, others)
+    assert torch.equal(
+        torch.ops.npu.npu_min.dim(others[0], 0, True)[0].cpu(), own[0].min(0, True)[0]
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"norm_type": 1}, {"renorm": 1}])
+def test_gates_have_gradients(options):
+    own, others = leaves((6, 8))
+    made, places, _ = torch_npu.npu_moe_gating_top_k(
+        others[0], 2, routed_scaling_factor=2.0, **options
+    )
+    share = own[0].sigmoid() if "norm_type" in options else own[0].softmax(-1)
+    wanted = share.gather(-1, places.cpu().long())
+    wanted = wanted / wanted.sum(-1, True) if options else wanted
+    same_with_gradients(2 * wanted, made, own, others)
+
+
+def test_norms_and_gates_are_quantized():
+    x = torch.randn(4, 8)
+    scale, offset = torch.tensor([0.02]), torch.tensor([1.0])
+    made = torch_npu.npu_rms_norm_quant(
+        x.npu(), torch.full((8,), 0.5).npu(), torch.ones(8).npu(), scale.npu(), offset.npu()
+    )
+    wanted = functional.rms_norm(x, (8,), torch.full((8,), 0.5), 1e-6) + 1
+    wanted = (wanted / scale + offset).round().clamp(-128, 127)
+    assert made.dtype == torch.int8
+    assert (made.cpu().float() - wanted).abs().max() <= 1
+    first, second = x.chunk(2, -1)
+    gated = first * functional.silu(second)  # the right half is activated
+    made, scales = torch_npu.npu_swiglu_quant(x.npu(), quant_mode=1)
+    torch.testing.assert_close(
+        made.cpu().float() * scales.cpu()[:, None], gated, atol=0.02, rtol=0.02
+    )
+    left = functional.silu(first) * second
+    smooth = torch.stack([torch.full((4,), 10.0), torch.full((4,), 20.0)])
+    made, _ = torch_npu.npu_swiglu_quant(
+        x.npu(), smooth_scales=smooth.npu(), group_index=torch.tensor([1, 4]).npu(), activate_left=True
+    )  # fmt: skip
+    factors = torch.tensor([[10.0], [20], [20], [20]])
+    assert (made.cpu().float() - (left * factors).round().clamp(-128, 127)).abs().max() <= 1
+    with pytest.raises(RuntimeError, match="smooth_scales is required when quant_mode is 0"):
+        torch_npu.npu_swiglu_quant(x.npu())
+    with pytest.raises(RuntimeError, match=r"(?s)NOT_SUPPORT.*dst_type 16.*ERR01007"):
+        torch_npu.npu_swiglu_quant(x.npu(), quant_mode=1, dst_type=16)
+
+
+def test_integers_become_numbers():
+    x, scale, offset = (
+        torch.tensor([[1, -2], [3, 4]], dtype=torch.int8),
+        torch.tensor([2.0, 0.5]),
+        torch.ones(2),
+    )
+    made = torch_npu.npu_anti_quant(
+        x.npu(), scale.npu(), offset=offset.npu(), dst_dtype=torch.bfloat16
+    )
+    assert made.dtype == torch.bfloat16
+    assert torch.equal(made.cpu().float(), (x + offset) * scale)
+    eight = torch.tensor([[0x7654321F]], dtype=torch.int32)  # the lowest bits come first
+    made = torch_npu.npu_anti_quant(eight.npu(), torch.tensor([2.0]).npu())
+    assert made.tolist() == [[-2, 2, 4, 6, 8, 10, 12, 14]]
+    packed = torch_npu.npu_convert_weight_to_int4pack(
+        torch.arange(-8, 8, dtype=torch.int32).reshape(2, 8).npu()
+    )
+    assert packed.shape == (2, 1)
+    assert torch_npu.npu_anti_quant(packed, torch.ones(1).npu()).flatten().tolist() == [
+        *range(-8, 8)
+    ]
+
+
+def test_slices_have_masks():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+
+    def sliced(*args, **named):
+        return torch_npu.npu_indexing(x.npu(), *args, **named).cpu()
+
+    assert torch.equal(sliced([0, 1], [2, 3], [1, 1]), x[0:2, 1:3])
+    assert torch.equal(sliced([1, 0], [2, 9], [1, 2], shrink_axis_mask=1), x[1, 0:9:2])
+    assert torch.equal(sliced([0, 3], [0, 0], [1, -1], ellipsis_mask=1), x[..., [3, 2, 1]])
+    assert torch.equal(sliced([5, 5], [1, 2], [1, 1], begin_mask=3), x[:1, :2])
+    assert torch.equal(sliced([0, 1], [0, 2], [1, 1], new_axis_mask=1), x[None, 1:2])
+    with pytest.raises(RuntimeError, match=r"(?s)strides\[0\] is 0.*ERR01003"):
+        sliced([0], [1], [0])
+    rows = torch_npu.npu_scatter(
+        torch.zeros(2, 2).npu(), torch.tensor([0, 1], dtype=torch.int32).npu(), torch.ones(2).npu(), 0
+    )  # fmt: skip
+    assert rows.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("mode", ["half", "interleave"])
+def test_positions_of_several_axes(mode):
+    torch.manual_seed(0)
+    cache, query, key = torch.randn(10, 8), torch.randn(5, 32), torch.randn(5, 16)
+    axes = torch.randint(0, 10, (3, 5))
+    sections = [1, 2, 1]
+    cos, sin = (
+        torch.cat([part[k] for k, part in enumerate(one.split(sections, -1))], -1)[:, None]
+        for one in cache[axes].chunk(2, -1)
+    )
+
+    def turned(x):
+        heads = x.reshape(5, -1, 16)
+        moved, kept = heads[..., :8], heads[..., 8:]
+        a, b = (
+            (moved[..., :4], moved[..., 4:])
+            if mode == "half"
+            else (moved[..., ::2], moved[..., 1::2])
+        )
+        parts = a * cos - b * sin, b * cos + a * sin
+        made = torch.cat(parts, -1) if mode == "half" else torch.stack(parts, -1).flatten(-2)
+        return torch.cat((made, kept), -1).reshape(x.shape)
+
+    made = torch_npu.npu_mrope(
+        axes.npu(), query.npu(), key.npu(), cache.npu(), 16, mrope_section=sections, rotary_mode=mode
+    )  # fmt: skip
+    for mine, its in zip(made, (query, key), strict=True):
+        torch.testing.assert_close(mine.cpu(), turned(its))
+    one = torch_npu.npu_mrope(axes[0].npu(), query.npu(), key.npu(), cache.npu(), 16)
+    assert one[0].shape == query.shape
+    with pytest.raises(RuntimeError, match=r"(?s)mrope_section \[9\] should sum up to 4.*ERR01003"):
+        torch_npu.npu_mrope(axes.npu(), query.npu(), key.npu(), cache.npu(), 16, mrope_section=[9])
+
+
+@pytest.mark.parametrize("activation", ["gelu", "relu", "silu", "swiglu", "geglu", "reglu"])
+def test_feed_forward_networks(activation):
+    torch.manual_seed(0)
+    x, first, second = torch.randn(5, 8), torch.randn(2, 8, 16), torch.randn(2, 16, 8)
+    gate = {"swiglu": functional.silu, "geglu": functional.gelu, "reglu": functional.relu}.get(
+        activation
+    )
+    second = second[:, :8] if gate else second
+
+    def network(rows, k):
+        hidden = rows @ first[k]
+        if gate is None:
+            return getattr(functional, activation)(hidden) @ second[k]
+        a, b = hidden.chunk(2, -1)
+        return (gate(a) * b) @ second[k]
+
+    wanted = torch.cat((network(x[:2], 0), network(x[2:], 1)))
+    on = [one.npu() for one in (x, first, second)]
+    made = torch_npu.npu_ffn(*on, activation, expert_tokens=[2, 3])
+    torch.testing.assert_close(made.cpu(), wanted, atol=1e-4, rtol=1e-4)
+    assert torch.equal(torch_npu.npu_ffn(*on, activation, expert_tokens_index=[2, 5]), made)
+    plain = torch_npu.npu_ffn(on[0], on[1][0], on[2][0], activation)
+    torch.testing.assert_close(plain.cpu(), network(x, 0), atol=1e-4, rtol=1e-4)
+    with pytest.raises(
+        RuntimeError, match=r"(?s)activation only supports .* but got tanh.*ERR01003"
+    ):
+        torch_npu.npu_ffn(*on, "tanh", expert_tokens=[2, 3])
+
+
+def test_feed_forward_networks_of_integers():
+    torch.manual_seed(0)
+    x, first, second = (
+        torch.randint(-9, 9, shape).to(torch.int8) for shape in ((3, 8), (8, 16), (16, 8))
+    )
+    deq1, deq2, scale = torch.full((16,), 0.01), torch.full((8,), 0.1), torch.tensor([20.0])
+    made = torch_npu.npu_ffn(
+        x.npu(), first.npu(), second.npu(), "relu", scale=scale.npu(), deq_scale1=deq1.npu(), deq_scale2=deq2.npu()
+    )  # fmt: skip
+    hidden = functional.relu((x.float() @ first.float()) * deq1)
+    hidden = (hidden * scale).round().clamp(-128, 127)
+    torch.testing.assert_close(
+        made.cpu().float(), hidden @ second.float() * deq2, atol=0.5, rtol=0.02
+    )
+    assert made.dtype == torch.float16
+
+
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_steps_of_adamw(amsgrad):
+    torch.manual_seed(0)
+    start = torch.randn(5)
+    parameter = torch.nn.Parameter(start.clone())
+    optimizer = torch.optim.AdamW([parameter], 0.1, weight_decay=0.02, amsgrad=amsgrad)
+    var, m, v = start.npu(), torch.zeros(5).npu(), torch.zeros(5).npu()
+    most = torch.zeros(5).npu() if amsgrad else None
+    for k in range(3):
+        parameter.grad = torch.randn(5)
+        made = torch_npu.npu_apply_adam_w.out(
+            0.9**k, 0.999**k, 0.1, 0.02, 0.9, 0.999, 1e-8, parameter.grad.npu(), most, amsgrad, False, out=(var, m, v)
+        )  # fmt: skip
+        optimizer.step()
+        assert made[0] is var
+        most = torch.maximum(most, v) if amsgrad else None
+    torch.testing.assert_close(var.cpu(), parameter.detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_convolutions_of_any_rank():
+    own, others = leaves((2, 4, 6, 6), (6, 2, 3, 3), (6,))
+    options = [2, 2], [1, 1], [1, 1], 2
+    wanted = functional.conv2d(*own, *options)
+    same_with_gradients(wanted, torch_npu.npu_convolution(*others, *options), own, others)
+
+
+def test_lists_of_ends_are_groups():
+    x, w = torch.randn(4, 16), torch.randn(2, 16, 8)
+    (made,) = torch_npu.npu_grouped_matmul(
+        [x.half().npu()], [w.half().npu()], group_list=[1, 4], split_item=3, group_type=0
+    )
+    wanted = torch.cat((x[:1] @ w[0], x[1:] @ w[1]))
+    torch.testing.assert_close(made.cpu().float(), wanted, atol=2e-2, rtol=1e-2)
+    assert npu.counts()["npu::npu_grouped_matmul.List"][0]
+
+
+def test_caches_are_written_in_copies():
+    key, cache = torch.randn(3, 2, 16).half().npu(), torch.zeros(2, 4, 2, 16).half().npu()
+    slots = torch.tensor([0, 5, 2], dtype=torch.int32).npu()
+    first, second = torch_npu.npu_scatter_pa_kv_cache_functional(
+        key, key, cache, cache, slots, cache_mode="Norm"
+    )
+    assert not cache.any()
+    assert torch.equal(first.view(8, 2, 16)[[0, 5, 2]], key)
+    assert torch.equal(first, second)
+
+
+def test_formats_are_operators_too():
+    x = torch.randn(4, 8).npu().requires_grad_()
+    y = torch.ops.npu.npu_format_cast(x, 29)
+    y.sum().backward()
+    assert x.grad.tolist() == torch.ones(4, 8).tolist()
+    assert torch.ops.npu.get_npu_format(y) == 29
+    assert torch.ops.npu.npu_format_cast.Tensor(y, torch.randn(4, 8).npu()).shape == (4, 8)
+
+
+def test_what_only_later_devices_have_is_refused():
+    with pytest.raises(RuntimeError, match=r"(?s)NOT_SUPPORT: .*Ascend950.*Ascend910B3.*ERR01007"):
+        torch_npu.npu_dynamic_mx_quant(torch.randn(4, 64).npu())
