@@ -11,8 +11,6 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/_to_copy_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
@@ -612,33 +610,6 @@ at::Scalar local_scalar(const at::Tensor& self) {
   return one.item();
 }
 
-at::Tensor convolution(
-    const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
-    int64_t groups) {
-  count_fallback("aten::convolution", "aten::convolution_overrideable");
-  at::AutoDispatchBelowADInplaceOrView below;
-  auto made = at::convolution(
-      cpu_alias(x), cpu_alias(weight),
-      bias && bias->defined() ? std::optional<at::Tensor>(cpu_alias(*bias)) : std::nullopt, stride, padding, dilation,
-      transposed, output_padding, groups);
-  return npu_of(made, x.device().index());
-}
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
-    int64_t groups, std::array<bool, 3> mask) {
-  count_fallback("aten::convolution_backward", "aten::convolution_backward_overrideable");
-  at::AutoDispatchBelowADInplaceOrView below;
-  int64_t channels = transposed ? weight.size(1) * groups : weight.size(0);
-  auto made = at::convolution_backward(
-      cpu_alias(grad), cpu_alias(x), cpu_alias(weight), at::IntArrayRef(channels), stride, padding, dilation,
-      transposed, output_padding, groups, mask);
-  auto index = x.device().index();
-  return {npu_of(std::get<0>(made), index), npu_of(std::get<1>(made), index), npu_of(std::get<2>(made), index)};
-}
-
 // The NPU has no conversion to double: what is there becomes float, with one warning.
 at::Tensor to_copy(
     const at::Tensor& self, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
@@ -672,8 +643,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
-  m.impl("convolution_overrideable", TORCH_FN(convolution));
-  m.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
   m.impl("_to_copy", TORCH_FN(to_copy));
   m.impl("record_stream", TORCH_FN(record_stream));
   // Kernels of all devices, of which PyTorch has parts for some only.

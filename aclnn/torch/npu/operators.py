@@ -22,7 +22,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from aclnn.acl.errors import AclnnError
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.torch.counterparts import VIEWS, WRITTEN_OUT, counterpart, is_pointwise
-from aclnn.torch.npu.refusals import refused
+from aclnn.torch.npu.equivalents import EQUIVALENTS, IN_PLACE, WRITING
+from aclnn.torch.npu.refusals import checked, refused
 from aclnn.torch.npu.shortcuts import Short, shorter, shorter_in_place
 
 _IMPLEMENTED: set[str] = set()  # overloads of ATen that the package computes
@@ -37,10 +38,9 @@ _device: Any = None
 # What moves or fills memory is the device's own business, whatever else could do it.
 PLUMBING = {
     "_to_copy", "clone", "copy", "fill", "lift_fresh_copy", "scalar_tensor", "slice_backward", "select_backward",
-    "slice_scatter", "select_scatter", "flip", "repeat", "convolution",
+    "slice_scatter", "select_scatter", "flip", "convolution",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward",
-    # Autograd saves what these give besides, which the forms do not.
-    "native_batch_norm", "_native_batch_norm_legit_no_training", "repeat_interleave", "log_sigmoid_backward",
+    "_native_batch_norm_legit_no_training",  # autograd saves what it gives besides, which the form does not
 }  # fmt: skip
 
 
@@ -52,13 +52,16 @@ def register(device: ModuleType) -> None:
     longer = torch.library.Library("aclnn_npu", "DEF")
     _libraries.extend((library, longer))  # registrations end with them
     for target, name, call in _targets():
-        _implement(longer, library, target, _functional(target, name, call), shorter(target, name))
+        implement(target, name, call)
         if (in_place := _in_place_of(target)) is not None:
             kernel = _written(in_place, target, name, call)
             _implement(longer, library, in_place, kernel, shorter_in_place(target, name))
         if (out := _out_of(target)) is not None:
             library.impl(_overload(out), _into(out, target, name, call), "PrivateUse1")
             _IMPLEMENTED.add(out.name())
+    for op, (name, call) in WRITING.items():
+        library.impl(_overload(op), _writing(op, name, call), "PrivateUse1")
+        _IMPLEMENTED.add(op.name())
 
 
 def implemented() -> frozenset[str]:
@@ -68,6 +71,12 @@ def implemented() -> frozenset[str]:
     True
     """
     return frozenset(_IMPLEMENTED)
+
+
+def implement(target: Any, name: str, call: Callable[..., Any]) -> None:
+    """Register the kernel of a functional overload, by the form of a name."""
+    library, longer = _libraries
+    _implement(longer, library, target, _functional(target, name, call), shorter(target, name))
 
 
 def _implement(longer: Any, library: Any, op: Any, kernel: Any, short: Short | None) -> None:
@@ -101,11 +110,12 @@ def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
             continue
         packet = getattr(aten, base, None)
         target = getattr(packet, overload or "default", None)
-        if target is None or target in VIEWS or _is_composite(full):
+        if target is None or target in VIEWS:
             continue
-        if any(a.alias_info is not None for a in target._schema.arguments):
+        stands = EQUIVALENTS.get(target)
+        if stands is None and (_is_composite(full) or _has_aliases(target)):
             continue
-        stands = counterpart(target)
+        stands = stands or counterpart(target)
         if stands is not None and stands[0] in HANDLES_BY_NAME:
             call = _ADAPTED.get(full, lambda call: call)(stands[1])
             found.append((target, stands[0], call))
@@ -117,14 +127,18 @@ def _is_composite(name: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
 
 
+def _has_aliases(target: Any) -> bool:
+    return any(a.alias_info is not None for a in target._schema.arguments)
+
+
 def _arguments(target: Any) -> list[tuple[str, str]]:
     return [(a.name, str(a.type)) for a in target._schema.arguments if not a.is_out]
 
 
 def _in_place_of(target: Any) -> Any:
     packet = getattr(aten, target._opname + "_", None)
-    found = getattr(packet, target._overloadname, None)
-    if found is None or _is_composite(found.name()):
+    found = IN_PLACE.get(target, getattr(packet, target._overloadname, None))
+    if found is None or found in WRITING or _is_composite(found.name()):
         return None
     same = [one[1] for one in _arguments(found)] == [one[1] for one in _arguments(target)]
     return found if same else None
@@ -289,11 +303,40 @@ def _unless(is_other: Callable[..., bool], reason: str) -> Callable[..., Any]:
     return adapted
 
 
+def _scaled(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A sum or a difference, with what the NPU's PyTorch says of factors."""
+
+    def computed(x: Any, other: Any, alpha: Any = 1) -> Any:
+        if alpha is True or alpha is False:
+            if not all(_is_of(one, torch.bool) for one in (x, other)):
+                raise checked("Boolean alpha only supported for Boolean results.", "002")
+        elif isinstance(alpha, float) and all(_is_whole(one) for one in (x, other)):
+            raise checked(
+                "For integral input tensors, argument alpha must not be a floating point number.",
+                "002",
+            )
+        return call(x, other, alpha=alpha)
+
+    return computed
+
+
+def _is_of(one: Any, dtype: torch.dtype) -> bool:
+    return one.dtype == dtype if isinstance(one, _Tensor) else isinstance(one, bool | np.bool_)
+
+
+def _is_whole(one: Any) -> bool:
+    if isinstance(one, _Tensor):
+        return not one.is_floating_point() and not one.is_complex()
+    return one.dtype.kind in "iub" if isinstance(one, np.ndarray) else isinstance(one, int)
+
+
 # What a form does otherwise than PyTorch's operator.
 _ADAPTED: dict[str, Callable[..., Any]] = {
     "aten::div.Tensor": _divided, "aten::div.Scalar": _divided, "aten::div.Tensor_mode": _divided,
     "aten::div.Scalar_mode": _divided, "aten::any.dims": _of_dimensions, "aten::all.dims": _of_dimensions,
     "aten::constant_pad_nd": _padded,
+    "aten::add.Tensor": _scaled, "aten::add.Scalar": _scaled, "aten::sub.Tensor": _scaled, "aten::sub.Scalar": _scaled,
+    "aten::rsub.Tensor": _scaled, "aten::rsub.Scalar": _scaled,
     "aten::nll_loss_forward": _unless(lambda x, t, w, reduction, ignored: not 0 <= reduction <= 2, "no reduction"),
     "aten::logit_backward": _unless(lambda g, x, eps=None: (eps or 0) > 0.5, "no value is between"),
     "aten::pow.Tensor_Scalar": _unless(
@@ -308,13 +351,11 @@ _ADAPTED: dict[str, Callable[..., Any]] = {
 def _evaluator(target: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """The call of a form: on tensors, or on arrays where it is written for these."""
     pointwise = is_pointwise(target)
-    on_arrays = target in WRITTEN_OUT
+    on_arrays = target in WRITTEN_OUT and target not in EQUIVALENTS
     takes_indices = any("Optional[Tensor]" in str(one.type) and "List" in str(one.type)
                         for one in target._schema.arguments)  # fmt: skip
 
     def evaluated(operands: Operands, args: Sequence[Any], named: dict[str, Any]) -> Any:
-        if takes_indices and any(one is not None and one.dtype is torch.bool for one in args[1]):
-            raise NotImplementedError("masks become indices, which only PyTorch counts")
         values = [
             [one if one is None or one.is_cpu else operands.of(one) for one in given]
             if takes_indices and type(given) in (list, tuple)
@@ -376,6 +417,27 @@ def _written(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Calla
             _device.alias(first).copy_(made)
         COMPUTED[full] += 1
         return first
+
+    return kernel
+
+
+def _writing(op: Any, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an operator whose call writes operands itself."""
+    full, evaluated = op.name(), _evaluator(op, call)
+    returns = bool(op._schema.returns)
+
+    def kernel(first: Any, *args: Any, **named: Any) -> Any:
+        operands = Operands()
+        if _transforms() is not None:
+            return fallen_back(op, (first, *args), named)
+        try:
+            evaluated(operands, (first, *args), named)
+        except AclnnError as error:
+            raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
+        except NotImplementedError:
+            return fallen_back(op, (first, *args), named)
+        COMPUTED[full] += 1
+        return first if returns else None
 
     return kernel
 

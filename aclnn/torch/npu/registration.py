@@ -17,6 +17,7 @@ from aclnn.torch.npu import (
     kernels,
     module,
     operators,
+    products,
     vendor,
 )
 from aclnn.torch.npu.refusals import REFUSED
@@ -38,6 +39,7 @@ def register(settings: Settings) -> None:
         unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8],
     )
     operators.register(DEVICE)
+    products.register()
     kernels.register(DEVICE)
     autocast.register()
     attention.register()

@@ -54,7 +54,7 @@ UNCOMPARABLE = (
     "_lu", "fused_adam", "fused_sgd", "fused_adagrad", "efficientzero", "ldl", "geqrf", "ormqr", "householder",
     "lobpcg", "choose_qparams", "_fft", "fft_", "stft", "cholesky_inverse", "lstsq", "attention", "is_pinned",
     "record_stream", "rnn", "lstm", "gru", "median", "sort", "topk", "kthvalue", "argmin", "argmax", "mode",
-    "unique", "triangular_solve", "solve", "inverse", "linalg_inv", "quant", "histogram", "histc", "batch_norm", "native_layer_norm", "arange", "get_device", "_lazy_clone", "data_ptr", "version", "linspace", "logspace", "renorm", "spdiags", "storage",
+    "unique", "triangular_solve", "solve", "inverse", "linalg_inv", "quant", "histogram", "histc", "batch_norm", "native_layer_norm", "arange", "get_device", "_lazy_clone", "data_ptr", "version", "linspace", "logspace", "renorm", "spdiags", "storage", "log_sigmoid",
 )  # fmt: skip
 # Operators that are no calls on tensors, that wait or allocate what they are told, or read memory as they are told.
 LEFT_OUT = (
@@ -87,6 +87,7 @@ EXPECTED = (
     "NPU function error",
     "NOT_SUPPORT",
     "Device do not support",
+    "should not be float64",
     "is refused",
     "to be on cpu",
     "and on CPU",
