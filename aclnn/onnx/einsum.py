@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from aclnn.api import functional
+from aclnn.onnx.numpy_forms import as_step, matmul
 from aclnn.onnx.steps import Step
+from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
 
@@ -36,6 +40,19 @@ def _letters(step: Step) -> tuple[list[str], str]:
     return found, right.replace("...", every)
 
 
+def _diagonal(x: Any, letters: str) -> tuple[Any, str]:
+    """An operand with each letter once: of those that it has twice, the elements of equal places."""
+    once = "".join(dict.fromkeys(letters))
+    if once == letters:
+        return x, letters
+    sizes = dict(zip(letters, x.shape, strict=True))
+    shape = [sizes[one] for one in once]
+    own, kept = ([once.index(one) for one in text] for text in (letters, once))
+    if not isinstance(x, TracedArray):
+        return np.einsum(x, own, kept), once
+    return as_step("diagonal", lambda x: np.einsum(x, own, kept), [x], shape, x.dtype), once
+
+
 def _summed(x: Any, letters: str, kept: str) -> tuple[Any, str]:
     """An operand without the letters that nothing else has."""
     gone = [n for n, one in enumerate(letters) if one not in kept]
@@ -56,7 +73,7 @@ def _product(a: Any, of_a: str, b: Any, of_b: str, kept: str) -> tuple[Any, str]
     columns = [one for one in of_b if one not in of_a]
     left = _grouped(a, of_a, batch, [rows, inner], sizes)
     right = _grouped(b, of_b, batch, [inner, columns], sizes)
-    made = ours.matmul(left, right)
+    made = matmul(left, right)
     order = [*batch, *rows, *columns]
     return made.reshape(*[sizes[one] for one in order]), "".join(order)
 
@@ -79,11 +96,11 @@ def _grouped(
 
 def einsum(step: Step) -> Any:
     letters, result = _letters(step)
-    if any(len({*one}) != len(one) for one in (*letters, result)):
-        raise step.refused("letters that an operand has twice are not supported")
+    if len({*result}) != len(result):
+        raise step.refused("its result has a letter twice")
     if {*result} - {*"".join(letters)}:
         raise step.refused("its result has letters that no operand has")
-    operands = list(zip(step.inputs, letters, strict=True))
+    operands = [_diagonal(*one) for one in zip(step.inputs, letters, strict=True)]
     made, own = operands.pop(0)
     while operands:
         other, of_other = operands.pop(0)

@@ -91,8 +91,6 @@ def has_body(domain: str, kind: str, opset: int) -> bool:
 
 def body_of(model: Any) -> Sequence[Any] | None:
     """The nodes that the standard's function body makes of a model's only node; None where it has none."""
-    import onnx.inliner
-
     (node,) = model.graph.node
     domain = "" if node.domain in STANDARD else node.domain
     opset = next(o.version for o in model.opset_import if o.domain == domain)
@@ -101,16 +99,60 @@ def body_of(model: Any) -> Sequence[Any] | None:
     for name, attribute in schema_of(domain, node.op_type, opset).attributes.items():
         if name not in there and attribute.default_value.name:
             node.attribute.append(attribute.default_value)
-    try:
-        made = onnx.inliner.inline_selected_functions(
-            model, [(domain, node.op_type)], exclude=False, inline_schema_functions=True
-        )
-    except Exception:  # of C++: the body does not suit these types
+    made = _inlined(model, domain)
+    if made is None:
         return None
     nodes = list(made.graph.node)
     if len(nodes) == 1 and nodes[0].op_type == node.op_type:
         return None
     return nodes
+
+
+def _inlined(model: Any, domain: str) -> Any:
+    """A model with the standard's body in place of its only node; None where it does not suit the types."""
+    import onnx.inliner
+
+    (node,) = model.graph.node
+    try:
+        if "" not in node.input:
+            return onnx.inliner.inline_selected_functions(
+                model, [(domain, node.op_type)], exclude=False, inline_schema_functions=True
+            )
+        return onnx.inliner.inline_local_functions(_with_function(model, domain))
+    except Exception:  # of C++, which also says so where a body does not suit these types
+        return None
+
+
+def _with_function(model: Any, domain: str) -> Any:
+    """A model with the body of its only node as a function of its own.
+
+    The inliner itself takes no nodes that leave out inputs before others.
+    """
+    import onnx
+
+    (node,) = model.graph.node
+    versions = {one.domain: one.version for one in model.opset_import}
+    schema = schema_of(domain, node.op_type, versions[domain])
+    types = {one.name: one.type for one in model.graph.input}
+    types |= {
+        one.name: onnx.helper.make_tensor_type_proto(one.data_type, one.dims)
+        for one in model.graph.initializer
+    }
+    given = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+    if schema.has_context_dependent_function:
+        body = schema.get_context_dependent_function(node.SerializeToString(), given)
+        function = onnx.FunctionProto.FromString(body)
+    else:
+        function = schema.function_body
+    made = type(model)()
+    made.CopyFrom(model)
+    own = made.functions.add()
+    own.CopyFrom(function)
+    own.domain, own.name = "aclnn", node.op_type
+    made.graph.node[0].domain = "aclnn"
+    if not any(one.domain == "aclnn" for one in made.opset_import):
+        made.opset_import.append(onnx.helper.make_opsetid("aclnn", 1))
+    return made
 
 
 def inferred(model: Any) -> list[tuple[np.dtype, tuple[int, ...]] | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -16,14 +15,21 @@ import numpy as np
 
 from aclnn.api import functional
 from aclnn.onnx.einsum import einsum
+from aclnn.onnx.numpy_forms import NUMPY_FORMS, dropout, matmul
+from aclnn.onnx.pooling import POOLS
 from aclnn.onnx.quantized_forms import QUANTIZED
 from aclnn.onnx.recurrent import RECURRENT
 from aclnn.onnx.resizing import RESIZING
+from aclnn.onnx.sampling import SAMPLING
+from aclnn.onnx.scattering import SCATTERING
 from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
 from aclnn.operators import REGISTRY
 from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
+
+
+_OF_PRODUCTS = ("float32", "float16", "bfloat16")
 
 
 def operand(given: Any, rank: int) -> Any:
@@ -202,19 +208,25 @@ def _quantize(step: Step) -> Any:
         raise step.refused(f"results of {kind} are not supported")
     axis = from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
     scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
-    limits = np.iinfo(kind)
-    made = ours.round(x.astype(np.float32) / scale.astype(np.float32))
+    limits, precision = np.iinfo(kind), step.attribute("precision", 0)
+    of = dtype_of(precision) if precision else np.dtype(scale.dtype)
+    made = ours.round((x.astype(of) / scale.astype(of)).astype(np.float32))
     if zero is not None:
         made = made + zero.astype(np.float32)
     return ours.clamp(made, float(limits.min), float(limits.max)).astype(np.int32).astype(kind)
 
 
 def _dropout(step: Step) -> Any:
-    if step.attribute("is_test") == 0 or (len(step.inputs) > 2 and step.scalar(2, default=False)):
-        raise step.refused("training is not supported")
-    if step.n_outputs > 1:
-        raise step.refused("the mask is not supported")
-    return step.inputs[0]
+    x = step.inputs[0]
+    is_trained = step.attribute("is_test") == 0 or bool(step.scalar(2, default=False))
+    ratio = float(step.scalar(1, "ratio", 0.5)) if is_trained else 0.0
+    if not 0 <= ratio <= 1:
+        raise step.refused(f"ratio is {ratio}, must be from 0 to 1")
+    if ratio:
+        made, kept = dropout(step, ratio)
+    else:
+        made, kept = x, np.ones(x.shape, np.bool_)
+    return (made, kept) if step.n_outputs > 1 else made
 
 
 def _cast(step: Step) -> Any:
@@ -231,15 +243,22 @@ def _cast_like(step: Step) -> Any:
 # --- Products ---------------------------------------------------------------------------------------
 
 
+def _matmul(step: Step) -> Any:
+    return matmul(*step.inputs)
+
+
 def _gemm(step: Step) -> Any:
     a, b, c = step.inputs[0], step.inputs[1], step.given(2)
     a = a.T if step.attribute("transA", 0) else a
     b = b.T if step.attribute("transB", 0) else b
     alpha, beta = step.attribute("alpha", 1.0), step.attribute("beta", 1.0)
+    if c is not None and beta != 0 and c.ndim and np.dtype(a.dtype).name in _OF_PRODUCTS:
+        return ours.addmm(c, a, b, beta=beta, alpha=alpha)
+    product = matmul(a, b)
+    product = product if alpha == 1 else product * alpha
     if c is None or beta == 0:
-        product = ours.matmul(a, b)
-        return product if alpha == 1 else product * alpha
-    return ours.addmm(c, a, b, beta=beta, alpha=alpha)
+        return product
+    return ours.add(product, c if beta == 1 else c * beta)
 
 
 def _convolution(step: Step) -> Any:
@@ -259,101 +278,42 @@ def _convolution(step: Step) -> Any:
 
 def _transposed_convolution(step: Step) -> Any:
     x, weight, bias = step.inputs[0], step.inputs[1], step.given(2)
-    axes, mode = x.ndim - 2, step.attribute("auto_pad", "NOTSET")
-    pads = tuple(step.attribute("pads", (0,) * (2 * axes)))
-    if mode not in ("NOTSET", "VALID") or step.attribute("output_shape") is not None:
-        raise step.refused("auto_pad and output_shape are not supported")
-    if pads[:axes] != pads[axes:]:
-        raise step.refused(f"pads {pads} that differ before and after are not supported")
+    axes = x.ndim - 2
     ones, none = (1,) * axes, (0,) * axes
-    return ours.convolution(
-        x,
-        weight,
-        bias,
-        tuple(step.attribute("strides", ones)),
-        pads[:axes],
-        tuple(step.attribute("dilations", ones)),
-        True,
-        tuple(step.attribute("output_padding", none)),
-        step.attribute("group", 1),
-    )
+    strides, dilations = step.attribute("strides", ones), step.attribute("dilations", ones)
+    rest, groups = step.attribute("output_padding", none), step.attribute("group", 1)
+    reach = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
+    whole = [
+        (size - 1) * stride + length + more
+        for size, stride, length, more in zip(x.shape[2:], strides, reach, rest, strict=True)
+    ]
+    before, after = _margins_of_result(step, whole)
+    options = (tuple(strides), tuple(dilations), True, tuple(rest), groups)
+    if before == after and min(before) >= 0:
+        return ours.convolution(x, weight, bias, options[0], before, *options[1:])
+    made = ours.convolution(x, weight, None, options[0], none, *options[1:])
+    ends = reversed([*zip(before, after, strict=True)])
+    made = ours.constant_pad_nd(made, [-n for pair in ends for n in pair], 0)
+    return made if bias is None else made + bias.reshape(1, -1, *ones)
 
 
-# --- Pooling ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """Windows of a pooling operator: their sizes, steps and margins."""
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    ceil: bool
-
-    @classmethod
-    def of(cls, step: Step) -> Windows:
-        x, sizes = step.inputs[0], tuple(step.required("kernel_shape"))
-        if x.ndim == 3:  # a line is an image of one row
-            return cls.of(_of_rows(step))
-        if x.ndim != 4:
-            raise step.refused(f"inputs of {x.ndim} dimensions are not supported, only images")
-        if any(one != 1 for one in step.attribute("dilations", ())):
-            raise step.refused("dilations are not supported")
-        before, after = margins(step, x.shape[2:], sizes)
-        strides, ceil = step.attribute("strides", (1, 1)), step.attribute("ceil_mode", 0)
-        return cls(sizes, tuple(strides), tuple(before), tuple(after), bool(ceil))
-
-
-def _of_rows(step: Step) -> Step:
-    """A pool of lines as one of images with one row."""
-    (x,), attributes = step.inputs, dict(step.attributes)
-    for name, one in (("kernel_shape", 1), ("strides", 1), ("dilations", 1)):
-        if name in attributes:
-            attributes[name] = [one, *attributes[name]]
-    if "pads" in attributes:
-        before, after = attributes["pads"]
-        attributes["pads"] = [0, before, 0, after]
-    image = x.reshape(x.shape[0], x.shape[1], 1, x.shape[2])
-    return replace(step, inputs=(image,), attributes=attributes)
-
-
-def _pooled(pool: Callable[[Step, Windows], Any]) -> Form:
-    """A pool of images, or of lines."""
-
-    def form(step: Step) -> Any:
-        if step.n_outputs > 1:
-            raise step.refused("indices are not supported")
-        windows, (x,) = Windows.of(step), step.inputs
-        if x.ndim != 3:
-            return pool(step, windows)
-        made = pool(_of_rows(step), windows)
-        return made.reshape(made.shape[0], made.shape[1], made.shape[3])
-
-    return form
-
-
-def _max_pool(step: Step, windows: Windows) -> Any:
-    margins = (*windows.before, *windows.after)
-    return ours.max_pool2d(
-        step.inputs[0], windows.sizes, windows.strides, margins, ceil_mode=int(windows.ceil)
-    )
-
-
-def _average_pool(step: Step, windows: Windows) -> Any:
-    if windows.before != windows.after:
-        raise step.refused("margins that differ before and after are not supported")
-    counted = bool(step.attribute("count_include_pad", 0))
-    options = (windows.strides, windows.before, windows.ceil, counted)
-    return ours.avg_pool2d(step.inputs[0], windows.sizes, *options)
-
-
-def _of_channels(reduction: str) -> Form:
-    """A reduction of all that a channel has."""
-    return lambda step: getattr(ours, reduction)(
-        step.inputs[0], list(range(2, step.inputs[0].ndim)), True
-    )
+def _margins_of_result(step: Step, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The margins, before and after each axis, that a transposed convolution leaves out of its whole result."""
+    axes, mode = len(whole), step.attribute("auto_pad", "NOTSET")
+    wanted = step.attribute("output_shape")
+    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        strides = step.attribute("strides", (1,) * axes)
+        wanted = [size * by for size, by in zip(step.inputs[0].shape[2:], strides, strict=True)]
+    if wanted is None:
+        pads = (
+            tuple(step.attribute("pads", (0,) * (2 * axes)))
+            if mode == "NOTSET"
+            else (0,) * (2 * axes)
+        )
+        return pads[:axes], pads[axes:]
+    less = [size - want for size, want in zip(whole, wanted[-axes:], strict=True)]
+    halves, others = tuple([n // 2 for n in less]), tuple([n - n // 2 for n in less])
+    return (halves, others) if mode == "SAME_UPPER" else (others, halves)
 
 
 # --- Rows -------------------------------------------------------------------------------------------
@@ -413,10 +373,47 @@ def _instance_norm(step: Step) -> Any:
 
 
 def _batch_norm(step: Step) -> Any:
-    if step.attribute("training_mode", 0) or step.n_outputs > 1:
-        raise step.refused("training is not supported")
     x, scale, bias, mean, variance = step.inputs
-    return ours.batch_norm(x, mean, variance, scale, bias, eps=step.attribute("epsilon", 1e-5))
+    eps = step.attribute("epsilon", 1e-5)
+    if not step.attribute("training_mode", 0):
+        if step.n_outputs > 1:
+            raise step.refused("training of versions before 14 is not supported")
+        return ours.batch_norm(x, mean, variance, scale, bias, eps=eps)
+    axes, part = [n for n in range(x.ndim) if n != 1], step.attribute("momentum", 0.9)
+    wide = x.astype(np.float32) if np.dtype(x.dtype).itemsize == 2 else x
+    own = ours.mean(wide, axes, False)
+    spread = ours.mean(ours.square(wide - own.reshape(-1, *(1,) * (x.ndim - 2))), axes, False)
+    made = ours.batch_norm(
+        x, own.astype(mean.dtype), spread.astype(variance.dtype), scale, bias, eps=eps
+    )
+    kept = [
+        before * part + now.astype(before.dtype) * (1.0 - part)
+        for before, now in ((mean, own), (variance, spread))
+    ]
+    return made, *kept
+
+
+def _local_norm(step: Step) -> Any:
+    """LRN: each element by the squares of neighbouring channels."""
+    (x,), size = step.inputs, step.required("size")
+    ends = [0] * (2 * x.ndim)
+    ends[2 * (x.ndim - 2) : 2 * (x.ndim - 1)] = (size - 1) // 2, size // 2
+    squares = ours.constant_pad_nd(ours.square(x), ends, 0)
+    sums = reduce(ours.add, [squares[:, n : n + x.shape[1]] for n in range(size)])
+    base = sums * (step.attribute("alpha", 1e-4) / size) + step.attribute("bias", 1.0)
+    return x / ours.pow(base, step.attribute("beta", 0.75))
+
+
+def _lp_norm(step: Step) -> Any:
+    (x,), p = step.inputs, step.attribute("p", 2)
+    axis = from_start(step.attribute("axis", -1), x.ndim)
+    if p == 1:
+        length = ours.sum(ours.abs(x), [axis], True)
+    elif p == 2:
+        length = ours.sqrt(ours.sum(ours.square(x), [axis], True))
+    else:
+        raise step.refused(f"p is {p}, must be 1 or 2")
+    return ours.where(ours.eq(length, 0.0), 0.0, x / length)
 
 
 def _same(x: Any) -> Any:
@@ -438,6 +435,27 @@ def _reduced(
         return after(over(x, list(axes or every), bool(step.attribute("keepdims", 1))))
 
     return form
+
+
+def _largest(name: str, lowest: bool) -> Callable[[Any, Any, bool], Any]:
+    """The largest or least elements; of none, what every other is beyond."""
+
+    def over(x: Any, axes: Any, keep: bool) -> Any:
+        kept = [n for n in range(x.ndim) if n not in [axis % x.ndim for axis in axes]]
+        if x.size or not all(x.shape[n] for n in kept):
+            return getattr(ours, name)(x, axes, keep)
+        shape = [size if n in kept else 1 for n, size in enumerate(x.shape) if keep or n in kept]
+        return np.full(shape, _end_of(np.dtype(x.dtype), lowest), x.dtype)
+
+    return over
+
+
+def _end_of(dtype: np.dtype, lowest: bool) -> Any:
+    if dtype.kind == "b":
+        return not lowest
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
+    return -math.inf if lowest else math.inf
 
 
 def _mean(x: Any, axes: Any, keep: bool) -> Any:
@@ -506,17 +524,6 @@ def _top_k(step: Step) -> Any:
     values, places = ours.sort(x, axis, is_largest, stable=True)
     first = (*[slice(None)] * axis, slice(0, count))
     return values[first].copy(), places[first].copy()
-
-
-def _scatter_elements(step: Step) -> Any:
-    x, index, updates = step.inputs
-    axis = from_start(step.attribute("axis", 0), x.ndim)
-    reduction = step.attribute("reduction", "none")
-    if reduction not in ("none", "add"):
-        raise step.refused(f"reduction {reduction} is not supported")
-    form = ours.scatter if reduction == "none" else ours.scatter_add
-    from_begin = ours.where(ours.lt(index, 0), index + x.shape[axis], index)  # or still negative
-    return form(x, axis, from_begin.astype(np.int64), updates)
 
 
 # --- Shapes -----------------------------------------------------------------------------------------
@@ -685,7 +692,7 @@ FORMS: dict[str, Form] = {
         kind: _named(kind.lower())
         for kind in (
             "Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Neg", "Abs", "Floor", "Reciprocal",
-            "Erf", "Sin", "Cos", "Softplus", "Mish", "HardSwish", "MatMul", "Sign", "Ceil", "Round",
+            "Erf", "Sin", "Cos", "Softplus", "Mish", "HardSwish", "Sign", "Ceil", "Round",
         )
     },
     **{
@@ -698,7 +705,7 @@ FORMS: dict[str, Form] = {
         )
     },
     "Not": _named("logical_not"), "BitwiseNot": _named("bitwise_not"),
-    "IsInf": _is_inf, "Mod": _mod,
+    "IsInf": _is_inf, "Mod": _mod, "MatMul": _matmul,
     **QUANTIZED,
     **RECURRENT,
     **RESIZING,
@@ -710,16 +717,19 @@ FORMS: dict[str, Form] = {
     "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
     "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
     "Conv": _convolution, "ConvTranspose": _transposed_convolution,
-    "MaxPool": _pooled(_max_pool), "AveragePool": _pooled(_average_pool),
-    "GlobalMaxPool": _of_channels("amax"), "GlobalAveragePool": _of_channels("mean"),
+    **POOLS,
+    **SAMPLING,
+    **SCATTERING,
+    **NUMPY_FORMS,
+    "OptionalGetElement": _identity, "LRN": _local_norm, "LpNormalization": _lp_norm,
     "Softmax": _along_rows("softmax"), "LogSoftmax": _along_rows("log_softmax"),
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,
     "BatchNormalization": _batch_norm,
     "ReduceSum": _reduced(ours.sum),
     "ReduceMean": _reduced(_mean),
-    "ReduceMax": _reduced(ours.amax),
-    "ReduceMin": _reduced(ours.amin),
+    "ReduceMax": _reduced(_largest("amax", True)),
+    "ReduceMin": _reduced(_largest("amin", False)),
     "ReduceSumSquare": _reduced(ours.sum, before=ours.square),
     "ReduceL2": _reduced(ours.sum, before=ours.square, after=_root),
     "ReduceL1": _reduced(ours.sum, before=ours.abs),
@@ -727,7 +737,7 @@ FORMS: dict[str, Form] = {
     "ReduceLogSumExp": _reduced(_log_sum_exp),
     "ReduceProd": _reduced(_product),
     "ArgMax": _place_of("arg_max"), "ArgMin": _place_of("argmin"), "CumSum": _cumsum,
-    "TopK": _top_k, "ScatterElements": _scatter_elements,
+    "TopK": _top_k,
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,
     "Split": _split, "Gather": _gather, "GatherElements": _gather_elements,

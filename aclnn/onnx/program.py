@@ -25,6 +25,7 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.names import Names
 from aclnn.onnx import control
+from aclnn.onnx.choosing import CHOOSING
 from aclnn.onnx.evaluation import (
     RANDOM,
     Evaluation,
@@ -41,6 +42,8 @@ from aclnn.onnx.evaluation import (
 )
 from aclnn.onnx.forms import OF_SHAPES
 from aclnn.onnx.microsoft import form_of
+from aclnn.onnx.narrow import ON_ARRAYS, Carried, is_narrow, narrow_results, on_arrays, wanted_dtype
+from aclnn.onnx.numpy_forms import by_numpy
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
@@ -60,9 +63,6 @@ WIDER: dict[str, np.dtype] = {
 }
 MOST_PIECES = 64  # that one graph keeps
 MOST_ASKED = 64  # elements of a value that may say how large something is
-# What gives as many elements as its input's values say.
-OF_ELEMENTS = frozenset(["NonZero", "Compress", "Unique", "NonMaxSuppression"])
-OF_RUNS = frozenset(["STFT"])  # whose size ONNX's shape inference gets wrong
 MOST_KNOWN = 4096  # elements of a value that is a constant of a plan
 
 
@@ -211,6 +211,9 @@ class Piece:
                     tracing.record(inner, values)
             tracing.record(place, values)
         found = [values[name] for name in self.outputs]
+        for one in found:
+            if isinstance(one, Carried):  # whoever reads it needs its own dtype
+                raise CutError(one.place)
         return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -284,11 +287,17 @@ class _Recorder:
         is_standard = node.domain in STANDARD
         if node.op_type in control.CONTROL and is_standard:
             return self.controlled(node, values, opset)
-        is_known = not any(isinstance(one, TracedArray) for one in inputs)
+        is_known = not any(isinstance(one, TracedArray | Carried) for one in inputs)
         is_fixed = node.op_type not in RANDOM or self.anchor is None
         if is_known and is_fixed and node.op_type not in OWN_ON_CONSTANTS:
             self.done("folded")
             return _evaluated(node, inputs, self.graph.opsets_with(node, opset))
+        if is_standard and node.op_type in CHOOSING and not self.is_chosen(node, inputs):
+            raise CutError(self.place)
+        narrow = self.narrow(node, inputs, opset)
+        if narrow is not None:
+            self.done("kernel")
+            return narrow
         failed: AclnnError | None = None
         is_shape = is_standard and node.op_type in OF_SHAPES
         if is_shape or form_of(node.domain, node.op_type) is not None:
@@ -301,6 +310,38 @@ class _Recorder:
                 return results
         return self.otherwise(node, inputs, opset, failed)
 
+    def is_chosen(self, node: Any, inputs: Sequence[Any]) -> bool:
+        """Whether the values that say how many elements a node gives are known."""
+        return node.op_type == "Compress" and not isinstance(inputs[1], TracedArray)
+
+    def narrow(self, node: Any, inputs: tuple[Any, ...], opset: int) -> Sequence[Any] | None:
+        """The results where a node makes or reads numbers of few bits; None where it does not."""
+        is_read = any(isinstance(one, Carried) for one in inputs)
+        if not is_read and node.op_type not in ON_ARRAYS:
+            return None
+        step = self.step_of(node, inputs, opset)
+        is_made = node.domain in STANDARD and is_narrow(wanted_dtype(step) or np.float32)
+        is_stored = node.op_type == "DequantizeLinear" and is_narrow(inputs[0].dtype)
+        if not (is_read or is_made or is_stored):
+            return None
+        if node.op_type in OF_SHAPES and node.domain in STANDARD:
+            return None
+        if node.domain in STANDARD:
+            moved = form_of(node.domain, node.op_type)
+            assert moved is not None or not is_made
+            found = narrow_results(step, self.place, moved) if moved is not None else None
+            if found is not None:
+                return found
+        if is_read:
+            raise CutError(min([one.place for one in inputs if isinstance(one, Carried)]))
+        return None
+
+    def step_of(self, node: Any, inputs: tuple[Any, ...], opset: int) -> Step:
+        n_outputs = len([name for name in node.output if name])
+        return Step(
+            node.op_type, called(node), opset, inputs, attributes_of(node), n_outputs, self.anchor
+        )
+
     def done(self, way: str) -> None:
         """Note how the node of the graph was done: of its parts the farthest from a kernel counts."""
         before = self.graph.ways.get(self.place)
@@ -308,8 +349,7 @@ class _Recorder:
             self.graph.ways[self.place] = way
 
     def formed(self, node: Any, inputs: tuple[Any, ...], opset: int) -> Sequence[Any]:
-        n_outputs = len([name for name in node.output if name])
-        step = Step(node.op_type, called(node), opset, inputs, attributes_of(node), n_outputs)
+        step = self.step_of(node, inputs, opset)
         if node.op_type in OF_SHAPES and node.domain in STANDARD:
             return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
         made = _formed(form_of(node.domain, node.op_type), step)
@@ -351,11 +391,12 @@ class _Recorder:
         if nodes is None:
             return None
         before = self.graph.ways.get(self.place)
+        versions = {one.domain: one.version for one in model.opset_import}
         values: dict[str, Any] = {"": None, **inputs}
         self.graph.ways[self.place] = "body"
         try:
             for inner in nodes:
-                results = self.results_of(inner, values, opset)
+                results = self.results_of(inner, values, versions.get(inner.domain, opset))
                 values |= zip(inner.output, results, strict=False)
         except (CutError, NeededError, AclnnError):
             self.graph.ways.pop(self.place)
@@ -368,8 +409,6 @@ class _Recorder:
         self, node: Any, model: Any, given: Mapping[str, TracedArray], failed: AclnnError | None
     ) -> Sequence[Any]:
         """The results by ONNX Runtime or the reference, as steps of the plan."""
-        if node.op_type in OF_RUNS:
-            raise CutError(self.place)
         evaluation = Evaluation(model)
         try:
             kinds = inferred(model)
@@ -394,8 +433,6 @@ class _Recorder:
 
     def ask(self, node: Any, given: Mapping[str, TracedArray]) -> None:
         """Ask for the integers and numbers that sizes of results may follow from."""
-        if node.op_type in OF_ELEMENTS:
-            return
         wanted = [
             place
             for place, name in enumerate(node.input)
@@ -469,6 +506,8 @@ class _Recorder:
         return bool(np.asarray(condition).reshape(-1)[0])
 
     def stacked(self, rows: Sequence[Any], kind: Any, axis: int) -> Any:
+        if any(isinstance(one, Carried) for one in rows):
+            raise CutError(self.place)
         if not any(isinstance(one, TracedArray) for one in rows):
             return control.stacked_arrays(rows, kind, axis)
         return np.stack(rows, axis)
@@ -539,9 +578,12 @@ def _formed(form: Any, step: Step) -> tuple[Any, ...]:
                 for one in step.inputs
             ]
         )
-        if all(one is other for one, other in zip(wide, step.inputs, strict=True)):
-            raise
-        made = form(replace(step, inputs=wide))
+        try:
+            made = form(replace(step, inputs=wide))
+        except AclnnError:
+            made = by_numpy(step)
+            if made is None:
+                raise
     return made if isinstance(made, tuple) else (made,)
 
 
@@ -556,7 +598,7 @@ def _check_results(results: Sequence[Any], node: Any) -> None:
     if len(results) < len(node.output):
         raise invalid(f"{len(node.output)} outputs are named, {len(results)} are given")
     for one in results:
-        if one is not None and not isinstance(one, TracedArray | np.ndarray | np.generic):
+        if one is not None and not isinstance(one, TracedArray | Carried | np.ndarray | np.generic):
             raise (
                 CutError(-1)
                 if isinstance(one, list)
@@ -768,6 +810,11 @@ class Runner:
 
     def _evaluated(self, at: int, inputs: Sequence[Any]) -> list[Any]:
         graph, node = self.graph, self.graph.nodes[at]
+        if node.domain in STANDARD:
+            found = self._on_arrays(node, inputs)
+            if found is not None:
+                graph.ways[at] = "kernel"
+                return found
         if not graph.fallback:
             raise invalid(f"{titled(node)}: no operator stands for it")
         graph.ways[at] = "fallback"
@@ -782,6 +829,20 @@ class Runner:
             graph.evaluations.setdefault(at, []).append(self._evaluations[key])
         left = iter(self._evaluations[key](list(arrays.values())))
         return [next(left) if name else None for name in node.output]
+
+    def _on_arrays(self, node: Any, inputs: Sequence[Any]) -> list[Any] | None:
+        """The results of operators that run between plans by NumPy; None for others."""
+        step = Step(
+            node.op_type, called(node), self.graph.opset(node), tuple(inputs), attributes_of(node)
+        )
+        form = CHOOSING.get(node.op_type, on_arrays)
+        try:
+            found = form(step)
+        except AclnnError:
+            raise
+        except Exception as error:  # of NumPy: inputs that fit no rule
+            raise invalid(f"{titled(node)}: {said(error)}") from None
+        return None if found is None else list(found[: len(node.output)])
 
     def _evaluation(self, node: Any, arrays: Mapping[str, Any]) -> Evaluation:
         plain = {n: (x.dtype, x.shape) for n, x in arrays.items() if not isinstance(x, list)}

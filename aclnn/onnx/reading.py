@@ -25,6 +25,7 @@ from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx import control
+from aclnn.onnx.choosing import CHOOSING
 from aclnn.onnx.evaluation import called, has_body, runtime, said, text_of, titled
 from aclnn.onnx.files import read_file, weights_of
 from aclnn.onnx.forms import OF_SHAPES
@@ -571,7 +572,7 @@ def _way(node: Any, opset: int) -> str:
     if form_of(node.domain, node.op_type) is not None:
         return "kernel"
     if node.domain in STANDARD:
-        if node.op_type in OF_SHAPES:
+        if node.op_type in OF_SHAPES or node.op_type in CHOOSING:
             return "kernel"
         if node.op_type in control.CONTROL:
             return "control"

@@ -40,6 +40,8 @@ class Step:
     attributes : mapping
     n_outputs : int
         How many results are named.
+    anchor : traced array or None
+        Some array of the plan, for what reads none.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class Step:
     inputs: tuple[Any, ...]
     attributes: Mapping[str, Any]
     n_outputs: int = 1
+    anchor: TracedArray | None = None
 
     def given(self, place: int) -> Any:
         """An input, None where it is left out."""
