@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -138,45 +137,69 @@ template <> struct Argument<int> { static int get(Case &c) { return c.read<int>(
 template <> struct Argument<int64_t> { static int64_t get(Case &c) { return c.read<int64_t>(); } };
 template <> struct Argument<uint64_t> { static uint64_t get(Case &c) { return c.read<uint64_t>(); } };
 
-template <typename Plan, typename Tuple, size_t... K>
-aclnnStatus plan_with(Plan plan, Tuple &given, uint64_t *size, aclOpExecutor **executor, std::index_sequence<K...>) {
-  return plan(std::get<K>(given)..., size, executor);
+template <> struct Argument<uint64_t *> { static uint64_t *get(Case &) { return nullptr; } };
+template <> struct Argument<aclOpExecutor **> { static aclOpExecutor **get(Case &) { return nullptr; } };
+
+/* An argument of any type, and whether it is a pointer. */
+struct Any {
+  unsigned char bytes[8];
+  bool is_pointer;
+  template <typename T> T as() const { T value; std::memcpy(&value, bytes, sizeof value); return value; }
+  template <typename T> void set(T value) { std::memcpy(bytes, &value, sizeof value); }
+};
+template <typename T> Any any_of(T value) {
+  static_assert(sizeof value <= 8, "arguments fit into eight bytes");
+  Any made = {{0}, std::is_pointer<T>::value};
+  made.set(value);
+  return made;
 }
 
-/* The status with one argument null, where that is a pointer. */
-template <size_t At, typename Plan, typename Tuple, typename Sequence>
-void without(Plan plan, Tuple given, Sequence sequence) {
-  using T = std::tuple_element_t<At, Tuple>;
-  if constexpr (std::is_pointer_v<T>) {
-    if (std::get<At>(given) == nullptr) return;
-    std::get<At>(given) = nullptr;
-    uint64_t size = 1;
-    aclOpExecutor *executor = (aclOpExecutor *)&size;
-    int status = plan_with(plan, given, &size, &executor, sequence);
-    std::printf(" %zu:%d", At, status);
-    if (status != 0 && executor != nullptr) std::printf("!");
-    if (status == 0) aclDestroyAclOpExecutor(executor);
+/* Phase one of any signature: what depends on the signature is only this. */
+typedef void (*Function)();
+typedef aclnnStatus (*Phase)(Function, const Any *);
+template <typename... All, size_t... K> aclnnStatus call(Function plan, const Any *given, std::index_sequence<K...>) {
+  return ((aclnnStatus (*)(All...))plan)(given[K].as<All>()...);
+}
+template <typename... All> aclnnStatus phase(Function plan, const Any *given) {
+  return call<All...>(plan, given, std::index_sequence_for<All...>());
+}
+
+struct Call {
+  Phase phase;
+  Function plan;
+  std::vector<Any> given;
+
+  int with(uint64_t *size, aclOpExecutor **executor) {
+    given[given.size() - 2].set(size);
+    given[given.size() - 1].set(executor);
+    return phase(plan, given.data());
   }
-}
-
-template <size_t... K, typename Plan, typename Tuple>
-void without_each(Plan plan, Tuple given, std::index_sequence<K...> sequence) {
-  (without<K>(plan, given, sequence), ...);
-}
+  /* The status with each argument null in turn that is a pointer. */
+  void without_each() {
+    for (size_t at = 0; at + 2 < given.size(); at++) {
+      Any before = given[at];
+      if (!before.is_pointer || before.as<void *>() == nullptr) continue;
+      given[at].set((void *)nullptr);
+      uint64_t size = 1;
+      aclOpExecutor *executor = (aclOpExecutor *)&size;
+      int status = with(&size, &executor);
+      std::printf(" %zu:%d", at, status);
+      if (status != 0 && executor != nullptr) std::printf("!");
+      if (status == 0) aclDestroyAclOpExecutor(executor);
+      given[at] = before;
+    }
+  }
+};
 
 /* Both phases twice, and phase one with nulls; prints statuses, and the bytes of all memory. */
-template <typename... All, size_t... K>
-int drive_with(const char *name, aclnnStatus (*plan)(All...),
-               aclnnStatus (*run)(void *, uint64_t, aclOpExecutor *, aclrtStream), Case &c, std::index_sequence<K...> sequence) {
-  using Every = std::tuple<All...>;
-  std::tuple<std::tuple_element_t<K, Every>...> given{Argument<std::tuple_element_t<K, Every>>::get(c)...};
+inline int drive_any(const char *name, Call call, aclnnStatus (*run)(void *, uint64_t, aclOpExecutor *, aclrtStream), Case &c) {
   std::printf("%s", name);
-  without_each(plan, given, sequence);
+  call.without_each();
   uint64_t size = 1;
   aclOpExecutor *executor = nullptr;
-  std::printf(" size:%d", plan_with(plan, given, nullptr, &executor, sequence));
-  std::printf(" executor:%d", plan_with(plan, given, &size, nullptr, sequence));
-  int planned = plan_with(plan, given, &size, &executor, sequence);
+  std::printf(" size:%d", call.with(nullptr, &executor));
+  std::printf(" executor:%d", call.with(&size, nullptr));
+  int planned = call.with(&size, &executor);
   std::printf(" plan:%d", planned);
   if (planned) {
     std::printf(" message:%s\n", aclGetRecentErrMsg() ? "there" : "none");
@@ -205,7 +228,7 @@ int drive_with(const char *name, aclnnStatus (*plan)(All...),
 
 template <typename... All>
 int drive(const char *name, aclnnStatus (*plan)(All...), aclnnStatus (*run)(void *, uint64_t, aclOpExecutor *, aclrtStream), Case &c) {
-  return drive_with(name, plan, run, c, std::make_index_sequence<sizeof...(All) - 2>());
+  return drive_any(name, Call{phase<All...>, (Function)plan, {any_of(Argument<All>::get(c))...}}, run, c);
 }
 
 #endif
