@@ -160,6 +160,7 @@ def test_junk_for_options_of_functional_forms(junk):
 
 def test_refused_options_leave_nothing_behind():
     x = np.float32([0.25, 0.5])
+
     def refused(word):
         try:
             aclnn.gelu_backward(x, x, approximate=word)

@@ -1,5 +1,6 @@
 """What messages say of a failed call, and programs that make it fail again."""
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -131,13 +132,14 @@ def reproduced(name, arguments, expected=161002, same_words=True):
 
 
 def assert_compiles(folder, programs):
-    """Programs are C++, by name: read at once, each in a namespace, as headers take most of the time."""
+    """Pairs of a name and C++: read at once, each in a namespace, as headers take most of the time."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler to read the program with")
     headers, bodies = {}, []
-    for number, (name, cpp) in enumerate(programs.items()):
+    for name in dict(programs):
         stub_headers(folder, name)
+    for number, (name, cpp) in enumerate(programs):
         lines = cpp.splitlines()
         headers |= dict.fromkeys(line for line in lines if line.lstrip().startswith("#"))
         body = [line for line in lines if line not in headers]
@@ -148,13 +150,6 @@ def assert_compiles(folder, programs):
         [*command, str(folder / "call.cpp")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def assert_reproduced(name, arguments, folder, expected=161002, same_words=True):
-    """The message of a call that fails, whose programs fail in the same way."""
-    text, cpp = reproduced(name, arguments, expected, same_words)
-    assert_compiles(folder, {name: cpp})
-    return text
 
 
 def status_of_refused(name):
@@ -171,44 +166,42 @@ TILED = (
 )
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_failures_reproduce_in_python(name):
-    reproduced(name, refused_call(name), status_of_refused(name))
-
-
-def test_failures_reproduce_in_cpp(tmp_path):
-    programs = {
-        name: reproduced(name, refused_call(name), status_of_refused(name))[1] for name in ENTRIES
-    }
+def test_failures_reproduce_in_python_and_cpp(tmp_path):
+    programs = [
+        (name, reproduced(name, refused_call(name), status_of_refused(name))[1]) for name in ENTRIES
+    ]
     assert_compiles(tmp_path, programs)
-    name, cpp = next(iter(programs.items()))
+    name, cpp = programs[0]
     with pytest.raises(AssertionError, match="not declared"):
-        assert_compiles(tmp_path, {name: cpp.replace("stream", "steam", 1)})
+        assert_compiles(tmp_path, [(name, cpp.replace("stream", "steam", 1))])
 
 
 INF, NAN = float("inf"), float("nan")
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "word"),
-    [(complex(NAN, -INF), 16, "complex(float('nan'), float('-inf'))"),
-     (complex(-0.0, INF), 17, "complex(-0.0, float('inf'))"),
-     (-(2**63), 9, "-9223372036854775808"), (2**64 - 1, 10, "18446744073709551615")],
-)  # fmt: skip
-def test_scalars_reproduce_whatever_they_hold(value, dtype, word, tmp_path):
-    arguments = refused_call("aclnnLeakyRelu")
-    arguments[1] = aclnn.aclCreateScalar(value, dtype)
-    text = assert_reproduced("aclnnLeakyRelu", arguments, tmp_path)
-    assert f"aclCreateScalar({word}, {dtype})" in text
+HELD = [
+    (complex(NAN, -INF), 16, "complex(float('nan'), float('-inf'))"),
+    (complex(-0.0, INF), 17, "complex(-0.0, float('inf'))"),
+    (-(2**63), 9, "-9223372036854775808"), (2**64 - 1, 10, "18446744073709551615"),
+]  # fmt: skip
+
+
+def test_scalars_reproduce_whatever_they_hold(tmp_path):
+    programs = []
+    for value, dtype, word in HELD:
+        arguments = refused_call("aclnnLeakyRelu")
+        arguments[1] = aclnn.aclCreateScalar(value, dtype)
+        text, cpp = reproduced("aclnnLeakyRelu", arguments)
+        assert f"aclCreateScalar({word}, {dtype})" in text
+        programs.append(("aclnnLeakyRelu", cpp))
+    assert_compiles(tmp_path, programs)
 
 
 class Switch(IntEnum):
     TANH = 1
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "value", "python", "cpp"),
-    [("aclnnLogit", 1, np.float32(0.1), "0.10000000149011612", "0.10000000149011612"),
+PLAIN = [("aclnnLogit", 1, np.float32(0.1), "0.10000000149011612", "0.10000000149011612"),
      ("aclnnLogit", 1, np.float64(NAN), "float('nan')", "NAN"), ("aclnnLogit", 1, 2**70, "1.18", "1.18"),
      ("aclnnLogit", 1, "null", "'null'", "{} /* 'null' */"), ("aclnnLogit", 1, None, "None", "{}"),
      ("aclnnLogit", 1, 1j, "...", "{} /* 1j */"),
@@ -219,33 +212,38 @@ class Switch(IntEnum):
      ("aclnnGeluBackwardV2", 2, 1, "1", "nullptr /* 1 */"),
      ("aclnnGelu", 0, 3, "3", "nullptr /* 3 */"), ("aclnnGelu", 0, Switch.TANH, "...", "nullptr"),
      ("aclnnGelu", 0, "**//* */", "'**//* */'", "nullptr /* '** / / * * / ' */"),
-     ("aclnnGelu", 0, np.zeros((2, 2)), "...", "nullptr /* array([[0., 0.], [0., 0.]]) */")],
-)  # fmt: skip
-def test_plain_arguments_reproduce_whatever_they_are(name, place, value, python, cpp, tmp_path):
-    arguments = refused_call(name)
-    arguments[place] = value
-    text = assert_reproduced(name, arguments, tmp_path, same_words=python != "...")
-    call = text.partition("in Python:")[2].splitlines()[2 + place]
-    assert call.strip().startswith(python)
-    (call,) = [line for line in text.splitlines() if "int status = " in line]
-    assert cpp in call
-    assert "no tensor or scalar is null   <--" not in text
+     ("aclnnGelu", 0, np.zeros((2, 2)), "...", "nullptr /* array([[0., 0.], [0., 0.]]) */")]  # fmt: skip
 
 
-@pytest.mark.parametrize("destroyed", [False, True])
-@pytest.mark.parametrize("place", [0, 1])
-def test_null_and_destroyed_arguments_reproduce(place, destroyed, tmp_path):
-    arguments = refused_call("aclnnLeakyRelu")
-    if destroyed:
-        destroy = aclnn.aclDestroyScalar if place else aclnn.aclDestroyTensor
-        assert destroy(arguments[place]) == 0
-    else:
-        arguments[place] = None
-    text = assert_reproduced(
-        "aclnnLeakyRelu", arguments, tmp_path, expected=161001, same_words=not destroyed
-    )
-    assert "0. no tensor or scalar is null   <-- broken" in text
-    assert text.count("<-- broken") == 1
+def test_plain_arguments_reproduce_whatever_they_are(tmp_path):
+    programs = []
+    for name, place, value, python, cpp in PLAIN:
+        arguments = refused_call(name)
+        arguments[place] = value
+        text, program = reproduced(name, arguments, same_words=python != "...")
+        call = text.partition("in Python:")[2].splitlines()[2 + place]
+        assert call.strip().startswith(python)
+        (call,) = [line for line in text.splitlines() if "int status = " in line]
+        assert cpp in call
+        assert "no tensor or scalar is null   <--" not in text
+        programs.append((name, program))
+    assert_compiles(tmp_path, programs)
+
+
+def test_null_and_destroyed_arguments_reproduce(tmp_path):
+    programs = []
+    for place, destroyed in itertools.product((0, 1), (False, True)):
+        arguments = refused_call("aclnnLeakyRelu")
+        if destroyed:
+            destroy = aclnn.aclDestroyScalar if place else aclnn.aclDestroyTensor
+            assert destroy(arguments[place]) == 0
+        else:
+            arguments[place] = None
+        text, cpp = reproduced("aclnnLeakyRelu", arguments, 161001, not destroyed)
+        assert "0. no tensor or scalar is null   <-- broken" in text
+        assert text.count("<-- broken") == 1
+        programs.append(("aclnnLeakyRelu", cpp))
+    assert_compiles(tmp_path, programs)
 
 
 def test_odd_arguments_are_shown_and_never_executed():
