@@ -48,6 +48,7 @@ from schemas import SCHEMAS, VALIDATORS, validated
 
 
 @given(as_built(in_place=True))
+@settings(max_examples=40)
 def test_every_view_names_every_node(graph):
     for _, after, _ in run_passes(graph):
         names = [node.name for node in after.nodes]
@@ -363,7 +364,7 @@ def words_of(text):
 
 
 @given(as_built(in_place=True))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_rich_tables_say_what_the_text_says(graph):
     passes = run_passes(graph, "materialized")
     plan = plan_workspace(passes.graph)

@@ -309,7 +309,7 @@ def test_large_elements_are_seen_wherever_they_lie(order, dtype, name):
 
 def test_softmax_backward_of_gradients_that_are_all_but_equal():
     rng = np.random.default_rng(6)
-    y = np.abs(rng.standard_normal((5, 900))).astype(np.float32)
+    y = np.abs(rng.standard_normal((2, 900))).astype(np.float32)
     y /= y.sum(1, keepdims=True)
     g = np.float32(3) + (rng.integers(-2, 3, y.shape) * 2.0**-21).astype(np.float32)
     (actual,) = run("softmax_backward", [g, y], [np.zeros_like(g)])

@@ -513,7 +513,7 @@ def unit(value, dtype=np.float32):
 
 
 @cache
-def float32_points(domain):
+def float32_points(domain, count=1_000_000):
     """Points of the whole line or of (0, 1), dense where functions turn, and what is no number."""
     rng = np.random.default_rng(1)
     not_finite = np.array([np.inf, -np.inf, np.nan], np.float32)
@@ -531,7 +531,7 @@ def float32_points(domain):
     root = np.float32(-0.7517915)
     beside_root = (root.view(np.int32) + np.arange(-3000, 3000)).astype(np.int32).view(np.float32)
     return np.concatenate([
-        rng.uniform(-18, 18, 1_000_000), rng.standard_normal(100_000),
+        rng.uniform(-18, 18, count), rng.standard_normal(100_000),
         rng.choice([-1, 1], 50_000) * 2.0 ** rng.uniform(-140, 120, 50_000), beside_root,
         np.linspace(-15, -5, 50_001), np.linspace(-110, -80, 20_001), not_finite,
     ]).astype(np.float32)  # fmt: skip
