@@ -26,6 +26,9 @@ from aclnn._version import __version__ as __version__
 from aclnn.acl._frames import boundary
 
 _deferred.declare("calls of C", "aclnn.acl.from_c")
+_deferred.declare("environment variables", "aclnn.environment")
+_deferred.declare("runs of models", "aclnn.execution.replay")
+_deferred.declare("settings", "aclnn.compiler.settings")
 _deferred.declare("arrays of torch", "aclnn.torch")
 _deferred.declare("arrays of dask", "aclnn.dask")
 

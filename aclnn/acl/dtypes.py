@@ -7,6 +7,7 @@ import re
 import ml_dtypes
 import numpy as np
 
+from aclnn.acl import _runtime
 from aclnn.acl.constants import aclDataType
 
 T = aclDataType
@@ -30,8 +31,8 @@ NUMPY = {
 }
 _BY_NAME = {kind.name: dtype for dtype, kind in NUMPY.items()}
 NAMES = tuple(_BY_NAME)
-_SIZES = {dtype: kind.itemsize for dtype, kind in NUMPY.items()}
-_SIZES |= {T.ACL_DT_UNDEFINED: 0, T.ACL_COMPLEX32: 4}
+# Bytes of an element, as `aclDataTypeSize` has them for programs in C; of the types that it knows no size of, 1.
+_SIZES = {dtype: _runtime.type_size(dtype) or 1 for dtype in T} | {T.ACL_DT_UNDEFINED: 0}
 # Elements that share bytes, the first in the lowest bits.
 _BITS = {T.ACL_INT4: 4, T.ACL_FLOAT4_E2M1: 4, T.ACL_FLOAT4_E1M2: 4, T.ACL_UINT1: 1}
 
@@ -107,7 +108,7 @@ def item_size(dtype: aclDataType) -> int:
     >>> item_size(aclDataType.ACL_FLOAT16), item_size(aclDataType.ACL_INT4)
     (2, 1)
     """
-    return _SIZES.get(dtype, 1)
+    return _SIZES[dtype]
 
 
 def item_bits(dtype: aclDataType) -> int:

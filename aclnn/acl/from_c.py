@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
+from aclnn import deferred
 from aclnn.acl import (
     _runtime,
     capture,
@@ -66,8 +66,7 @@ def call(name: str, arguments: list[Any]) -> Any:
 
 
 def _soc_name() -> tuple[int, int]:
-    settings = importlib.import_module("aclnn.compiler.settings")
-    return _runtime.lasting(settings.aclrtGetSocName()), OK
+    return _runtime.lasting(deferred.load("settings").aclrtGetSocName()), OK
 
 
 def _refuse_event(function: str, event: Any) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from aclnn import deferred
 from aclnn.acl import _runtime, registry
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
@@ -143,10 +144,8 @@ class aclmdlRI:
 
 def finish(model: aclmdlRI, capture: captures.Capture) -> None:
     """Make of a model what a capture has recorded."""
-    from aclnn.execution import replay
-
     model.tasks = tuple(capture.tasks)
-    model._replay = replay.Replay(model.tasks, capture.began)
+    model._replay = deferred.load("runs of models").Replay(model.tasks, capture.began)
 
 
 def replay_of(model: aclmdlRI, function: str) -> Any:

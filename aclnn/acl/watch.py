@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
+from aclnn import deferred
 from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import fail
@@ -156,7 +157,6 @@ _watch: list[Watch | None] = []
 def watching() -> Watch | None:
     """The watch, if `ACLNN_DEBUG` asks for one; the variable is read when a stream is first used."""
     if not _watch:
-        from aclnn.environment import DEBUG  # which knows this package's errors
-
-        _watch.append(Watch() if DEBUG.read() else None)
+        asks = deferred.load("environment variables").DEBUG.read()
+        _watch.append(Watch() if asks else None)
     return _watch[0]

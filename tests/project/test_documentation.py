@@ -594,6 +594,19 @@ def test_modules_use_what_stands_above_them_in_the_contributing_guide(path):
         assert [used for used in imported(path) if (row_of(used) or 0) > here] == []
 
 
+@each("path", [path for path in modules() if path.startswith("aclnn/acl/")])
+def test_the_runtime_imports_nothing_above_it_at_any_time(path):
+    """Not inside of functions and not by name either; what registers there is `aclnn/deferred.py`'s."""
+    here = row_of(path)
+    for home, names in statements_of_import(path):
+        if home.split(".")[0] != "aclnn":
+            continue
+        for name in home.split(".")[1:2] or names:
+            folder = "graph/" if name == "graph" else f"aclnn/{name}/"
+            used = folder if (ROOT / folder).is_dir() else f"aclnn/{name}.py"
+            assert (row_of(used) or 0) <= here, f"{path} imports {used}"
+
+
 NO_MODULES = ("aclnn.graph",)  # a domain of ONNX's
 
 
