@@ -1,4 +1,7 @@
-"""The C header of the runtime's functions, made of their prototypes: ``runtime_table.h``.
+"""C headers of the runtime's functions, made of their prototypes.
+
+``runtime_table.h`` has the struct of pointers to them, ``runtime_bindings.h`` a function for each that takes and gives
+numbers, as Python calls it.
 
 python tools/make_runtime_table.py FOLDER
 """
@@ -96,6 +99,103 @@ def header() -> str:
     )
 
 
+BINDINGS = """/* The runtime's functions as Python calls them: made by tools/make_runtime_table.py, do not edit.
+ *
+ * Arguments and results are numbers of 64 bits, in the order of the prototype. `kinds` has a letter for each argument:
+ * s and e are handles of streams and events, i is an int of 32 bits, u one without a sign, n a number of 64 bits
+ * without a sign; and after a colon one for each result: i with a sign, n without. `names` are those of arguments. */
+#include "entries.h"
+
+#define RT_ADDRESS(number) ((void *)(uintptr_t)(number))
+typedef struct {
+    const char *name, *kinds, *names;
+    int (*call)(const uint64_t *given, uint64_t *made);
+} rt_binding;
+
+"""
+RESULTS = {
+    "int32_t *": "i",
+    "int64_t *": "i",
+    "uint32_t *": "i",
+    "uint64_t *": "n",
+    "size_t *": "n",
+}
+NUMBERS = {
+    "int32_t": "i",
+    "uint32_t": "u",
+    "size_t": "n",
+    "uint64_t": "n",
+    "void *": "n",
+    "const void *": "n",
+}
+
+
+def bindings() -> str:
+    """The header of the functions that Python calls."""
+    prototypes, constants = load("prototypes"), load("constants")
+    found = [
+        one for each in prototypes.RUNTIME.values() if (one := binding(each, prototypes, constants))
+    ]
+    table = "".join(f"    {entry},\n" for entry, _ in found)
+    functions = "".join(text for _, text in found)
+    return f"{BINDINGS}{functions}static const rt_binding rt_bindings[] = {{\n{table}}};\n"
+
+
+def binding(one: Any, prototypes: Any, constants: Any) -> tuple[str, str] | None:
+    """Entry in the table and function; None for one that takes or gives something else than numbers.
+
+    Streams, events and models are made in Python, which has classes of them. Pointers to text are null, those to structures to one of zeros: Python has no such arguments.
+    """
+    if one.variadic or one.returns != "aclError" or one.name.startswith("aclmdlRI"):
+        return None
+    numbers = NUMBERS | {"aclrtStream": "s", "aclrtEvent": "e"}
+    numbers |= {
+        name: "n"
+        for name, kind in prototypes.TYPES.items()
+        if kind == "void *" and name not in numbers
+    }
+    numbers |= {kind.__name__: "i" for kind in constants.ENUMERATIONS}
+    results = RESULTS | {
+        f"{kind} *": letter.replace("u", "i") for kind, letter in numbers.items() if "*" not in kind
+    }
+    results |= {"void **": "n"}
+    given, made, names, words, begin, end = "", "", [], [], "", ""
+    for kind, name in one.parameters:
+        inner = kind.removeprefix("const ").removesuffix("*").strip()
+        if kind in numbers:
+            number = f"given[{len(given)}]"
+            words.append(
+                f"RT_ADDRESS({number})"
+                if numbers[kind] in "se" or "*" in kind
+                else f"({kind}){number}"
+            )
+            given += numbers[kind]
+            names.append(name)
+        elif kind == "const char *":
+            words.append("NULL")
+        elif inner in prototypes.STRUCTS:
+            begin += f"    {inner} {name} = {{ 0 }};\n"
+            words.append(f"&{name}")
+        elif results.get(kind, "s") not in "se":
+            inner = kind.removesuffix("*").strip()
+            begin += f"    {inner} {name} = 0;\n"
+            cast = "(uintptr_t)" if results[kind] == "n" else "(int64_t)"
+            end += f"    made[{len(made)}] = (uint64_t){cast}{name};\n"
+            words.append(f"&{name}")
+            made += results[kind]
+        else:
+            return None
+    unused = "".join(
+        f"    (void){word};\n" for word, used in (("given", given), ("made", made)) if not used
+    )
+    text = f"""static int rt_bound_{one.name}(const uint64_t *given, uint64_t *made) {{
+{begin}    int outcome = rt_{one.name}({", ".join(words)});
+{unused}{end}    return outcome;
+}}
+"""
+    return f'{{ "{one.name}", "{given}:{made}", "{" ".join(names)}", rt_bound_{one.name} }}', text
+
+
 def types_of(prototypes: types.ModuleType, constants: types.ModuleType) -> str:
     """Types of parameters, and the enumerations."""
     lines = []
@@ -116,13 +216,14 @@ def types_of(prototypes: types.ModuleType, constants: types.ModuleType) -> str:
 
 
 def main() -> None:
-    """Write the header, unless it is there as it should be."""
+    """Write the headers, unless they are there as they should be."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    path, text = folder / "runtime_table.h", header()
-    assert not re.search(r"[^\x00-\x7f]", text)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    for name, text in (("runtime_table.h", header()), ("runtime_bindings.h", bindings())):
+        path = folder / name
+        assert not re.search(r"[^\x00-\x7f]", text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from Python, while that runs.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -22,8 +23,18 @@ from aclnn import deferred
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
     object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
+    ctypedef struct PyThreadState
+    PyThreadState *PyEval_SaveThread() noexcept nogil
+    void PyEval_RestoreThread(PyThreadState *) noexcept nogil
+    int look_for_signals "PyErr_CheckSignals"() noexcept nogil
+    PyObject *PyErr_Occurred() noexcept
+    bint PyBool_Check(object) noexcept
+    bint PyLong_Check(object) noexcept
 
 cdef extern from "entries.h" nogil:
+    int rt_holds_lock, rt_watched
+    void *(*rt_unlock)() noexcept nogil
+    int (*rt_relock)(void *) noexcept nogil
     ctypedef struct rt_text:
         char *bytes
         size_t length
@@ -45,7 +56,7 @@ cdef extern from "entries.h" nogil:
         int number, flags, redirected, closed, in_python
     ctypedef struct rt_event:
         rt_object base
-        int number, closed, awaited, passed
+        int number, closed
         uint32_t flags
         void *signal
     ctypedef struct rt_range
@@ -60,7 +71,6 @@ cdef extern from "entries.h" nogil:
         RT_EVENT
         RT_MODEL
         RT_GROUP
-        RT_CUT
     int rt_python_ended, rt_captures, rt_device, rt_counted_devices
     rt_stream *rt_works_for
     int (*rt_python)(const char *, const char *, const uint64_t *, uint64_t *) noexcept nogil
@@ -74,25 +84,18 @@ cdef extern from "entries.h" nogil:
     void rt_set_message(const char *, size_t)
     int rt_note_failure(int, const char *, size_t)
     int rt_fail(int, const char *, ...)
-    int rt_last_error(int)
     int rt_next_number()
     int64_t rt_clock()
     int64_t rt_until(int64_t)
 
-    rt_block *rt_allocate(uint64_t, int, int)
     rt_block *rt_find(uint64_t, uint64_t)
-    rt_block *rt_end_block(uint64_t, int, int)
     void rt_block_hold(rt_block *)
     void rt_block_drop(rt_block *)
     int rt_block_lives(rt_block *)
     void rt_block_use(rt_block *)
     void rt_block_end_use(rt_block *)
-    int rt_block_is_used(rt_block *)
     int rt_block_serves(rt_block *)
-    int rt_may_wait(int64_t)
-    int rt_wait_unused(rt_block *, int64_t)
     int rt_go_outside(int)
-    int rt_is_policy(int64_t)
     int rt_is_ours(uint64_t)
 
     uint64_t rt_open(rt_object *, int)
@@ -107,7 +110,6 @@ cdef extern from "entries.h" nogil:
     int rt_is_idle(rt_stream *)
     char *rt_take_failure(rt_stream *)
     int rt_close_stream(rt_stream *, int)
-    rt_stream **rt_all_streams(int, int *)
 
     rt_event *rt_new_event(uint32_t)
     int rt_close_event(rt_event *)
@@ -122,32 +124,19 @@ cdef extern from "entries.h" nogil:
 
     int rt_life_state "rt_life.state"
     int rt_life_count "rt_life.count"
-    int rt_begin()
-    int rt_finish(const char *, int, int *)
-    int rt_device_count()
-    int rt_bad_device(const char *, int64_t)
-    void rt_use_device(int)
-    int rt_leave_device(int, int)
-    int rt_peer(const char *, int64_t, uint64_t)
-    int rt_device_info(const char *, int, int64_t *)
-    int rt_capability(const char *, int, int64_t *)
-    uint64_t rt_all_memory()
-    uint64_t rt_free_memory()
-    uint64_t rt_new_context(const char *, int)
-    int rt_end_context(const char *, uint64_t)
-    int rt_choose_context(const char *, uint64_t)
-    int rt_current_context(const char *, uint64_t *)
-    void rt_end_streams(int)
-    uint64_t rt_new_physical(const char *, uint64_t)
-    int rt_end_physical(const char *, uint64_t)
-    int rt_reserve(const char *, uint64_t, uint64_t, uint64_t, uint64_t *)
-    int rt_release(const char *, uint64_t)
-    int rt_map(const char *, uint64_t, uint64_t, uint64_t, uint64_t)
-    int rt_unmap(const char *, uint64_t)
     size_t rt_aclDataTypeSize(int)
     float rt_aclFloat16ToFloat(unsigned short)
     unsigned short rt_aclFloatToFloat16(float)
     void rt_aclAppLog(int, const char *, const char *, uint32_t, const char *, ...)
+
+cdef extern from "runtime_bindings.h":
+    ctypedef struct rt_binding:
+        const char *name
+        const char *kinds
+        const char *names
+        int (*call)(const uint64_t *given, uint64_t *made) noexcept
+    rt_binding rt_bindings[1]
+    size_t rt_bindings_size "sizeof(rt_bindings)"
 
 cdef extern from "entries.h":
     void *(*rt_object_of)(void *) noexcept
@@ -215,14 +204,15 @@ def take_causes(str maker not None):
     return taken(&cause.first), taken(&cause.latest)
 
 
-def last_error(bint clear):
-    """The latest status of the runtime on this thread that was not 0."""
-    return rt_last_error(clear)
-
-
 def next_number():
     """A number for a stream, an event or a model."""
     return rt_next_number()
+
+
+def watch():
+    """Report waits for streams and events to the Python layer from now on."""
+    global rt_watched
+    rt_watched = 1
 
 
 def set_captures(int count):
@@ -305,36 +295,6 @@ cdef Allocation shown(rt_block *block):
     return one
 
 
-def allocate(uint64_t nbytes, bint is_host=False):
-    """A new allocation, without slack; raises MemoryError where there is no room for it."""
-    cdef rt_block *block = rt_allocate(nbytes, is_host, False)
-    if block == NULL:
-        raise MemoryError
-    rt_block_hold(block)
-    return shown(block)
-
-
-def end_allocation(uint64_t address, bint is_host=False):
-    """End the allocation that begins at an address; False where there is none of that kind.
-
-    Queued work goes on with it: this waits for that, unless it must not. Signals are heard.
-    """
-    cdef rt_block *ended = rt_end_block(address, is_host, RT_CUT)
-    cdef int64_t since, until
-    if ended == NULL:
-        return False
-    since = rt_clock()
-    try:
-        while rt_block_is_used(ended) and rt_may_wait(rt_clock() - since):
-            until = end_of_slice(-1)
-            with nogil:
-                rt_wait_unused(ended, until)
-            PyErr_CheckSignals()
-    finally:
-        rt_block_drop(ended)
-    return True
-
-
 def find(uint64_t address, uint64_t nbytes=0):
     """The live allocation that has so many bytes at an address; one that has fewer, or ends there.
 
@@ -347,11 +307,6 @@ def find(uint64_t address, uint64_t nbytes=0):
 def is_ours(uint64_t address):
     """Whether an address is one that the runtime gives out, live or freed."""
     return bool(rt_is_ours(address))
-
-
-def is_policy(int64_t policy):
-    """Whether a number is an allocation policy, to which kinds of memory may be added."""
-    return bool(rt_is_policy(policy))
 
 
 def move(size_t dst, size_t src, size_t nbytes):
@@ -377,52 +332,6 @@ def store_text(size_t address, size_t room, str text not None):
     cdef bytes encoded = text.encode("utf-8", "replace")[:room - 1]
     memmove(<void *>address, <const char *>encoded, len(encoded))
     (<char *>address)[len(encoded)] = 0
-
-
-def memory_sizes():
-    """Bytes of free memory, and of all, of this machine."""
-    return rt_free_memory(), rt_all_memory()
-
-
-def new_physical(str function not None, uint64_t size):
-    """Memory that can be mapped: its handle, 0 and a message on failure."""
-    return rt_new_physical(PyUnicode_AsUTF8(function), size)
-
-
-def end_physical(str function not None, uint64_t handle):
-    """Give up the handle of memory that can be mapped, when work is done with it; a status."""
-    cdef const char *name = PyUnicode_AsUTF8(function)
-    cdef int status
-    with nogil:
-        status = rt_end_physical(name, handle)
-    return status
-
-
-def reserve(str function not None, uint64_t size, uint64_t alignment):
-    """Reserve address space: where, and a status."""
-    cdef uint64_t address = 0
-    status = rt_reserve(PyUnicode_AsUTF8(function), size, alignment, 0, &address)
-    return address, status
-
-
-def release(str function not None, uint64_t address):
-    """Give reserved address space back; a status."""
-    return rt_release(PyUnicode_AsUTF8(function), address)
-
-
-def map_memory(str function not None, uint64_t address, uint64_t size, uint64_t offset,
-               uint64_t handle):
-    """Put memory behind addresses; a status."""
-    return rt_map(PyUnicode_AsUTF8(function), address, size, offset, handle)
-
-
-def unmap_memory(str function not None, uint64_t address):
-    """Take memory from behind addresses, when queued work is done with it; a status."""
-    cdef const char *name = PyUnicode_AsUTF8(function)
-    cdef int status
-    with nogil:
-        status = rt_unmap(name, address)
-    return status
 
 
 # --- Work that needs the interpreter --------------------------------------------------------------
@@ -676,59 +585,6 @@ cdef class Stream:
         raise TypeError("a stream cannot be copied or pickled: its thread is one")
 
 
-cdef class Waiting:
-    """A stream that may have work, whoever made it."""
-
-    cdef rt_stream *stream
-
-    def __dealloc__(self):
-        rt_put(&self.stream.base)
-
-    def wait(self, int64_t until):
-        """Wait until its work is done, or a time of the clock; whether it is."""
-        cdef int64_t slice_ends
-        cdef bint done = rt_is_idle(self.stream)
-        while not done:
-            slice_ends = end_of_slice(until)
-            with nogil:
-                done = rt_wait_done(self.stream, slice_ends)
-            PyErr_CheckSignals()
-            if not done and is_over(until):
-                return False
-        return True
-
-    def take_failure(self):
-        return text_of(rt_take_failure(self.stream))
-
-
-def synchronize_all(seconds=None, int device=-1):
-    """Wait for every stream, or those of a device.
-
-    Whether all were done in time, and the message of one failure.
-    """
-    cdef int count = 0, index
-    cdef rt_stream **found = rt_all_streams(device, &count)
-    cdef Waiting one
-    cdef list waiting = []
-    cdef int64_t until = end_of(seconds)
-    for index in range(count):
-        one = Waiting.__new__(Waiting)
-        one.stream = found[index]
-        waiting.append(one)
-    free(found)
-    failure = None
-    for one in waiting:
-        if not one.wait(until):
-            return False, failure
-        failure = failure or one.take_failure()
-    return True, failure
-
-
-def end_streams(int device):
-    """Close every stream of a device that is not captured: later uses are refused."""
-    rt_end_streams(device)
-
-
 # --- Events ---------------------------------------------------------------------------------------
 
 cdef rt_stream *under(Stream stream) noexcept:
@@ -793,11 +649,6 @@ cdef class Event:
     def external(self):
         """Whether runs of models and streams outside of captures share it."""
         return self.event.signal != NULL
-
-    @property
-    def waits_ended(self):
-        """Whether streams have passed all waits for it that they were given."""
-        return self.event.passed >= self.event.awaited
 
     def close(self):
         """Take no more calls; False when closed before."""
@@ -896,13 +747,18 @@ cdef object python_layer():
 
 cdef int ask_python(const char *name, const char *kinds, const uint64_t *arguments,
                     uint64_t *results) noexcept nogil:
+    global rt_holds_lock
+    cdef int held = rt_holds_lock, status
     if rt_python_ended:
         return rt_fail(RT_UNINITIALIZE, b"%s: the interpreter has ended", name)
     if stack_is_short(STACK):
         return rt_fail(INTERNAL_ERROR, b"%s: the thread has less than %d KiB left of its stack, "
                        b"which the interpreter needs", name, STACK >> 10)
+    rt_holds_lock = 0  # what runs there may let go of it
     with gil:
-        return asked(name, kinds, arguments, results)
+        status = asked(name, kinds, arguments, results)
+    rt_holds_lock = held
+    return status
 
 
 cdef int asked(const char *name, const char *kinds, const uint64_t *arguments,
@@ -972,18 +828,134 @@ def call_now(size_t function, size_t argument):
         (<void (*)(void *) noexcept nogil>function)(<void *>argument)
 
 
-# --- Life, device, contexts -----------------------------------------------------------------------
+# --- Functions of C, for Python -------------------------------------------------------------------
 
-def begin():
-    """As aclInit; a status."""
-    return rt_begin()
+cdef enum:
+    MOST_NUMBERS = 8
+    NO_HANDLE = 15  # which no object has
+    MOST_INT = 0x7fffffff
+
+cdef dict bindings = {}
+# What is passed in the place of a value that is no number for a parameter: what C refuses.
+cdef dict refused = {
+    "timeout": 0, "size": 0, "alignment": 3, "context": NO_HANDLE, "handle": NO_HANDLE,
+}
 
 
-def finish(str function not None, bint everything):
-    """Take one call of aclInit back, or all: how many are left, and a status."""
-    cdef int left = 0
-    status = rt_finish(PyUnicode_AsUTF8(function), everything, &left)
-    return left, status
+cdef class Binding:
+    """A function of C that takes and gives numbers (`runtime_bindings.h`)."""
+
+    cdef const rt_binding *of
+    cdef int n_given, n_made
+    cdef tuple names
+
+    def __cinit__(self, str name not None):
+        cdef size_t k
+        cdef bytes wanted = name.encode()
+        for k in range(rt_bindings_size // sizeof(rt_binding)):
+            if rt_bindings[k].name == wanted:
+                self.of = &rt_bindings[k]
+        if self.of == NULL:
+            raise LookupError(f"no function {name} of C takes and gives numbers alone")
+        self.names = tuple(self.of.names.decode().split())
+        self.n_given = len(self.names)
+        self.n_made = <int>strlen(self.of.kinds) - self.n_given - 1
+
+    cdef object run(self, str name, tuple values):
+        global rt_holds_lock
+        cdef uint64_t given[MOST_NUMBERS]
+        cdef uint64_t made[MOST_NUMBERS]
+        cdef int k, status, held = rt_holds_lock, odd = -1
+        if len(values) != self.n_given:
+            raise TypeError(f"{name} takes {self.n_given} values, {len(values)} given")
+        for k in range(self.n_given):
+            if not put_number(self.of.kinds[k], values[k], self.names[k], &given[k]) and odd < 0:
+                odd = k
+        rt_holds_lock = 1
+        status = self.of.call(given, made)
+        rt_holds_lock = held
+        if PyErr_Occurred() != NULL:  # a signal's handler has raised
+            raise_what_is_set()
+        if odd >= 0 and status != RT_SUCCESS:
+            status = python_layer().explain(name, self.names[odd], values[odd], status)
+        if self.n_made == 0:
+            return status
+        if self.n_made == 1:
+            return self.result(made, 0), status
+        found = []
+        for k in range(self.n_made):
+            found.append(self.result(made, k))
+        found.append(status)
+        return tuple(found)
+
+    cdef object result(self, const uint64_t *made, int k):
+        return made[k] if self.of.kinds[self.n_given + 1 + k] == b"n" else <int64_t>made[k]
+
+
+cdef bint put_number(char kind, value, str name, uint64_t *number) except -1:
+    """An argument as a number of its kind; False, with one that C refuses, where it is none."""
+    cdef int over = 0
+    cdef long long found
+    if kind == b"s" or kind == b"e":
+        return put_handle(kind, value, number)
+    if not PyLong_Check(value) or PyBool_Check(value):
+        value = python_layer().number_of(value)
+    if value is not None:
+        found = PyLong_AsLongLongAndOverflow(value, &over)
+        number[0] = <uint64_t>found
+        if kind == b"i":
+            if over == 0 and -MOST_INT - 1 <= found <= MOST_INT:
+                return True
+        elif over == 0 and 0 <= found and (kind == b"n" or found <= 0xffffffff):
+            return True
+        elif over > 0 and kind == b"n" and value <= 0xffffffffffffffff:
+            number[0] = value
+            return True
+        if value > 0:  # more than C has
+            number[0] = MOST_INT if kind == b"i" else 0xffffffff if kind == b"u" else <uint64_t>-1
+            return False
+    number[0] = refused.get(name, 1) if kind == b"n" else <uint64_t><int64_t>refused.get(name, -1)
+    return False
+
+
+cdef bint put_handle(char kind, value, uint64_t *number) noexcept:
+    cdef rt_object *of = NULL
+    number[0] = 0
+    if value is None:
+        return True
+    if kind == b"s" and isinstance(value, Stream) and not (<Stream>value).stream.closed:
+        of = &(<Stream>value).stream.base
+    elif kind == b"e" and isinstance(value, Event) and not (<Event>value).event.closed:
+        of = &(<Event>value).event.base
+    number[0] = NO_HANDLE if of == NULL else of.handle
+    return of != NULL
+
+
+cdef int raise_what_is_set() except -1:
+    return -1
+
+
+def call(str name not None, *values):
+    """Call a function of C: its results, and its status.
+
+    Values are those of the prototype, in its order, without those that C writes to, texts and
+    structures; statuses and messages are C's.
+    """
+    cdef Binding one = bindings.get(name)
+    if one is None:
+        one = bindings[name] = Binding(name)
+    return one.run(name, values)
+
+
+cdef void *let_lock_go() noexcept nogil:
+    """Let other threads use the interpreter while this one waits."""
+    return <void *>PyEval_SaveThread()
+
+
+cdef int take_lock_again(void *kept) noexcept nogil:
+    """Not 0 where a signal's handler has raised meanwhile, or does now."""
+    PyEval_RestoreThread(<PyThreadState *>kept)
+    return look_for_signals()
 
 
 def exchange_life(life=(0, 0)):
@@ -997,16 +969,6 @@ def exchange_life(life=(0, 0)):
     return before
 
 
-def device_count():
-    """The number of devices; -1 where the setting makes no sense."""
-    return rt_device_count()
-
-
-def device():
-    """Which one this thread has chosen."""
-    return rt_device
-
-
 def exchange_devices(int count=0):
     """Set how many devices there are, 0: as the environment says; what was before.
 
@@ -1015,62 +977,6 @@ def exchange_devices(int count=0):
     global rt_counted_devices, rt_device
     before, rt_counted_devices, rt_device = rt_counted_devices, count, 0
     return before
-
-
-def bad_device(str function not None, int64_t device):
-    """A status: whether there is a device of that number."""
-    return rt_bad_device(PyUnicode_AsUTF8(function), device)
-
-
-def use_device(int device):
-    """As aclrtSetDevice."""
-    rt_use_device(device)
-
-
-def leave_device(int device, bint everything):
-    """Take one use of a device back, or all; whether that was the last."""
-    return bool(rt_leave_device(device, everything))
-
-
-def peer(str function not None, int64_t number):
-    """A status: whether the device of a number is another one than this thread's."""
-    return rt_peer(PyUnicode_AsUTF8(function), number, 0)
-
-
-def device_info(str function not None, int attribute):
-    """A fact about the device, and a status."""
-    cdef int64_t value = 0
-    status = rt_device_info(PyUnicode_AsUTF8(function), attribute, &value)
-    return value, status
-
-
-def capability(str function not None, int info):
-    """Another fact about the device, and a status."""
-    cdef int64_t value = 0
-    status = rt_capability(PyUnicode_AsUTF8(function), info, &value)
-    return value, status
-
-
-def new_context(str function not None, int device):
-    """A context of a device, which becomes this thread's; 0 and a message on failure."""
-    return rt_new_context(PyUnicode_AsUTF8(function), device)
-
-
-def end_context(str function not None, uint64_t handle):
-    """Destroy a context; a status."""
-    return rt_end_context(PyUnicode_AsUTF8(function), handle)
-
-
-def choose_context(str function not None, uint64_t handle):
-    """Make a context this thread's; a status."""
-    return rt_choose_context(PyUnicode_AsUTF8(function), handle)
-
-
-def current_context(str function not None):
-    """This thread's context, and a status."""
-    cdef uint64_t handle = 0
-    status = rt_current_context(PyUnicode_AsUTF8(function), &handle)
-    return handle, status
 
 
 def type_size(int dtype):
@@ -1105,6 +1011,8 @@ def _interpreter_ends():
 
 rt_load()
 rt_python = ask_python
+rt_unlock = let_lock_go
+rt_relock = take_lock_again
 rt_object_of = object_of
 rt_handle_of = handle_of
 rt_thread_leaves = thread_leaves

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from aclnn.acl import _captures, _runtime
+from aclnn.acl import _captures, _runtime, registry
 from aclnn.acl.constants import (
     ACL_ERROR_RT_CAPTURE_DEPENDENCY,
     ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC,
@@ -142,6 +142,7 @@ class Capture:
                 return status
             task = self._add(stream, RECORD, function, None)
             task.event = event.number
+            registry.handle_of(event)  # by which C asks for it
             event.captured_by, event.captured_at = self, task.number
             return OK
 
@@ -155,7 +156,8 @@ class Capture:
             if isinstance(stream.redirect, Update):
                 return stream.redirect.refuse(function, stream)
             if stream not in self._latest:
-                self._latest[stream], stream.redirect = None, self
+                self._latest[stream] = None
+                redirect(stream, self)
             task = self._add(stream, WAIT, function, None)
             task.event = event.number
             if is_ours:
@@ -369,10 +371,16 @@ def locked() -> Any:
     return _lock.held
 
 
+def redirect(stream: Any, taker: Any) -> None:
+    """Let a capture or an update take a stream's work: C asks for both by the stream's handle."""
+    registry.handle_of(stream)
+    stream.redirect = taker
+
+
 def begin(stream: Any, mode: aclmdlRICaptureMode, model: Any) -> Capture:
     """Start a capture of a stream that has none."""
     capture = Capture(stream, mode, model)
-    stream.redirect = capture
+    redirect(stream, capture)
     _replace_active([*_active, capture])
     return capture
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from aclnn.acl import _runtime
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
-    ACL_ERROR_RT_INVALID_DEVICEID,
     ACL_ERROR_RT_INVALID_HANDLE,
     ACL_ERROR_RT_PARAM_INVALID,
     ACL_SUCCESS,
@@ -63,14 +61,3 @@ def bad_member(function: str, name: str, value: Any, kind: type[IntEnum]) -> int
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
     return OK
-
-
-def bad_device(function: str, device: Any) -> int:
-    """ACL_SUCCESS for the number of a device."""
-    number = as_int(device)
-    if number is not None and abs(number) < 2**31:
-        return int(_runtime.bad_device(function, number))
-    return fail(
-        ACL_ERROR_RT_INVALID_DEVICEID,
-        f"{function}: deviceId is {shown(device)}, must be the number of a device, from 0 on",
-    )

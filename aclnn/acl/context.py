@@ -4,21 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from aclnn.acl import _runtime
-from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.checks import bad_device
-from aclnn.acl.constants import (
-    ACL_ERROR_RT_INVALID_HANDLE,
-    ACL_ERROR_RT_MEMORY_ALLOCATION,
-    ACL_ERROR_RT_PARAM_INVALID,
-    ACL_SUCCESS,
-    aclrtLastErrLevel,
-)
-from aclnn.acl.errors import fail
-
-OK = int(ACL_SUCCESS)
+from aclnn.acl._runtime import call
 
 __all__ = [
     "aclrtCreateContext",
@@ -56,11 +42,7 @@ def aclrtCreateContext(deviceId: int) -> tuple[int, int]:
     >>> status, aclnn.aclrtGetCurrentContext() == (context, 0), aclnn.aclrtDestroyContext(context)
     (0, True, 0)
     """
-    function = "aclrtCreateContext"
-    if status := bad_device(function, deviceId):
-        return 0, status
-    handle = _runtime.new_context(function, int(deviceId))
-    return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)
+    return call("aclrtCreateContext", deviceId)
 
 
 def aclrtDestroyContext(context: int) -> int:
@@ -84,8 +66,7 @@ def aclrtDestroyContext(context: int) -> int:
     >>> aclnn.aclrtDestroyContext(context), aclnn.aclrtDestroyContext(context)
     (0, 107017)
     """
-    function = "aclrtDestroyContext"
-    return _bad_context(function, context) or int(_runtime.end_context(function, int(context)))
+    return call("aclrtDestroyContext", context)
 
 
 def aclrtSetCurrentContext(context: int) -> int:
@@ -111,8 +92,7 @@ def aclrtSetCurrentContext(context: int) -> int:
     >>> aclnn.aclrtDestroyContext(context)
     0
     """
-    function = "aclrtSetCurrentContext"
-    return _bad_context(function, context) or int(_runtime.choose_context(function, int(context)))
+    return call("aclrtSetCurrentContext", context)
 
 
 def aclrtGetCurrentContext() -> tuple[int, int]:
@@ -134,15 +114,7 @@ def aclrtGetCurrentContext() -> tuple[int, int]:
     >>> context != 0, status
     (True, 0)
     """
-    return _runtime.current_context("aclrtGetCurrentContext")
-
-
-def _bad_context(function: str, context: Any) -> int:
-    number = as_int(context)
-    if number is not None and 0 < number < 2**64:
-        return OK
-    what = "null" if context is None or number == 0 else shown(context)
-    return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: context is {what}")
+    return call("aclrtGetCurrentContext")
 
 
 def aclrtPeekAtLastError(level: int) -> int:
@@ -167,7 +139,7 @@ def aclrtPeekAtLastError(level: int) -> int:
     >>> aclnn.aclrtGetLastError(0)
     107001
     """
-    return _last_error("aclrtPeekAtLastError", level, clear=False)
+    return call("aclrtPeekAtLastError", level)
 
 
 def aclrtGetLastError(level: int) -> int:
@@ -190,13 +162,4 @@ def aclrtGetLastError(level: int) -> int:
     >>> aclnn.aclrtSetDevice(7), aclnn.aclrtGetLastError(0), aclnn.aclrtGetLastError(0)
     (107001, 107001, 0)
     """
-    return _last_error("aclrtGetLastError", level, clear=True)
-
-
-def _last_error(function: str, level: Any, *, clear: bool) -> int:
-    if as_int(level) != aclrtLastErrLevel.ACL_RT_THREAD_LEVEL:
-        return fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: level is {shown(level)}, must be ACL_RT_THREAD_LEVEL (0)",
-        )
-    return int(_runtime.last_error(clear))
+    return call("aclrtGetLastError", level)

@@ -8,24 +8,7 @@ streams of their own.
 
 from __future__ import annotations
 
-from typing import Any
-
-from aclnn.acl import _runtime
-from aclnn.acl import capture as captures
-from aclnn.acl import stream as streams
-from aclnn.acl.arguments import as_int, as_member, shown
-from aclnn.acl.checks import bad_device, milliseconds
-from aclnn.acl.constants import (
-    ACL_ERROR_INVALID_PARAM,
-    ACL_ERROR_RT_PARAM_INVALID,
-    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-    ACL_SUCCESS,
-    aclDeviceInfo,
-    aclrtDevAttr,
-)
-from aclnn.acl.errors import fail
-
-OK = int(ACL_SUCCESS)
+from aclnn.acl._runtime import call
 
 __all__ = [
     "aclGetDeviceCapability",
@@ -62,10 +45,7 @@ def aclrtSetDevice(deviceId: int) -> int:
     >>> aclnn.aclrtSetDevice(0), aclnn.aclrtSetDevice(1)
     (0, 107001)
     """
-    if status := bad_device("aclrtSetDevice", deviceId):
-        return status
-    _runtime.use_device(int(deviceId))
-    return OK
+    return call("aclrtSetDevice", deviceId)
 
 
 def aclrtResetDevice(deviceId: int) -> int:
@@ -91,7 +71,7 @@ def aclrtResetDevice(deviceId: int) -> int:
     >>> aclnn.aclrtResetDevice(0), aclnn.aclrtResetDevice(1)
     (0, 107001)
     """
-    return reset("aclrtResetDevice", deviceId, everything=False)
+    return call("aclrtResetDevice", deviceId)
 
 
 def aclrtResetDeviceForce(deviceId: int) -> int:
@@ -115,19 +95,7 @@ def aclrtResetDeviceForce(deviceId: int) -> int:
     >>> aclnn.aclrtResetDeviceForce(1)
     107001
     """
-    return reset("aclrtResetDeviceForce", deviceId, everything=True)
-
-
-def reset(function: str, device: Any, *, everything: bool) -> int:
-    """Take one use of a device back, or all; the last one ends its streams."""
-    if status := bad_device(function, device) or captures.refuse_device(function):
-        return status
-    number = int(device)
-    last = _runtime.leave_device(number, everything)
-    status = streams.synchronized(number)
-    if last or everything:
-        _runtime.end_streams(number)
-    return status
+    return call("aclrtResetDeviceForce", deviceId)
 
 
 def aclrtGetDevice() -> tuple[int, int]:
@@ -146,7 +114,7 @@ def aclrtGetDevice() -> tuple[int, int]:
     >>> aclnn.aclrtGetDevice()
     (0, 0)
     """
-    return _runtime.device(), OK
+    return call("aclrtGetDevice")
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
@@ -165,8 +133,7 @@ def aclrtGetDeviceCount() -> tuple[int, int]:
     >>> aclnn.aclrtGetDeviceCount()
     (1, 0)
     """
-    count = _runtime.device_count()
-    return (count, OK) if count > 0 else (0, bad_device("aclrtGetDeviceCount", 0))
+    return call("aclrtGetDeviceCount")
 
 
 def aclrtSynchronizeDevice() -> int:
@@ -185,9 +152,7 @@ def aclrtSynchronizeDevice() -> int:
     >>> aclnn.aclrtSynchronizeDevice()
     0
     """
-    return captures.refuse_device("aclrtSynchronizeDevice") or streams.synchronized(
-        _runtime.device()
-    )
+    return call("aclrtSynchronizeDevice")
 
 
 def aclrtSynchronizeDeviceWithTimeout(timeout: int) -> int:
@@ -211,18 +176,7 @@ def aclrtSynchronizeDeviceWithTimeout(timeout: int) -> int:
     >>> aclnn.aclrtSynchronizeDeviceWithTimeout(1000), aclnn.aclrtSynchronizeDeviceWithTimeout(0)
     (0, 107000)
     """
-    function = "aclrtSynchronizeDeviceWithTimeout"
-    limit, status = milliseconds(function, timeout)
-    if status := status or captures.refuse_device(function):
-        return status
-    done, failure = _runtime.synchronize_all(limit, _runtime.device())
-    if not done:
-        return fail(
-            ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-            f"{function}: the device is not done after {timeout} ms",
-        )
-    streams.finished()
-    return streams.outcome(failure)
+    return call("aclrtSynchronizeDeviceWithTimeout", timeout)
 
 
 def aclrtGetDeviceInfo(deviceId: int, attr: int) -> tuple[int, int]:
@@ -250,14 +204,7 @@ def aclrtGetDeviceInfo(deviceId: int, attr: int) -> tuple[int, int]:
     >>> cores > 0, status, aclnn.aclrtGetDeviceInfo(0, 0)
     (True, 0, (0, 107000))
     """
-    function = "aclrtGetDeviceInfo"
-    if status := bad_device(function, deviceId):
-        return 0, status
-    try:
-        number = as_member("attr", attr, aclrtDevAttr)
-    except ValueError as error:
-        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
-    return _runtime.device_info(function, number)
+    return call("aclrtGetDeviceInfo", deviceId, attr)
 
 
 def aclGetDeviceCapability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
@@ -285,14 +232,7 @@ def aclGetDeviceCapability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
     >>> cores > 0, status, aclnn.aclGetDeviceCapability(0, aclnn.ACL_DEVICE_INFO_UNDEFINED)
     (True, 0, (0, 100000))
     """
-    function = "aclGetDeviceCapability"
-    if status := bad_device(function, deviceId):
-        return 0, status
-    try:
-        number = as_member("deviceInfo", deviceInfo, aclDeviceInfo)
-    except ValueError as error:
-        return 0, fail(ACL_ERROR_INVALID_PARAM, f"{function}: {error}")
-    return _runtime.capability(function, number)
+    return call("aclGetDeviceCapability", deviceId, deviceInfo)
 
 
 def aclrtDeviceCanAccessPeer(deviceId: int, peerDeviceId: int) -> tuple[int, int]:
@@ -316,9 +256,7 @@ def aclrtDeviceCanAccessPeer(deviceId: int, peerDeviceId: int) -> tuple[int, int
     >>> aclnn.aclrtDeviceCanAccessPeer(0, 0), aclnn.aclrtDeviceCanAccessPeer(0, 1)
     ((0, 0), (0, 107001))
     """
-    function = "aclrtDeviceCanAccessPeer"
-    status = bad_device(function, deviceId) or bad_device(function, peerDeviceId)
-    return int(not status and int(deviceId) != int(peerDeviceId)), status
+    return call("aclrtDeviceCanAccessPeer", deviceId, peerDeviceId)
 
 
 def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
@@ -343,10 +281,7 @@ def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
     >>> aclnn.aclrtDeviceEnablePeerAccess(0, 0), aclnn.aclrtDeviceEnablePeerAccess(1, 0)
     (207000, 107001)
     """
-    function = "aclrtDeviceEnablePeerAccess"
-    if as_int(flags) != 0:
-        return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: flags is {shown(flags)}, must be 0")
-    return bad_device(function, peerDeviceId) or int(_runtime.peer(function, int(peerDeviceId)))
+    return call("aclrtDeviceEnablePeerAccess", peerDeviceId, flags)
 
 
 def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
@@ -368,5 +303,4 @@ def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
     >>> aclnn.aclrtDeviceDisablePeerAccess(0)
     207000
     """
-    function = "aclrtDeviceDisablePeerAccess"
-    return bad_device(function, peerDeviceId) or int(_runtime.peer(function, int(peerDeviceId)))
+    return call("aclrtDeviceDisablePeerAccess", peerDeviceId)

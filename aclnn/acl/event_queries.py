@@ -5,17 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.acl import capture as captures
-from aclnn.acl.checks import bad_handle, milliseconds
-from aclnn.acl.constants import (
-    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
-    ACL_SUCCESS,
-    aclrtEventRecordedStatus,
-    aclrtEventStatus,
-    aclrtEventWaitStatus,
-)
-from aclnn.acl.errors import fail
-from aclnn.acl.events import aclrtEvent, bad_event
+from aclnn.acl._runtime import call
+from aclnn.acl.checks import bad_handle
+from aclnn.acl.constants import ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, ACL_SUCCESS
+from aclnn.acl.events import aclrtEvent
 
 OK = int(ACL_SUCCESS)
 
@@ -52,12 +45,7 @@ def aclrtSynchronizeEvent(event: Any) -> int:
     >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtSynchronizeEvent(event)
     (0, 0)
     """
-    if status := bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
-        return status
-    if (capture := captures.capture_of_event(event)) is not None:
-        return capture.refuse_event("aclrtSynchronizeEvent", "event", event)
-    event.wait()
-    return OK
+    return call("aclrtSynchronizeEvent", event)
 
 
 def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
@@ -84,18 +72,7 @@ def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
     >>> aclnn.aclrtSynchronizeEventWithTimeout(event, 10)
     0
     """
-    function = "aclrtSynchronizeEventWithTimeout"
-    if status := bad_event(function, event):
-        return status
-    limit, status = milliseconds(function, timeout)
-    if status:
-        return status
-    if event.wait(limit):
-        return OK
-    return fail(
-        ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-        f"{function}: event {event.number} has not happened after {timeout} ms",
-    )
+    return call("aclrtSynchronizeEventWithTimeout", event, timeout)
 
 
 def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
@@ -122,10 +99,7 @@ def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
     >>> aclnn.aclrtQueryEventStatus(event)
     (1, 0)
     """
-    status = bad_event("aclrtQueryEventStatus", event)
-    if status or not event.has_happened():
-        return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_NOT_READY), status
-    return int(aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE), OK
+    return call("aclrtQueryEventStatus", event)
 
 
 def aclrtQueryEvent(event: Any) -> tuple[int, int]:
@@ -151,10 +125,7 @@ def aclrtQueryEvent(event: Any) -> tuple[int, int]:
     >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtQueryEvent(event)
     (0, (0, 0))
     """
-    status = bad_event("aclrtQueryEvent", event)
-    if status or not event.has_happened():
-        return int(aclrtEventStatus.ACL_EVENT_STATUS_NOT_READY), status
-    return int(aclrtEventStatus.ACL_EVENT_STATUS_COMPLETE), OK
+    return call("aclrtQueryEvent", event)
 
 
 def aclrtQueryEventWaitStatus(event: Any) -> tuple[int, int]:
@@ -180,10 +151,7 @@ def aclrtQueryEventWaitStatus(event: Any) -> tuple[int, int]:
     >>> aclnn.aclrtQueryEventWaitStatus(event)
     (0, 0)
     """
-    status = bad_event("aclrtQueryEventWaitStatus", event)
-    if status or not event.waits_ended:
-        return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_NOT_READY), status
-    return int(aclrtEventWaitStatus.ACL_EVENT_WAIT_STATUS_COMPLETE), OK
+    return call("aclrtQueryEventWaitStatus", event)
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
@@ -253,9 +221,4 @@ def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
     >>> timestamp > 0, ret
     (True, 0)
     """
-    function = "aclrtEventGetTimestamp"
-    if status := bad_event(function, event):
-        return 0, status
-    if not (nanoseconds := event.time_of(function, "event")):
-        return 0, int(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID)
-    return nanoseconds // 1000, OK
+    return call("aclrtEventGetTimestamp", event)

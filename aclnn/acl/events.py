@@ -7,6 +7,7 @@ from typing import Any
 from aclnn.acl import _runtime, registry
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
+from aclnn.acl._runtime import call
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.checks import LONGEST_MILLISECONDS, bad_handle, milliseconds, refuse_destroyed
 from aclnn.acl.constants import (
@@ -59,13 +60,14 @@ class aclrtEvent(_runtime.Event):
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has happened, for so many seconds at most; whether it has."""
         happened = super().wait(seconds)
-        return self._noted(happened)
+        return self.noted(happened)
 
     def has_happened(self) -> bool:
         """Whether its latest recording has happened."""
-        return self._noted(super().has_happened())
+        return self.noted(super().has_happened())
 
-    def _noted(self, happened: bool) -> bool:
+    def noted(self, happened: bool) -> bool:
+        """Whether it has happened, which orders calls where somebody looks at that."""
         if happened and (watch := watching()) is not None:
             watch.wait(self, None)
         return happened
@@ -600,6 +602,4 @@ def aclrtGetEventId(event: Any) -> tuple[int, int]:
     >>> number > 0, ret
     (True, 0)
     """
-    if status := bad_handle("aclrtGetEventId", "event", event, aclrtEvent):
-        return 0, status
-    return event.number, OK
+    return call("aclrtGetEventId", event)

@@ -22,8 +22,14 @@ from aclnn.acl import (
     stream,
     task_groups,
 )
-from aclnn.acl.constants import ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS
-from aclnn.acl.errors import fail
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.checks import bad_handle
+from aclnn.acl.constants import (
+    ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_PARAM_INVALID,
+    ACL_SUCCESS,
+)
+from aclnn.acl.errors import fail, latest_failure
 
 OK = int(ACL_SUCCESS)
 _STREAM, _EVENT = 1, 2  # the kinds of handles, in their last four bits
@@ -69,10 +75,51 @@ def _soc_name() -> tuple[int, int]:
     return _runtime.lasting(deferred.load("settings").aclrtGetSocName()), OK
 
 
-def _refuse_event(function: str, event: Any) -> int:
+def _refuse_event(function: str, name: str, handle: int) -> int:
     """ACL_SUCCESS, or the status of a question about an event that a capture has recorded."""
-    found = capture.capture_of_event(event)
-    return OK if found is None else found.refuse_event(function, "event", event)
+    event = registry.known(handle)
+    found = None if event is None else capture.capture_of_event(event)
+    return OK if found is None else found.refuse_event(function, name, event)
+
+
+def _refuse_stream(function: str, handle: int) -> int:
+    """ACL_SUCCESS, or the status of a question about a stream that is captured."""
+    one = registry.known(handle)
+    found = capture.capture_of(one)
+    return OK if found is None else found.refuse(function, one)
+
+
+def _note_done(handle: int) -> int:
+    """A thread has waited for a stream or an event, or for every stream."""
+    if handle == 0:
+        stream.finished()
+    elif (one := registry.known(handle)) is not None:
+        one.noted(True)
+    return OK
+
+
+def number_of(value: Any) -> int | None:
+    """An argument that is no int of Python's as one; None for what is no integer."""
+    return as_int(value)
+
+
+# Of a parameter, what messages call it.
+_NAMES = {"devPtr": "address", "hostPtr": "address", "peerDeviceId": "deviceId"}
+_KINDS = {"stream": stream.aclrtStream, "event": events.aclrtEvent}
+
+
+def explain(function: str, parameter: str, value: Any, status: int) -> int:
+    """Have the message of a failure show a value that C was not given, as it is no number of C's; the status."""
+    if parameter in _KINDS:
+        if status != ACL_ERROR_RT_INVALID_HANDLE:
+            return status
+        return bad_handle(function, parameter, value, _KINDS[parameter])
+    _, message = latest_failure() or (status, "")
+    begin = f"{function}: {_NAMES.get(parameter, parameter)} is "
+    if not message.startswith(begin):
+        return status
+    text = "null" if parameter == "context" and value is None else shown(value)
+    return fail(status, begin + text + message[len(begin) :].lstrip("-0123456789abcdefx"))
 
 
 def _copy_later(
@@ -119,6 +166,8 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "launch_call": _launch_call,
     "name_into": _name_into,
     "refuse_device": capture.refuse_device,
+    "note_done": _note_done,
     "refuse_event": _refuse_event,
+    "refuse_stream": _refuse_stream,
     "refuse_unsafe": capture.refuse_unsafe,
 }

@@ -7,11 +7,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aclnn.acl import _runtime, prototypes
-from aclnn.acl import capture as captures
-from aclnn.acl import stream as streams
+from aclnn.acl import _runtime
+from aclnn.acl._runtime import call
 from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.constants import ACL_SUCCESS, aclLogLevel, aclrtRunMode
+from aclnn.acl.constants import ACL_SUCCESS, aclLogLevel
 
 OK = int(ACL_SUCCESS)
 
@@ -46,7 +45,7 @@ def aclInit(configPath: Any = None) -> int:
     >>> aclnn.aclInit(), aclnn.aclInit(), aclnn.aclFinalize()
     (0, 100002, 0)
     """
-    return int(_runtime.begin())
+    return call("aclInit")
 
 
 def aclFinalize() -> int:
@@ -66,7 +65,7 @@ def aclFinalize() -> int:
     >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
     (0, 0, 100037)
     """
-    return _ended("aclFinalize", everything=True)[1]
+    return call("aclFinalize")
 
 
 def aclFinalizeReference() -> tuple[int, int]:
@@ -89,14 +88,7 @@ def aclFinalizeReference() -> tuple[int, int]:
     >>> aclnn.aclFinalizeReference(), aclnn.aclFinalizeReference()
     ((1, 0), (0, 0))
     """
-    return _ended("aclFinalizeReference", everything=False)
-
-
-def _ended(function: str, *, everything: bool) -> tuple[int, int]:
-    if status := captures.refuse_device(function):
-        return 0, status
-    left, status = _runtime.finish(function, everything)
-    return left, status or (OK if left else streams.synchronized())
+    return call("aclFinalizeReference")
 
 
 def aclnnInit(configPath: Any = None) -> int:
@@ -154,7 +146,7 @@ def aclrtGetRunMode() -> tuple[int, int]:
     >>> aclnn.aclrtGetRunMode()
     (1, 0)
     """
-    return int(aclrtRunMode.ACL_HOST), OK
+    return call("aclrtGetRunMode")
 
 
 def aclrtGetVersion() -> tuple[int, int, int, int]:
@@ -172,7 +164,7 @@ def aclrtGetVersion() -> tuple[int, int, int, int]:
     >>> aclnn.aclrtGetVersion()
     (1, 0, 0, 0)
     """
-    return *prototypes.VERSION, OK
+    return call("aclrtGetVersion")
 
 
 def aclAppLog(logLevel: int, message: str) -> None:

@@ -10,19 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aclnn.acl import _runtime
-from aclnn.acl.arguments import as_int, as_member, shown
-from aclnn.acl.constants import (
-    ACL_ERROR_RT_MEMORY_ALLOCATION,
-    ACL_ERROR_RT_PARAM_INVALID,
-    ACL_SUCCESS,
-    aclrtMemGranularityOptions,
-)
-from aclnn.acl.errors import fail
-
-OK = int(ACL_SUCCESS)
-GRANULARITY = 2 << 20  # bytes; sizes are multiples of it
-_NUMBERS = 2**64
+from aclnn.acl._runtime import call
 
 __all__ = [
     "aclrtFreePhysical",
@@ -33,18 +21,6 @@ __all__ = [
     "aclrtReserveMemAddress",
     "aclrtUnmapMem",
 ]
-
-
-def _bad_numbers(function: str, **numbers: Any) -> int:
-    """ACL_SUCCESS for ints that C's unsigned numbers of 64 bits hold."""
-    for name, value in numbers.items():
-        number = as_int(value)
-        if number is None or not 0 <= number < _NUMBERS:
-            return fail(
-                ACL_ERROR_RT_PARAM_INVALID,
-                f"{function}: {name} is {shown(value)}, must be an int of 64 bits that is not negative",
-            )
-    return OK
 
 
 def aclrtMemGetAllocationGranularity(option: int, prop: Any = None) -> tuple[int, int]:
@@ -70,17 +46,7 @@ def aclrtMemGetAllocationGranularity(option: int, prop: Any = None) -> tuple[int
     >>> aclnn.aclrtMemGetAllocationGranularity(aclnn.ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM)
     (2097152, 0)
     """
-    function = "aclrtMemGetAllocationGranularity"
-    try:
-        number = as_member("option", option, aclrtMemGranularityOptions)
-    except ValueError as error:
-        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
-    if number == aclrtMemGranularityOptions.ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF:
-        return 0, fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: option is {number}, must be the minimum or what is recommended",
-        )
-    return GRANULARITY, OK
+    return call("aclrtMemGetAllocationGranularity", option)
 
 
 def aclrtMallocPhysical(size: int, prop: Any = None, flags: int = 0) -> tuple[int, int]:
@@ -110,16 +76,7 @@ def aclrtMallocPhysical(size: int, prop: Any = None, flags: int = 0) -> tuple[in
     >>> status, aclnn.aclrtFreePhysical(handle), aclnn.aclrtFreePhysical(handle)
     (0, 0, 107000)
     """
-    function = "aclrtMallocPhysical"
-    if status := _bad_numbers(function, size=size):
-        return 0, status
-    if not size or size % GRANULARITY:
-        return 0, fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: size is {shown(size)}, must be a multiple of {GRANULARITY} above 0",
-        )
-    handle = _runtime.new_physical(function, size)
-    return handle, OK if handle else int(ACL_ERROR_RT_MEMORY_ALLOCATION)
+    return call("aclrtMallocPhysical", size, 0)
 
 
 def aclrtFreePhysical(handle: int) -> int:
@@ -142,9 +99,7 @@ def aclrtFreePhysical(handle: int) -> int:
     >>> aclnn.aclrtFreePhysical(0)
     107000
     """
-    function = "aclrtFreePhysical"
-    status = _bad_numbers(function, handle=handle)
-    return status or int(_runtime.end_physical(function, handle))
+    return call("aclrtFreePhysical", handle)
 
 
 def aclrtReserveMemAddress(
@@ -185,10 +140,7 @@ def aclrtReserveMemAddress(
     >>> aclnn.aclrtReleaseMemAddress(address)
     0
     """
-    function = "aclrtReserveMemAddress"
-    if status := _bad_numbers(function, size=size, alignment=alignment):
-        return 0, status
-    return _runtime.reserve(function, size, alignment)
+    return call("aclrtReserveMemAddress", size, alignment, 0, 0)
 
 
 def aclrtReleaseMemAddress(virPtr: int) -> int:
@@ -210,9 +162,7 @@ def aclrtReleaseMemAddress(virPtr: int) -> int:
     >>> aclnn.aclrtReleaseMemAddress(4096)
     107000
     """
-    function = "aclrtReleaseMemAddress"
-    status = _bad_numbers(function, virPtr=virPtr)
-    return status or int(_runtime.release(function, virPtr))
+    return call("aclrtReleaseMemAddress", virPtr)
 
 
 def aclrtMapMem(virPtr: int, size: int, offset: int, handle: int, flags: int = 0) -> int:
@@ -244,9 +194,7 @@ def aclrtMapMem(virPtr: int, size: int, offset: int, handle: int, flags: int = 0
     >>> aclnn.aclrtMapMem(4096, 2 << 20, 0, 0)
     107000
     """
-    function = "aclrtMapMem"
-    status = _bad_numbers(function, virPtr=virPtr, size=size, offset=offset, handle=handle)
-    return status or int(_runtime.map_memory(function, virPtr, size, offset, handle))
+    return call("aclrtMapMem", virPtr, size, offset, handle, 0)
 
 
 def aclrtUnmapMem(virPtr: int) -> int:
@@ -268,6 +216,4 @@ def aclrtUnmapMem(virPtr: int) -> int:
     >>> aclnn.aclrtUnmapMem(4096)
     107000
     """
-    function = "aclrtUnmapMem"
-    status = _bad_numbers(function, virPtr=virPtr)
-    return status or int(_runtime.unmap_memory(function, virPtr))
+    return call("aclrtUnmapMem", virPtr)

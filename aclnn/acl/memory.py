@@ -11,17 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.acl import _runtime
-from aclnn.acl._runtime import Allocation
-from aclnn.acl.arguments import as_count, as_int, as_member, shown
-from aclnn.acl.constants import (
-    ACL_ERROR_RT_MEMORY_ALLOCATION,
-    ACL_ERROR_RT_PARAM_INVALID,
-    ACL_SUCCESS,
-    aclrtMemAttr,
-)
-from aclnn.acl.errors import fail, invalid
-
-OK = int(ACL_SUCCESS)
+from aclnn.acl._runtime import Allocation, call
+from aclnn.acl.arguments import shown
+from aclnn.acl.errors import invalid
 
 __all__ = [
     "aclrtFree",
@@ -38,25 +30,9 @@ _LARGEST = 2**46  # no machine of today has more
 _LAST = 2**64 - 1  # address
 
 
-class Registry:
-    """The live allocations, by address; programs in C have them too."""
-
-    def allocate(self, nbytes: int, is_host: bool) -> Allocation:
-        """A new allocation among the live ones; raises MemoryError where there is no room for it."""
-        if nbytes > _LARGEST:
-            raise MemoryError
-        return _runtime.allocate(nbytes, is_host)
-
-    def remove(self, address: int, is_host: bool = False) -> bool:
-        """End the allocation that begins at `address`; False when there is none of that kind."""
-        return 0 <= address <= _LAST and _runtime.end_allocation(address, is_host)
-
-    def find(self, address: int, nbytes: int = 0) -> Allocation | None:
-        """The live allocation that has `nbytes` at `address`, or less than that (or ends there)."""
-        return _runtime.find(address, min(nbytes, _LARGEST)) if 0 <= address <= _LAST else None
-
-
-LIVE = Registry()
+def find(address: int, nbytes: int = 0) -> Allocation | None:
+    """The live allocation that has `nbytes` at `address`, or less than that (or ends there)."""
+    return _runtime.find(address, min(nbytes, _LARGEST)) if 0 <= address <= _LAST else None
 
 
 class AddressError(ValueError):
@@ -65,7 +41,7 @@ class AddressError(ValueError):
 
 def checked(address: int, nbytes: int, what: str) -> Allocation:
     """The live allocation behind so many bytes at an address; raises `AddressError` without one."""
-    found = LIVE.find(address, nbytes)
+    found = find(address, nbytes)
     if found is None:
         raise AddressError(
             f"{what} is address {address:#x}, which is in no live allocation of aclrtMalloc"
@@ -94,7 +70,7 @@ def resolve(address: int, nbytes: int, what: str) -> Allocation:
 
 def owner_of(address: int) -> Allocation | None:
     """The live allocation that has the byte at an address; None where it is memory of another kind."""
-    found = LIVE.find(address)
+    found = find(address)
     return found if found is not None and address < found.end else None
 
 
@@ -134,7 +110,7 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     >>> status, address % 512, aclnn.aclrtFree(address)
     (0, 0, 0)
     """
-    return _allocate_device("aclrtMalloc", size, policy)
+    return call("aclrtMalloc", size, policy)
 
 
 def aclrtMallocAlign32(size: int, policy: int) -> tuple[int, int]:
@@ -162,7 +138,7 @@ def aclrtMallocAlign32(size: int, policy: int) -> tuple[int, int]:
     >>> status, address % 32, aclnn.aclrtFree(address)
     (0, 0, 0)
     """
-    return _allocate_device("aclrtMallocAlign32", size, policy)
+    return call("aclrtMallocAlign32", size, policy)
 
 
 def aclrtMallocCached(size: int, policy: int) -> tuple[int, int]:
@@ -190,17 +166,7 @@ def aclrtMallocCached(size: int, policy: int) -> tuple[int, int]:
     >>> status, aclnn.aclrtFree(address)
     (0, 0)
     """
-    return _allocate_device("aclrtMallocCached", size, policy)
-
-
-def _allocate_device(function: str, size: Any, policy: Any) -> tuple[int, int]:
-    number = as_int(policy)
-    if number is None or not 0 <= number < 2**31 or not _runtime.is_policy(number):
-        return 0, fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: policy is {shown(policy)}, which is no member of aclrtMemMallocPolicy",
-        )
-    return _allocate(function, size)
+    return call("aclrtMallocCached", size, policy)
 
 
 def aclrtMallocHost(size: int) -> tuple[int, int]:
@@ -226,22 +192,7 @@ def aclrtMallocHost(size: int) -> tuple[int, int]:
     >>> status, aclnn.aclrtFree(address), aclnn.aclrtFreeHost(address)
     (0, 107000, 0)
     """
-    return _allocate("aclrtMallocHost", size, is_host=True)
-
-
-def _allocate(function: str, size: Any, is_host: bool = False) -> tuple[int, int]:
-    try:
-        nbytes = as_count("size", size)
-        if nbytes == 0:
-            raise ValueError("size is 0, must be at least 1")
-        return LIVE.allocate(nbytes, is_host).address, OK
-    except ValueError as error:
-        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
-    except MemoryError:
-        return 0, fail(
-            ACL_ERROR_RT_MEMORY_ALLOCATION,
-            f"{function}: {shown(size)} bytes cannot be allocated",
-        )
+    return call("aclrtMallocHost", size)
 
 
 def aclrtFree(address: int) -> int:
@@ -271,7 +222,7 @@ def aclrtFree(address: int) -> int:
     >>> aclnn.aclrtFree(address), aclnn.aclrtFree(address)
     (0, 107000)
     """
-    return _free("aclrtFree", address)
+    return call("aclrtFree", address)
 
 
 def aclrtFreeHost(address: int) -> int:
@@ -295,18 +246,7 @@ def aclrtFreeHost(address: int) -> int:
     >>> aclnn.aclrtFreeHost(address), aclnn.aclrtFreeHost(address)
     (0, 107000)
     """
-    return _free("aclrtFreeHost", address, is_host=True)
-
-
-def _free(function: str, address: Any, is_host: bool = False) -> int:
-    start = as_int(address)
-    if start is None or not LIVE.remove(start, is_host):
-        where = shown(address) if start is None else hex(start)
-        return fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: address is {where}, where no live allocation begins",
-        )
-    return OK
+    return call("aclrtFreeHost", address)
 
 
 def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
@@ -333,8 +273,4 @@ def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
     >>> 0 < free <= total, status
     (True, 0)
     """
-    try:
-        as_member("attr", attr, aclrtMemAttr)
-    except ValueError as error:
-        return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
-    return *_runtime.memory_sizes(), OK
+    return call("aclrtGetMemInfo", attr)

@@ -28,14 +28,19 @@ def drop(destroyed: Any) -> None:
 
 def found(handle: int, kind: Any) -> Any:
     """The stream or event of a live handle, made for it if need be; None for anything else."""
-    known = _made_here.get(handle) or _made_in_c.get(handle)
-    if known is None:
+    one = known(handle)
+    if one is None:
         try:
-            known = kind(handle)
+            one = kind(handle)
         except ValueError:
             return None
-        known = _made_in_c.setdefault(handle, known)
-    return known
+        one = _made_in_c.setdefault(handle, one)
+    return one
+
+
+def known(handle: int) -> Any:
+    """The stream or event of a handle that Python has an object of; None for others, which it has nothing to do with."""
+    return _made_here.get(handle) or _made_in_c.get(handle)
 
 
 def numbered(handle: int) -> Any:

@@ -11,16 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from aclnn.acl import _runtime, registry
-from aclnn.acl import capture as captures
+from aclnn.acl._runtime import call
 from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.checks import bad_handle, milliseconds, refuse_destroyed
+from aclnn.acl.checks import bad_handle, refuse_destroyed
 from aclnn.acl.constants import (
     ACL_ERROR_RT_PARAM_INVALID,
-    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
     aclrtStreamFlag,
-    aclrtStreamStatus,
 )
 from aclnn.acl.errors import fail
 from aclnn.acl.watch import watching
@@ -62,17 +60,18 @@ class aclrtStream(_runtime.Stream):
 
     def is_idle(self) -> bool:
         """Whether all work has been done that it was given."""
-        return self._noted(super().is_idle())
+        return self.noted(super().is_idle())
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for all work queued so far, for so many seconds at most; whether it was done."""
-        return self._noted(super().wait(seconds))
+        return self.noted(super().wait(seconds))
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until the thread of a closed stream has ended; whether it did in time."""
-        return self._noted(super().join(seconds))
+        return self.noted(super().join(seconds))
 
-    def _noted(self, done: bool) -> bool:
+    def noted(self, done: bool) -> bool:
+        """Whether the work is done, which orders calls where somebody looks at that."""
         if done:
             finished(self)
         return done
@@ -283,9 +282,7 @@ def aclrtStreamGetId(stream: Any) -> tuple[int, int]:
     >>> number > 0, ret, aclnn.aclrtStreamGetId(None), aclnn.aclrtDestroyStream(stream)
     (True, 0, (0, 0), 0)
     """
-    if status := bad_stream("aclrtStreamGetId", stream):
-        return 0, status
-    return (0 if stream is None else stream.number), OK
+    return call("aclrtStreamGetId", stream)
 
 
 class HostCall:
@@ -382,11 +379,7 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     >>> aclnn.aclrtDestroyStream(stream)
     0
     """
-    if status := bad_stream("aclrtSynchronizeStream", stream):
-        return status
-    if (capture := captures.capture_of(stream)) is not None:
-        return capture.refuse("aclrtSynchronizeStream", stream)
-    return OK if stream is None else outcome(stream.synchronize())
+    return call("aclrtSynchronizeStream", stream)
 
 
 def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
@@ -413,25 +406,7 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     >>> aclnn.aclrtSynchronizeStreamWithTimeout(None, 10)
     0
     """
-    function = "aclrtSynchronizeStreamWithTimeout"
-    limit, status = milliseconds(function, timeout)
-    if status or limit is None or not isinstance(stream, aclrtStream):
-        return status or aclrtSynchronizeStream(stream)
-    if status := _bad_query(function, stream):
-        return status
-    if stream.wait(limit):
-        return aclrtSynchronizeStream(stream)
-    return fail(
-        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-        f"{function}: {captures.named(stream)} is not done after {timeout} ms",
-    )
-
-
-def _bad_query(function: str, stream: Any) -> int:
-    if status := bad_stream(function, stream):
-        return status
-    capture = captures.capture_of(stream)
-    return OK if capture is None else capture.refuse(function, stream)
+    return call("aclrtSynchronizeStreamWithTimeout", stream, timeout)
 
 
 def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
@@ -456,18 +431,7 @@ def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
     >>> aclnn.aclrtStreamQuery(None)
     (0, 0)
     """
-    if status := _bad_query("aclrtStreamQuery", stream):
-        return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), status
-    if stream is None or stream.is_idle():
-        return int(aclrtStreamStatus.ACL_STREAM_STATUS_COMPLETE), OK
-    return int(aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY), OK
-
-
-def synchronized(device: int = -1) -> int:
-    """Wait for every stream, or those of a device; the status of the first failure."""
-    failure = _runtime.synchronize_all(None, device)[1]
-    finished()
-    return outcome(failure)
+    return call("aclrtStreamQuery", stream)
 
 
 def outcome(failure: str | None) -> int:

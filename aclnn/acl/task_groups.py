@@ -155,7 +155,7 @@ def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
                 f"{handle.model.number}",
             )
         handle.updating = True
-        stream.redirect = captures.Update(handle)
+        captures.redirect(stream, captures.Update(handle))
     return OK
 
 

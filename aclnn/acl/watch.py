@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakSet
 
 from aclnn import deferred
-from aclnn.acl import dtypes
+from aclnn.acl import _runtime, dtypes, registry
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import fail
 from aclnn.graph.verify.trace import TraceChecker, TraceEvent, TraceFault
@@ -30,6 +30,7 @@ class Watch:
     """Accesses of queued calls, and how they are ordered."""
 
     def __init__(self) -> None:
+        _runtime.watch()
         self._lock = threading.Lock()
         self._checker = TraceChecker(tracks_allocations=False)
         self._rows = itertools.count(1)
@@ -39,6 +40,7 @@ class Watch:
 
     def add(self, stream: Any) -> None:
         """Look at a stream from now on."""
+        registry.handle_of(stream)
         self._streams.add(stream)
 
     def launch(self, stream: Any, job: Any, function: str) -> int:
@@ -84,6 +86,7 @@ class Watch:
 
     def record(self, event: Any, stream: Any) -> None:
         """An event is recorded on a stream."""
+        registry.handle_of(event)
         with self._lock:
             self._take(stream, "record", str(event.number))
 

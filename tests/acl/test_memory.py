@@ -376,4 +376,12 @@ class Unspeakable(int):
 def test_a_size_that_cannot_be_shown_is_refused():
     handle, status = aclnn.aclrtMallocPhysical(Unspeakable(3))
     assert (handle, status) == (0, aclnn.ACL_ERROR_RT_PARAM_INVALID)
-    assert "size is an int of 2 bits" in aclnn.aclGetRecentErrMsg()
+    assert "size is 3, must be" in aclnn.aclGetRecentErrMsg()
+    with_it = {
+        aclnn.aclrtMallocPhysical: "size",
+        aclnn.aclrtFree: "address",
+        aclnn.aclrtSetDevice: "deviceId",
+    }
+    for function, name in with_it.items():
+        function(Unspeakable(2**70))
+        assert f"{name} is an int of 71 bits, " in aclnn.aclGetRecentErrMsg(), function

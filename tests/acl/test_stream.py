@@ -438,6 +438,82 @@ def test_devices_may_be_numpy_ints():
         assert "deviceId" in aclnn.aclGetRecentErrMsg()
 
 
+def test_values_that_c_cannot_hold_are_shown_by_its_messages():
+    stream, event = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateEvent()[0]
+    destroyed = aclnn.aclrtCreateStream()[0]
+    assert aclnn.aclrtDestroyStream(destroyed) == OK
+    for function, values, status, text in [
+        ("aclrtMalloc", ("x", 0), 107000, "size is 'x', must be at least 1"),
+        ("aclrtMalloc", (-3, 0), 107000, "size is -3, must be at least 1"),
+        ("aclrtMalloc", (1, 2**40), 107000, "policy is 1099511627776, which is no member of"),
+        ("aclrtFree", (2**70,), 107000, "address is 1180591620717411303424, where no live"),
+        ("aclrtSetDevice", (True,), 107001, "deviceId is True, this machine has one device, 0"),
+        ("aclrtDeviceEnablePeerAccess", (0, -1), 107000, "flags is -1, must be 0"),
+        ("aclrtGetDeviceInfo", (0, 1.5), 107000, "attr is 1.5, which is no member of"),
+        ("aclGetDeviceCapability", (0, None), 100000, "deviceInfo is None, which the device"),
+        ("aclrtGetMemInfo", ([],), 107000, "attr is [], which is no member of aclrtMemAttr"),
+        ("aclrtSetCurrentContext", (None,), 107017, "context is null, which is no live"),
+        ("aclrtSetCurrentContext", (-1,), 107017, "context is -1, which is no live aclrtContext"),
+        ("aclrtGetLastError", ("0",), 107000, "level is '0', must be ACL_RT_THREAD_LEVEL (0)"),
+        ("aclrtReserveMemAddress", (1, -1), 107000, "alignment is -1, must be 0 or a power of two"),
+        ("aclrtFreePhysical", (None,), 107000, "handle is None, which is no live physical memory"),
+        ("aclrtUnmapMem", (-1,), 107000, "virPtr is -1, where no memory was mapped"),
+        ("aclrtStreamQuery", (event,), 107017, "stream is aclrtEvent, must be an aclrtStream"),
+        ("aclrtStreamQuery", (destroyed,), 107017, "stream is destroyed"),
+        ("aclrtStreamGetId", (7,), 107017, "stream is 0x7, which is no live aclrtStream"),
+        ("aclrtQueryEventStatus", (None,), 107017, "event is null"),
+        ("aclrtSynchronizeEvent", (stream,), 107017, "event is aclrtStream, must be an aclrtEvent"),
+        ("aclrtSynchronizeStreamWithTimeout", (stream, 0), 107000, "timeout is 0, must be -1 or"),
+        ("aclrtSynchronizeStreamWithTimeout", (stream, "1"), 107000, "timeout is '1', must be -1"),
+        ("aclrtSynchronizeStreamWithTimeout", ("x", 0), 107000, "timeout is 0, must be -1 or"),
+    ]:
+        found = getattr(aclnn, function)(*values)
+        assert (found if isinstance(found, int) else found[-1]) == status, (function, values)
+        assert aclnn.aclGetRecentErrMsg().startswith(f"{function}: {text}"), (function, values)
+    assert aclnn.aclrtSynchronizeStreamWithTimeout(stream, 10**30) == OK, "for as long as C counts"
+    assert aclnn.aclrtDestroyStream(stream) == OK
+
+
+def test_the_last_reset_takes_the_context_of_the_thread():
+    printed = run_python("""
+        import aclnn
+        aclnn.aclrtSetDevice(0)
+        print(aclnn.aclrtGetCurrentContext()[1], aclnn.aclrtResetDevice(0))
+        print(*aclnn.aclrtGetCurrentContext())
+    """)
+    assert printed == ["0", "0", "0", "107002"]
+
+
+def test_a_signal_ends_every_wait():
+    printed = run_python("""
+        import signal, threading, aclnn
+        from aclnn.acl.stream import submit
+        stream, event = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateEvent()[0]
+        gate = threading.Event()
+        submit(stream, lambda: gate.wait(50) and 0)
+        aclnn.aclrtRecordEvent(event, stream)
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, interrupt)
+        for wait in (
+            lambda: aclnn.aclrtSynchronizeStream(stream),
+            lambda: aclnn.aclrtSynchronizeStreamWithTimeout(stream, 40000),
+            lambda: aclnn.aclrtSynchronizeEvent(event),
+            lambda: aclnn.aclrtSynchronizeEventWithTimeout(event, 40000),
+            aclnn.aclrtSynchronizeDevice,
+            lambda: aclnn.aclrtSynchronizeDeviceWithTimeout(40000),
+            lambda: aclnn.aclrtResetDevice(0),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            try:
+                print(wait())
+            except KeyboardInterrupt:
+                print("interrupted")
+        gate.set()
+    """)
+    assert printed == ["interrupted"] * 7
+
+
 def test_initialising_the_library_again_leaves_no_message():
     aclnn.aclGetRecentErrMsg()
     for _ in range(3):

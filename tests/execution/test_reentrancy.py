@@ -145,26 +145,20 @@ def test_an_executor_destroyed_while_an_index_is_shown(bind, index):
 def test_memory_that_runs_out_while_an_address_is_bound(bind, index, monkeypatch):
     x = tensor(np.ones(4, np.float32))
     executor, address = leaky(x, x), aclnn.aclrtMalloc(64, 0)[0]
-    monkeypatch.setattr(aclnn.acl.memory, "LIVE", Short())
+    monkeypatch.setattr(aclnn.acl.memory, "find", out_of_memory)
     assert bind(executor, index, x, address) == INNER
     assert aclnn.aclSetRawTensorAddr(x, address) == INNER
     monkeypatch.undo()
     assert aclnn.aclrtFree(address) == OK
 
 
-class Short:
-    """Live allocations, for whose list there is no memory."""
-
-    def find(self, *_):
-        raise MemoryError
-
-    allocate = find
+def out_of_memory(*_):
+    raise MemoryError
 
 
-def test_memory_that_runs_out_while_an_allocation_is_kept(monkeypatch):
-    monkeypatch.setattr(aclnn.acl.memory, "LIVE", Short())
-    assert aclnn.aclrtMalloc(64, 0) == (0, 207001)
-    assert "64 bytes cannot be allocated" in aclnn.aclGetRecentErrMsg()
+def test_memory_that_runs_out_while_it_is_allocated():
+    assert aclnn.aclrtMalloc(2**62, 0) == (0, 207001)
+    assert f"{2**62} bytes cannot be allocated" in aclnn.aclGetRecentErrMsg()
 
 
 def test_forgetting_plans_waits_for_nobody():

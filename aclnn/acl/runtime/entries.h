@@ -74,6 +74,12 @@ static int rt_begin(void) {
     return again ? rt_fail(RT_REPEAT_INITIALIZE, "aclInit: was called already") : RT_SUCCESS;
 }
 
+/* Tell the Python layer that the work of a stream is done, or of all (NULL), where it follows how calls are ordered. */
+static int rt_watched;
+static void rt_note_done(const rt_object *of) {
+    if (RT_UNLIKELY(rt_watched)) RT_ASK("note_done", "p", NULL, of == NULL ? 0 : of->handle);
+}
+
 /* Take one call of aclInit back, or all; how many are left in `*left`. */
 static int rt_finish(const char *function, int all, int *left) {
     pthread_mutex_lock(&rt_life.lock);
@@ -157,20 +163,26 @@ static int rt_capability(const char *function, int info, int64_t *value) {
         RT_INVALID_PARAM, "%s: deviceInfo is %d, which the device does not tell", function, info);
 }
 
+static int rt_done_by_then(void *stream, int64_t until) { return rt_wait_done(stream, until); }
+static int rt_wait_stream(rt_stream *stream, int64_t until) {
+    return rt_is_idle(stream) ? 1 : rt_wait_for(rt_done_by_then, stream, until);
+}
+
 /* Wait for every stream of a device, until a time; the status of the first failure, or of the time that is over. */
 static int rt_wait_all(const char *function, int device, int64_t until, int32_t milliseconds) {
     int count, status = RT_SUCCESS, in_time = 1;
     char *failure = NULL;
     rt_stream **all = rt_all_streams(device, &count);
     for (int k = 0; k < count; k++) {
-        if (in_time) in_time = rt_wait_done(all[k], until);
-        char *one = in_time ? rt_take_failure(all[k]) : NULL;
+        if (in_time > 0) in_time = rt_wait_stream(all[k], until);
+        char *one = in_time > 0 ? rt_take_failure(all[k]) : NULL;
         if (failure == NULL) failure = one;
         else free(one);
         rt_put(&all[k]->base);
     }
     free(all);
     status = rt_outcome(failure);
+    if (in_time > 0) rt_note_done(NULL);
     if (in_time) return status;
     return rt_fail(RT_STREAM_SYNC_TIMEOUT, "%s: the device is not done after %d ms", function, milliseconds);
 }
@@ -469,7 +481,7 @@ static int rt_is_policy(int64_t policy) {
 
 static int rt_give_memory(const char *function, void **pointer, size_t size, int is_host) {
     if (size == 0) return rt_fail(RT_PARAM_INVALID, "%s: size is 0, must be at least 1", function);
-    rt_block *block = rt_allocate(size, is_host, 1);
+    rt_block *block = rt_allocate(size, is_host, !rt_holds_lock); /* programs in C read a little further */
     if (block == NULL)
         return rt_fail(RT_MEMORY_ALLOCATION, "%s: %zu bytes cannot be allocated", function, size);
     *pointer = (void *)(uintptr_t)block->address;
@@ -1026,17 +1038,23 @@ static aclError rt_aclrtDestroyStreamForce(aclrtStream stream) {
     return rt_destroy("aclrtDestroyStreamForce", stream, 1);
 }
 
+/* RT_SUCCESS, unless a capture has the stream's work. */
+static int rt_refuse_stream(const char *function, rt_stream *stream) {
+    if (RT_LIKELY(!rt_redirected(stream))) return RT_SUCCESS;
+    return RT_ASK("refuse_stream", "tp", NULL, RT_AS(function), stream->base.handle);
+}
+static int rt_outcome_of(rt_stream *stream) {
+    rt_note_done(&stream->base);
+    return rt_outcome(rt_take_failure(stream));
+}
 static aclError rt_aclrtSynchronizeStream(aclrtStream handle) {
     static const char *const name = "aclrtSynchronizeStream";
     RT_OPEN(name);
     rt_stream *stream;
     int status = rt_stream_of(name, handle, &stream);
     if (status || stream == NULL) return status;
-    if (RT_UNLIKELY(rt_redirected(stream))) status = RT_ASK(name, "s", NULL, RT_AS(handle));
-    else {
-        rt_wait_done(stream, -1);
-        status = rt_outcome(rt_take_failure(stream));
-    }
+    status = rt_refuse_stream(name, stream);
+    if (!status && rt_wait_stream(stream, -1) > 0) status = rt_outcome_of(stream);
     rt_let_go(stream);
     return status;
 }
@@ -1052,9 +1070,10 @@ static aclError rt_aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t
     int status = rt_limit(name, timeout);
     if (!status) status = rt_stream_of(name, handle, &stream);
     if (status || stream == NULL) return status;
-    if (RT_UNLIKELY(rt_redirected(stream))) status = RT_ASK(name, "si", NULL, RT_AS(handle), (uint64_t)timeout);
-    else if (rt_wait_done(stream, rt_until(rt_milliseconds(timeout)))) status = rt_outcome(rt_take_failure(stream));
-    else status = rt_late(name, stream, timeout);
+    status = rt_refuse_stream(name, stream);
+    int done = status ? -1 : rt_wait_stream(stream, rt_until(rt_milliseconds(timeout)));
+    if (done > 0) status = rt_outcome_of(stream);
+    else if (!done) status = rt_late(name, stream, timeout);
     rt_let_go(stream);
     return status;
 }
@@ -1064,13 +1083,13 @@ static aclError rt_aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *answe
     if (answer == NULL) return rt_fail(RT_PARAM_INVALID, "%s: status is null", name);
     *answer = ACL_STREAM_STATUS_NOT_READY;
     rt_stream *stream;
-    uint64_t found = 0;
     int status = rt_stream_of(name, handle, &stream);
     if (status) return status;
-    if (RT_UNLIKELY(rt_redirected(stream))) {
-        status = RT_ASK(name, "s", &found, RT_AS(handle));
-        *answer = (aclrtStreamStatus)found;
-    } else if (stream == NULL || rt_is_idle(stream)) *answer = ACL_STREAM_STATUS_COMPLETE;
+    if (stream == NULL) *answer = ACL_STREAM_STATUS_COMPLETE;
+    else if (!(status = rt_refuse_stream(name, stream)) && rt_is_idle(stream)) {
+        *answer = ACL_STREAM_STATUS_COMPLETE;
+        rt_note_done(&stream->base);
+    }
     rt_let_go(stream);
     return status;
 }
@@ -1251,17 +1270,30 @@ static aclError rt_aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     return status;
 }
 
+/* RT_SUCCESS, unless a capture has recorded the event. */
+static int rt_refuse_event(const char *function, const char *name, const rt_event *event) {
+    if (RT_LIKELY(!rt_captured())) return RT_SUCCESS;
+    return RT_ASK("refuse_event", "ttp", NULL, RT_AS(function), RT_AS(name), event->base.handle);
+}
+static int rt_event_by_then(void *event, int64_t until) { return rt_has_happened(event, until); }
+static int rt_wait_event(rt_event *event, int64_t until) {
+    int happened = rt_has_happened(event, 0);
+    if (!happened && until) happened = rt_wait_for(rt_event_by_then, event, until);
+    if (happened > 0) rt_note_done(&event->base);
+    return happened;
+}
+
 /* What an event is asked: `*happened` says whether it has. */
 static int rt_ask_event(const char *function, aclrtEvent handle, int waits, int *happened) {
     RT_OPEN(function);
     rt_event *event;
     int status = rt_event_of(function, "event", handle, &event);
     if (status) return status;
-    if (RT_UNLIKELY(rt_captured())) status = RT_ASK("refuse_event", "te", NULL, RT_AS(function), RT_AS(handle));
+    status = rt_refuse_event(function, "event", event);
     if (!status && waits)
         *happened = __atomic_load_n(&event->passed, __ATOMIC_ACQUIRE)
                     >= __atomic_load_n(&event->awaited, __ATOMIC_ACQUIRE);
-    else if (!status) *happened = rt_has_happened(event, 0);
+    else if (!status) *happened = rt_wait_event(event, 0);
     rt_let_go(event);
     return status;
 }
@@ -1285,9 +1317,9 @@ static int rt_synchronize_event(const char *function, aclrtEvent handle, int64_t
     rt_event *event;
     int status = rt_event_of(function, "event", handle, &event);
     if (status) return status;
-    if (RT_UNLIKELY(rt_captured())) status = RT_ASK("refuse_event", "te", NULL, RT_AS(function), RT_AS(handle));
+    status = rt_refuse_event(function, "event", event);
     if (!status) status = rt_limit(function, timeout);
-    if (!status && !rt_has_happened(event, rt_until(rt_milliseconds(timeout))))
+    if (!status && !rt_wait_event(event, rt_until(rt_milliseconds(timeout))))
         status = rt_fail(
             RT_EVENT_SYNC_TIMEOUT, "%s: event %d has not happened after %lld ms", function, event->number,
             (long long)timeout);
@@ -1307,7 +1339,7 @@ static int rt_ask_time(const char *function, const char *name, aclrtEvent handle
     rt_event *event;
     int status = rt_event_of(function, name, handle, &event);
     if (status) return status;
-    if (RT_UNLIKELY(rt_captured())) status = RT_ASK("refuse_event", "te", NULL, RT_AS(function), RT_AS(handle));
+    status = rt_refuse_event(function, name, event);
     if (!status && !(*when = rt_time_of(function, name, event))) status = RT_EVENT_TIMESTAMP_INVALID;
     rt_let_go(event);
     return status;

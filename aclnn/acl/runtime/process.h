@@ -232,6 +232,30 @@ static int rt_bad_device(const char *function, int64_t device) {
         (long long)device, count - 1, count);
 }
 
+/* --- Threads that hold the interpreter's lock -------------------------------------------------- */
+
+/* Whether this thread does, as calls from Python do: they let go of it while they wait, and hear signals. */
+static __thread int rt_holds_lock;
+static void *(*rt_unlock)(void);
+static int (*rt_relock)(void *); /* not 0 where a signal's handler has raised, which ends the call */
+
+enum { RT_SLICE = 20000000 /* nanoseconds after which a wait looks whether signals have come */ };
+
+/* Wait for something until a time of the clock, below 0 for ever; whether it came, or -1 for an end of the call. */
+static int rt_wait_for(int (*wait)(void *object, int64_t until), void *object, int64_t until) {
+    if (RT_LIKELY(!rt_holds_lock)) return wait(object, until);
+    for (int came = 0, ends = 0;;) {
+        int64_t soon = rt_clock() + RT_SLICE;
+        void *kept = rt_unlock();
+        rt_holds_lock = 0; /* a handler of signals may call what is in C */
+        came = wait(object, until < 0 || soon < until ? soon : until);
+        ends = rt_relock(kept);
+        rt_holds_lock = 1;
+        if (ends) return -1;
+        if (came || (until >= 0 && rt_clock() >= until)) return came;
+    }
+}
+
 static int rt_numbers; /* of streams, events and models */
 static int rt_next_number(void) { return __atomic_add_fetch(&rt_numbers, 1, __ATOMIC_RELAXED); }
 

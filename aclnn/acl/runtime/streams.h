@@ -569,10 +569,13 @@ static int rt_wait_unused(rt_block *block, int64_t until) {
     return !rt_block_is_used(block);
 }
 
+static int rt_unused_by_then(void *block, int64_t until) { return rt_wait_unused(block, until); }
+
 /* Wait for the queued work that uses a block; whether it is done. */
 static int rt_wait_for_users(rt_block *block) {
     int64_t since = rt_clock();
-    while (rt_block_is_used(block) && rt_may_wait(rt_clock() - since)) rt_wait_unused(block, rt_until(RT_LOOK));
+    while (rt_block_is_used(block) && rt_may_wait(rt_clock() - since))
+        if (rt_wait_for(rt_unused_by_then, block, rt_until(RT_LOOK)) < 0) break;
     return !rt_block_is_used(block);
 }
 
