@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import samples
+from cases import each
 from setups import fresh
 
 import aclnn
@@ -33,7 +34,7 @@ def form(name):
     return operator, getattr(aclnn, name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_function_says_what_it_is(name):
     operator, function = form(name)
     declared = f"({signature(operator, in_place=name == operator.in_place)})"
@@ -67,7 +68,7 @@ def listed(found):
     return list(found) if isinstance(found, tuple) else [found]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_parameter_can_be_given_by_its_name(name):
     operator, function = form(name)
     in_place, given = name == operator.in_place, samples.inputs(operator.name)
@@ -92,7 +93,7 @@ def test_every_parameter_can_be_given_by_its_name(name):
         assert all(one is other for one, other in pairs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_parameter_can_be_given_by_position(name):
     operator, function = form(name)
     given, options = samples.inputs(operator.name), samples.options(operator.name)
@@ -109,7 +110,7 @@ def parameters(operator):
     return (*operator.inputs, *[a.role for a in operator.attributes])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_arguments_that_do_not_fit_are_type_errors(name):
     operator, function = form(name)
     given = samples.inputs(operator.name) | samples.options(operator.name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn.operators import REGISTRY
@@ -116,7 +117,7 @@ def claimed(kind, dtype):
     return {"NDArray[np.bool]": "bool"}.get(kind, dtype if "[_" in kind else kind[11:-1])
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each("name", KNOWN)
 def test_results_have_the_dtypes_that_the_stub_claims(name):
     """The examples, in every dtype that operands may have: results are as type checkers see them."""
     one, every = KNOWN[name]

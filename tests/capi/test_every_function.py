@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import samples
 from calls import OK
+from cases import each
 from guarded_memory import watched
 
 import aclnn
@@ -168,7 +169,7 @@ def answers(tmp_path_factory):
     return found | answered(program, folder / "cases.txt", cases), expected
 
 
-@pytest.mark.parametrize("name", [one.name for one in THERE])
+@each("name", [one.name for one in THERE])
 def test_statuses_and_bits_are_those_of_python(answers, name):
     found, expected = answers
     nulls, memory = expected[name]
@@ -206,7 +207,7 @@ def test_functions_of_the_first_library_become_no_more():
     assert (len(pairs.PAIRS), len(pairs.FURTHER)) == (244, 21)
 
 
-@pytest.mark.parametrize("pair", THERE, ids=lambda pair: pair.name)
+@each("pair", THERE)
 def test_prototypes_are_those_of_the_declarations(pair):
     """Names, and types as CANN has them."""
     _, entry = ENTRIES[f"aclnn{pair.name}"]

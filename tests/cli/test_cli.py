@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from aclnn.graph import Lifetime
 from aclnn.graph.planner import strategies
+from cases import each
 from setups import fresh
 
 import aclnn
@@ -602,7 +603,7 @@ def test_ops_finds_an_operator_by_any_of_its_names(capsys, name):
     assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["elu"]
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@each("name", REGISTRY)
 def test_ops_lists_signature_dtypes_and_formula(capsys, name):
     status, found = run(capsys, "ops", name, "--json")
     assert status == 0
@@ -751,7 +752,7 @@ def test_what_is_wrong_with_a_model_in_onnx_is_told_in_a_line(capsys, tmp_path):
 # --- Help that is of use ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@each("name", REGISTRY)
 def test_help_of_an_operator_has_a_call_that_works(name, capsys):
     with pytest.raises(SystemExit):
         cli.main(["plan", name, "--help"])

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from aclnn.graph.runtime import abi
+from cases import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from setups import fresh
@@ -392,7 +393,7 @@ def test_every_fast_path_is_compared_with_the_form_in_double():
 @pytest.mark.parametrize(
     "dtype", [np.float32, np.float16, BFLOAT16], ids=lambda d: np.dtype(d).name
 )
-@pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
+@each("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_instruction_sets_agree_at_the_edges(formula, dtype):
     """Every pair of odd values, against the plain forms in double: signs of zeros included."""
@@ -429,7 +430,7 @@ LONG = 608  # a run that is looked through for zeros, and more
     ],
     ids=str,
 )
-@pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
+@each("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_odd_element_among_ordinary_ones(formula, kind, out):
     """Loops that expect no zeros, and none that is too small or no number, notice a single one.
@@ -659,7 +660,7 @@ STREAMED = abi.TILE_PREFETCH_NEAR | abi.TILE_PREFETCH_FAR | abi.TILE_STREAM
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 50_003), (3, 16_400), (2, 33_000), (5, 61)])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("formula", SCALARS)
+@each("formula", SCALARS)
 def test_what_goes_past_the_cache(formula, dtype, rows, cols):
     """Results wait there for their doubts, whatever follows: blocks that are shorter, rows that begin
     within a line, elements that need a second look or other loops."""
@@ -718,7 +719,7 @@ def test_nothing_is_read_beyond_the_lines_of_an_operand():
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("formula", SCALARS)
+@each("formula", SCALARS)
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_memory_may_begin_at_any_byte(formula, dtype, shift):
     """Workspaces do, device memory may: at addresses that are no multiple of an element's size."""

@@ -157,7 +157,7 @@ def default_product():
     aclnn.set_soc_version(before)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_good_arguments_make_an_executor(name):
     """It needs no workspace, unless a row-wise kernel has memory of its own, or a tile is full of the
     number that elements are compared with."""
@@ -173,7 +173,7 @@ def test_good_arguments_make_an_executor(name):
     )
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("parameter", needed)
 def test_null_arguments(name, parameter):
     status, message = refused(name, **{parameter: None})
@@ -181,10 +181,8 @@ def test_null_arguments(name, parameter):
     assert parameter in message
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"),
-    [(n, p) for n, (_, e) in ENTRIES.items() for p in e.parameters if p.optional],
-    ids=lambda one: getattr(one, "name", one),
+@each(
+    "name, parameter", [(n, p) for n, (_, e) in ENTRIES.items() for p in e.parameters if p.optional]
 )
 def test_arguments_that_may_be_null(name, parameter):
     """But for results that options ask for."""
@@ -208,7 +206,7 @@ def test_arguments_that_may_be_null(name, parameter):
     assert parameter.role not in names
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_first_null_argument_in_signature_order_is_named(name):
     names = needed(name)
     status, message = refused(name, **dict.fromkeys(names))
@@ -216,7 +214,7 @@ def test_first_null_argument_in_signature_order_is_named(name):
     assert f"{names[0]} is null" in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_null_comes_before_every_other_check(name):
     _, entry = ENTRIES[name]
     first = next(p.name for p in entry.parameters if p.is_tensor or p.kind == "inputs")
@@ -226,7 +224,7 @@ def test_null_comes_before_every_other_check(name):
             assert refused(name, **{first: wrong, last: None})[0] == NULLPTR
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("parameter", tensors)
 def test_destroyed_tensor_counts_as_null(name, parameter):
     gone = tensor()
@@ -250,7 +248,7 @@ def read_by_kind(name):
     return [p.name for p in ENTRIES[name][1].parameters if p.kind not in other]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("parameter", read_by_kind)
 @each("junk", ["x", b"", object(), np.ones(3)])
 def test_junk_instead_of_arguments_is_refused(name, parameter, junk):
@@ -259,7 +257,7 @@ def test_junk_instead_of_arguments_is_refused(name, parameter, junk):
     assert parameter in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("parameter", tensors)
 @each("dtype", [T.ACL_DT_UNDEFINED, T.ACL_STRING, T.ACL_FLOAT8_E5M2])
 def test_dtypes_that_no_operator_knows(name, parameter, dtype):
@@ -288,7 +286,7 @@ def test_dtypes_no_operator_computes_with(name, dtype):
     assert dtype.name.removeprefix("ACL_") in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_bfloat16_only_where_the_product_has_it(name):
     if samples.BFLOAT16 not in samples.floats_of(ENTRIES[name][0].name):
         return
@@ -302,7 +300,7 @@ def test_bfloat16_only_where_the_product_has_it(name):
         assert soc in aclnn.aclGetRecentErrMsg()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("soc", socs.FAMILIES)
 def test_which_operators_a_product_has(name, soc):
     """`aclnn ops` says so, and phase one does."""
@@ -330,7 +328,7 @@ def test_a_plan_of_another_pair_is_not_taken(name):
     assert "BSH" in aclnn.aclGetRecentErrMsg()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_no_operator_exists_on_310b(name):
     aclnn.set_soc_version("Ascend310B")
     status, message = refused(name)
@@ -363,7 +361,7 @@ def test_up_to_8_dims(name, rank):
     assert phase_one(name, **{t: tensor(shape) for t in tensors})[2] == wanted
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 @each("parameter", tensors)
 @each("rank", [9, 20])
 def test_more_than_8_dims(name, parameter, rank):
@@ -397,8 +395,8 @@ def test_more_than_8_dims_of_all(name, rank):
     assert str(rank) in message
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"),
+@each(
+    "name, parameter",
     [
         (n, p.name)
         for n, (_, e) in ENTRIES.items()

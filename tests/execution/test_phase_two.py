@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn import aclDataType as T
@@ -49,7 +50,7 @@ def message():
     return found
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_null_executor(name):
     assert getattr(aclnn, name)(None, 0, None, None) == NULLPTR
     assert "executor" in message()

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 
@@ -221,7 +222,7 @@ def run_and_compare(body, inputs, opset):
     agree(aclnn.from_onnx(model)(*inputs), ReferenceEvaluator(model).run(None, given))
 
 
-@pytest.mark.parametrize(("body", "inputs"), [(body, inputs) for body, *inputs in CALLS])
+@each("body, inputs", [(body, inputs) for body, *inputs in CALLS])
 def test_operators_are_those_of_the_standard(body, inputs):
     run_and_compare(body, inputs, 21)
 

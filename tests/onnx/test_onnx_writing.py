@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import samples
 from aclnn.graph import DType, Value
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from setups import examples
@@ -101,7 +102,7 @@ def kind_of(model):
 
 
 @pytest.mark.parametrize("as_built", [False, True])
-@pytest.mark.parametrize("name", OPERATORS)
+@each("name", OPERATORS)
 def test_onnx_runtime_agrees(name, as_built):
     executor, named = sample(name)
     model = loaded(executor, as_built)

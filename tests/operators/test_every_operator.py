@@ -162,7 +162,7 @@ def storage_of(view):
     return view
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 @each("dtype", samples.floats_of)
 @each("layout", LAYOUTS)
 def test_strides_of_inputs_do_not_show(name, dtype, layout):
@@ -171,7 +171,7 @@ def test_strides_of_inputs_do_not_show(name, dtype, layout):
     same(name, computed(name, other), computed(name, given))
 
 
-@pytest.mark.parametrize("name", WITH_DIMS)
+@each("name", WITH_DIMS)
 @each("dtype", samples.floats_of)
 @each("layout", LAYOUTS)
 def test_outputs_have_any_strides_and_nothing_between_them_changes(name, dtype, layout):
@@ -209,9 +209,7 @@ def test_inputs_broadcast_or_are_refused(name):
 # --- Dtypes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if len(samples.inputs(n)) > 1 or REGISTRY[n].lists]
-)
+@each("name", [n for n in NAMES if len(samples.inputs(n)) > 1 or REGISTRY[n].lists])
 def test_dtypes_promote_or_are_refused(name):
     """The last input is of another dtype: half of it is lost if it is not converted to float32."""
     given = samples.inputs(name)
@@ -233,7 +231,7 @@ def test_dtypes_promote_or_are_refused(name):
     assert caught.value.status == INVALID
 
 
-@pytest.mark.parametrize("name", OUT_OF_PLACE)
+@each("name", OUT_OF_PLACE)
 def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
     given = samples.inputs(name, np.float16)
     wanted = computed(name, given)
@@ -280,7 +278,7 @@ def executed(name, given, out):
     return executor.run(**named, out=out)
 
 
-@pytest.mark.parametrize("name", OUT_OF_PLACE)
+@each("name", OUT_OF_PLACE)
 def test_runs_take_arrays_in_the_order_of_the_functional_form(name):
     operator, given = functional_owner(REGISTRY[name]), samples.inputs(name)
     executor = aclnn.executor(operator.name, **given, **samples.options(name))
@@ -297,7 +295,7 @@ def test_runs_take_arrays_in_the_order_of_the_functional_form(name):
     same(name, listed(executor.run(*other)), computed(name, changed))
 
 
-@pytest.mark.parametrize("name", OUT_OF_PLACE)
+@each("name", OUT_OF_PLACE)
 @each("number, role, shift", crossings)
 @each("run", [lambda name, given, out: samples.run(name, given, out=out), executed])
 def test_results_may_overlap_inputs(name, number, role, shift, run):
@@ -335,9 +333,7 @@ IN_PLACE_ONLY = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if REGISTRY[name].in_place and name not in CACHES]
-)
+@each("name", [name for name in NAMES if REGISTRY[name].in_place and name not in CACHES])
 def test_forms_in_place_are_those_out_of_place(name):
     operator, given = REGISTRY[name], samples.inputs(name)
     first = given[operator.inputs[0]]
@@ -369,7 +365,7 @@ def read_twice(name):
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if REGISTRY[name].in_place])
+@each("name", [name for name in NAMES if REGISTRY[name].in_place])
 @each("taken, role", read_twice)
 def test_compiled_forms_in_place_may_read_what_they_write_as_another_operand(name, taken, role):
     operator, given = REGISTRY[name], samples.inputs(name)
@@ -408,7 +404,7 @@ REFUSE_EMPTIES = (
 )
 
 
-@pytest.mark.parametrize("name", WITH_INPUTS)
+@each("name", WITH_INPUTS)
 def test_empties(name):
     """Sums of nothing are 0; all else is of the shape that it has to be."""
     given = samples.inputs(name)
@@ -471,7 +467,7 @@ def after_both_phases(name, dtype=np.float32, stream=None):
 KEEPING_VARIANCES = ("aclnnBatchNorm", "aclnnBatchNormBackward")
 
 
-@pytest.mark.parametrize("name", [one for one in ENTRIES if one not in KEEPING_VARIANCES])
+@each("name", [one for one in ENTRIES if one not in KEEPING_VARIANCES])
 @each("dtype", lambda name: samples.floats_of(ENTRIES[name][0].name))
 def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
     operator, entry = ENTRIES[name]
@@ -496,7 +492,7 @@ def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
         same(operator.name, found, made)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_a_capture_of_one_call_leaves_what_the_call_leaves(name, stream):
     """Also once somebody has looked at its executor, which is then compiled as a capture."""
     wanted = after_both_phases(name)
@@ -518,7 +514,7 @@ def test_a_capture_of_one_call_leaves_what_the_call_leaves(name, stream):
     assert aclnn.aclmdlRIDestroy(model) == OK
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_other_memory_is_bound_by_index(name):
     """Inputs first, then outputs, in the order of the signature; a list's tensors one by one."""
     operator, entry = ENTRIES[name]
@@ -551,7 +547,7 @@ def test_other_memory_is_bound_by_index(name):
 # --- Executors, threads, cached plans -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_an_executor_runs_in_every_pipeline(name, threads_as_before):
     given = samples.inputs(name)
     wanted = computed(name, copy.deepcopy(given))
@@ -569,7 +565,7 @@ def test_an_executor_runs_in_every_pipeline(name, threads_as_before):
 
 
 @pytest.mark.parametrize("materialize", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_everything_that_an_executor_shows(name, materialize):
     given = samples.inputs(name, np.float16)
     executor = aclnn.executor(name, **given, **samples.options(name), materialize=materialize)
@@ -589,7 +585,7 @@ def test_everything_that_an_executor_shows(name, materialize):
         assert role in executor.graph_as_built.to_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_plans_are_made_once(name):
     given = samples.inputs(name)
     samples.run(name, copy.deepcopy(given))
@@ -601,7 +597,7 @@ def test_plans_are_made_once(name):
     assert after["hits"] == before["hits"] + 3
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_other_numbers_have_the_same_plan(name):
     scalars = [a for a in REGISTRY[name].scalars if "value" not in a.facts]
     numbers = [a.role for a in scalars if a.role not in FIXED]
@@ -643,7 +639,7 @@ def test_all_operators_at_once():
 # --- Arrays of other libraries --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", WITH_INPUTS)
+@each("name", WITH_INPUTS)
 def test_tensors_of_pytorch(name):
     torch = pytest.importorskip("torch")
     given = samples.inputs(name)
@@ -654,7 +650,7 @@ def test_tensors_of_pytorch(name):
     same(name, [one.numpy() for one in found], wanted)
 
 
-@pytest.mark.parametrize("name", WITH_DIMS)
+@each("name", WITH_DIMS)
 def test_outputs_that_cannot_be_written(name):
     given = samples.inputs(name)
     written = [place for place, one in enumerate(samples.results(name).values()) if one.size]

@@ -76,7 +76,7 @@ CALLABLE = {
 }
 
 
-@pytest.mark.parametrize("name", CALLABLE)
+@each("name", CALLABLE)
 def test_every_public_name_has_an_example_of_its_own(name):
     value = CALLABLE[name]
     assert value.__doc__.strip().partition("\n")[0].endswith(".")
@@ -935,7 +935,7 @@ def test_every_public_name_is_on_a_reference_page(pages):
     assert again == [next(iter(ENTRIES))]  # whose phase two stands for all
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@each("name", REGISTRY)
 def test_the_page_of_an_operator_follows_from_its_declaration(pages, name):
     operator = REGISTRY[name]
     (family,) = [name for name, members in FAMILIES.items() if operator in members]

@@ -1,10 +1,17 @@
 """Cases that are one test together: most take less time than pytest does for a test."""
 
+import contextlib
 import functools
 import inspect
 import zlib
 
 import pytest
+
+
+def around(**case):
+    """What each case runs in: `samples` sets it."""
+    return contextlib.nullcontext()
+
 
 ONE = False  # whether a single case stands for all: in the quick part of the suite
 
@@ -27,16 +34,21 @@ def each(names, values):
             )
             if ONE and found:
                 found = [found[zlib.crc32(test.__name__.encode()) % len(found)]]
-            failed = []
+            failed, skipped = [], []
             for value in found:
                 case = dict(zip(keys, value if len(keys) > 1 else [value], strict=True))
                 try:
-                    test(**given, **case)
+                    with around(**case):
+                        test(**given, **case)
+                except pytest.skip.Exception as reason:
+                    skipped.append(reason)
                 except (Exception, pytest.fail.Exception) as error:
                     error.add_note(f"where {', '.join(f'{k} is {v}' for k, v in case.items())}")
                     failed.append(error)
             if failed:
                 raise BaseExceptionGroup(f"{len(failed)} of {len(found)} cases", failed)
+            if skipped and len(skipped) == len(found):
+                raise skipped[0]
 
         kept = [one for name, one in signature.parameters.items() if name not in keys]
         run.__signature__ = signature.replace(parameters=kept)

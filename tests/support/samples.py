@@ -8,10 +8,12 @@ arguments from here, so that a new operator takes part with one line at most.
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import cases
 import ml_dtypes
 import numpy as np
 import pytest
@@ -626,15 +628,25 @@ PRODUCTS = dict.fromkeys(
 )
 
 
+@contextlib.contextmanager
+def product_of(name=None, **_):
+    """Selects the product that has an operator, if the usual one has it not, and afterwards the usual one."""
+    before = aclnn.get_soc_version()
+    wanted = PRODUCTS.get(name, before) if isinstance(name, str) else before
+    if wanted != before:
+        aclnn.set_soc_version(wanted)
+    try:
+        yield
+    finally:
+        aclnn.set_soc_version(before)
+
+
+cases.around = product_of
+
+
 @pytest.fixture(autouse=True)
 def product_that_has_it(request):
     """Select it while a test runs; what runs without the suite's own settings imports this."""
     given = getattr(request.node, "callspec", None)
-    wanted = PRODUCTS.get(given.params.get("name")) if given else None
-    if wanted is None:
+    with product_of(**(given.params if given else {})):
         yield
-        return
-    before = aclnn.get_soc_version()
-    aclnn.set_soc_version(wanted)
-    yield
-    aclnn.set_soc_version(before)
