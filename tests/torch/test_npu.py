@@ -1,6 +1,7 @@
 """The emulated npu device: tests that run in processes of their own, since a device stays for its process."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,57 @@ def test_pytorch_enables_it_by_the_variable(tmp_path):
     done = run("-c", code, PYTHONPATH=path, ACLNN_NPU="1", ACLNN_NPU_SOC="nothing")
     assert done.stdout.strip() == "False"
     assert "ACLNN_NPU_SOC is 'nothing', must be one of" in done.stderr
+
+
+PROGRAMS = (
+    "import torch, torch_npu",
+    "import torch_npu, torch",
+    "import torch_npu; import torch.nn as nn, torch",
+)
+
+
+@pytest.mark.parametrize(
+    ("way", "imports"), [*(("command", one) for one in PROGRAMS), ("function", PROGRAMS[1])]
+)
+def test_orders_of_import(way, imports, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"{imports}\nx = torch.ones(2).npu()\nprint(torch_npu.npu_silu(x).device, torch.npu is torch_npu.npu)"
+    )
+    if way == "command":
+        done = run("-m", "aclnn", "npu", str(program))
+    else:
+        done = run("-c", f"import aclnn.torch.npu as npu; npu.enable()\n{program.read_text()}")
+    assert done.stdout.strip() == "npu:0 True", done.stderr
+
+
+def test_a_real_package_is_left_alone(tmp_path):
+    (tmp_path / "torch_npu").mkdir()
+    (tmp_path / "torch_npu" / "__init__.py").write_text("")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = run("-c", "import aclnn.torch.npu as npu; npu.enable()", PYTHONPATH=path)
+    assert "RuntimeError: a real torch_npu is installed" in done.stderr
+
+
+def test_variables_of_the_vendor():
+    code = "import aclnn.torch.npu as npu; npu.enable(); import torch; torch.npu.is_initialized() or torch.ones(1).npu().erfc()"
+    done = run("-c", code, TORCH_NPU_FALLBACK_CPU_DISABLE="1")
+    assert re.search(r"'aten::erfc\S*' is not currently supported .*\n\[ERROR\] [\d:-]+ \(PID:\d+, Device:0, "
+                     r"RankID:-1\) ERR01007 OPS feature not supported", done.stderr), done.stderr  # fmt: skip
+    for name, value, values in (
+        ("ASCEND_LAUNCH_BLOCKING", "yes", "0, 1"),
+        ("TASK_QUEUE_ENABLE", "3", "0, 1, 2"),
+    ):
+        done = run("-c", code, **{name: value})
+        assert f"{name} is '{value}', must be one of {values}" in done.stderr
+    warned = run("-c", "import aclnn.torch.npu as npu; npu.enable(fallback='warn'); import torch\n"
+                 "x = torch.ones(1).npu(); x.erfc(); x.erfc()").stderr  # fmt: skip
+    assert (
+        warned.count(
+            "is not currently supported on the NPU backend and will fall back to run on the CPU"
+        )
+        == 1
+    )
 
 
 def test_the_command_runs_unmodified_programs(tmp_path):

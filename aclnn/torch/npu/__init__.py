@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from aclnn.torch.npu.settings import Settings, from_environment, settings_of
+from aclnn.torch.npu.settings import Settings, check_variables, from_environment, settings_of
 
 __all__ = ["counts", "enable", "is_enabled", "report", "reset_counts"]
 
@@ -54,6 +54,7 @@ def enable(
     global _enabled
     if os.environ.get("TORCH_NPU_FALLBACK_CPU_DISABLE") == "1":
         fallback = "forbid"
+    check_variables()
     chosen = settings_of(soc, devices, memory, fallback)
     with _lock:
         if _enabled is not None:

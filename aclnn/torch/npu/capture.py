@@ -20,6 +20,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from aclnn.torch.npu import graphed
 from aclnn.torch.npu.refusals import checked
 
 CAPTURED = 107027  # ACL_ERROR_RT_STREAM_CAPTURED
@@ -173,8 +174,13 @@ class Plan:
     calls: int
     module: Any
     names: list[str] = field(default_factory=list)
+    _text: str = ""  # made once: compiling takes the module apart
 
     def __str__(self) -> str:
+        self._text = self._text or self._described()
+        return self._text
+
+    def _described(self) -> str:
         from aclnn.torch.dynamo import Compiler, Options
         from aclnn.torch.explanation import Explanation
 
@@ -402,15 +408,10 @@ def parts(native: Any, count: int, streams: dict[str, Any]) -> dict[str, Any]:
         recorder.finish()
         handle.replace(recorder.calls)
 
-    def refused(*args: Any, **named: Any) -> Any:
-        raise NotImplementedError(
-            "NOT_SUPPORT: the emulated npu device has no torch.npu.make_graphed_callables"
-        )
-
     pool = object()
     handle: Callable[[], tuple[int, int]] = lambda: (id(pool), 0)  # noqa: E731
     return {
-        "NPUGraph": NPUGraph, "graph": graph, "graph_pool_handle": handle, "make_graphed_callables": refused,
+        "NPUGraph": NPUGraph, "graph": graph, "graph_pool_handle": handle, "make_graphed_callables": graphed.maker(lambda: torch.npu),
         "is_current_stream_capturing": is_capturing, "graph_task_group_begin": group_begin,
         "graph_task_group_end": group_end, "graph_task_update_begin": update_begin,
         "graph_task_update_end": update_end,

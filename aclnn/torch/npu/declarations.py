@@ -12,7 +12,7 @@ import torch
 
 from aclnn.acl.errors import AclnnError
 from aclnn.torch.npu.operators import COMPUTED, Operands
-from aclnn.torch.npu.refusals import checked, refused
+from aclnn.torch.npu.refusals import checked, note, refused
 
 _libraries: list[Any] = []
 
@@ -83,8 +83,19 @@ def register(top: ModuleType) -> None:
         base, _, overload = one.name.partition(".")
         packet = getattr(torch.ops.npu, base)
         setattr(top, base, _WithOut(packet) if overload == "out" else packet)
+        if base.startswith("npu_"):
+            setattr(torch, base, _moved(base))
     for name in ("fast_gelu", "one_"):
         setattr(top, name, getattr(torch.ops.npu, f"npu_{name}"))
+
+
+def _moved(name: str) -> Callable[..., Any]:
+    """A function of ``torch`` with a name of ``torch_npu``: an error that says where it is."""
+
+    def refusing(*args: Any, **named: Any) -> Any:
+        raise RuntimeError(f"torch.{name} is deprecated and will be removed: use torch_npu.{name}")
+
+    return refusing
 
 
 class _WithOut:
@@ -119,16 +130,18 @@ def _kernel(one: Function) -> Callable[..., Any]:
         values = [operands.of(value) for value in args]
         options = {key: operands.of(value) for key, value in named.items()}
         schema = one.op._schema
-        given = _by_name(one, values, options)
         written = [
             a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write
         ]
         originals = dict(zip([a.name for a in schema.arguments], args, strict=False)) | named
         try:
             with torch._C._AutoDispatchBelowAutograd():
-                made = one.compute(**given)
+                made = one.compute(**_by_name(one, values, options))
         except AclnnError as error:
             raise refused(full, one.entry, error, max(operands.index, 0)) from None
+        except RuntimeError as error:
+            note(full, error)
+            raise
         for argument in written:
             torch.autograd.graph.increment_version(originals[argument])
         COMPUTED[full] += 1
@@ -154,10 +167,13 @@ def _composite(one: Function, records: bool = False) -> Callable[..., Any]:
 
     def kernel(*args: Any, **named: Any) -> Any:
         Operands().of([*args, *named.values()])  # all are on one device
-        given = _by_name(one, args, named)
         below = contextlib.nullcontext() if records else torch._C._AutoDispatchBelowAutograd()
-        with below:
-            made = one.compute(**given)
+        try:
+            with below:
+                made = one.compute(**_by_name(one, args, named))
+        except RuntimeError as error:
+            note(full, error)
+            raise
         COMPUTED[full] += 1
         return made
 

@@ -28,8 +28,11 @@
 #include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/library.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -408,10 +411,15 @@ void count_fallback(const std::string& base, const std::string& name) {
     std::lock_guard<std::mutex> lock(fallback_mutex);
     before = fallbacks()[name]++;
   }
-  if (settings.fallback == 2)
+  if (settings.fallback == 2) {
+    char now[32];
+    time_t seconds = time(nullptr);
+    strftime(now, sizeof now, "%Y-%m-%d-%H:%M:%S", localtime(&seconds));
     TORCH_CHECK_NOT_IMPLEMENTED(
         false, "The operator '", name, "' is not currently supported on the NPU backend, and falling back to the CPU "
-        "is forbidden\n[ERROR] ERR01007 OPS feature not supported");
+        "is forbidden\n[ERROR] ", now, " (PID:", getpid(), ", Device:", int(current),
+        ", RankID:-1) ERR01007 OPS feature not supported");
+  }
   if (settings.fallback == 1 && !before)
     TORCH_WARN(
         "CAUTION: The operator '", name, "' is not currently supported on the NPU backend and will fall back to run "

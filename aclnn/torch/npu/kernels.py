@@ -21,9 +21,20 @@ def register(device: ModuleType) -> None:
     for name, compute in _KERNELS.items():
         library.impl(name, _on_aliases(device, name, compute), "PrivateUse1")
     library.impl("native_dropout", _dropout(device), "PrivateUse1")
+    for key in ("SparsePrivateUse1", "NestedTensorPrivateUse1"):
+        others = torch.library.Library("_", "IMPL")
+        _libraries.append(others)
+        others.fallback(_unsupported, key)
     for key in ("Conjugate", "Negative"):  # a copy resolves them itself
         for name in ("_copy_from", "_copy_from_and_resize"):
             library.impl(name, torch.library.fallthrough_kernel, key)
+
+
+def _unsupported(op: Any, *args: Any, **named: Any) -> Any:
+    raise NotImplementedError(
+        f"NOT_SUPPORT: {op} of sparse tensors or strided nested ones has no kernel on the emulated npu device; take "
+        "dense tensors, or nested ones with layout=torch.jagged"
+    )
 
 
 def _on_aliases(device: ModuleType, name: str, compute: Callable[..., Any]) -> Callable[..., Any]:

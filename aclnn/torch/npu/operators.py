@@ -23,7 +23,7 @@ from aclnn.acl.errors import AclnnError
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.torch.counterparts import VIEWS, WRITTEN_OUT, counterpart, is_pointwise
 from aclnn.torch.npu.equivalents import EQUIVALENTS, IN_PLACE, WRITING
-from aclnn.torch.npu.refusals import checked, refused
+from aclnn.torch.npu.refusals import checked, note, refused
 from aclnn.torch.npu.shortcuts import Short, shorter, shorter_in_place
 
 _IMPLEMENTED: set[str] = set()  # overloads of ATen that the package computes
@@ -389,6 +389,9 @@ def _functional(target: Any, name: str, call: Callable[..., Any]) -> Callable[..
             raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
         except NotImplementedError:
             return fallen_back(target, args, named)
+        except RuntimeError as error:
+            note(full, error)
+            raise
         COMPUTED[full] += 1
         return list(made) if listed else made
 
@@ -407,6 +410,9 @@ def _written(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Calla
             raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
         except NotImplementedError:
             return fallen_back(op, (first, *args), named)
+        except RuntimeError as error:
+            note(full, error)
+            raise
         made = tensor_of(np.asarray(made)) if not isinstance(made, _Tensor) else made
         _check_castable(made, first)
         if made.shape != first.shape:
@@ -436,6 +442,9 @@ def _writing(op: Any, name: str, call: Callable[..., Any]) -> Callable[..., Any]
             raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
         except NotImplementedError:
             return fallen_back(op, (first, *args), named)
+        except RuntimeError as error:
+            note(full, error)
+            raise
         COMPUTED[full] += 1
         return first if returns else None
 
@@ -457,6 +466,9 @@ def _into(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Callable
             raise refused(full, _function_of(name), error, max(operands.index, 0)) from None
         except NotImplementedError:
             return fallen_back(op, args, named)
+        except RuntimeError as error:
+            note(full, error)
+            raise
         several = made if isinstance(made, list | tuple) else (made,)
         results = [
             one if isinstance(one, _Tensor) else tensor_of(np.asarray(one)) for one in several

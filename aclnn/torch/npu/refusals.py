@@ -8,7 +8,7 @@ from datetime import datetime
 
 from aclnn.acl.errors import AclnnError
 
-REFUSED: Counter[tuple[str, int]] = Counter()  # by operator and status
+REFUSED: Counter[tuple[str, int | str]] = Counter()  # by operator and status, or code of PyTorch
 
 
 def refused(operator: str, function: str, error: AclnnError, device: int = 0) -> RuntimeError:
@@ -41,11 +41,20 @@ _WORDS = {
 def checked(words: str, code: str = "001", device: int = 0) -> RuntimeError:
     """The exception for a call that the NPU's PyTorch refuses itself."""
     if os.environ.get("TORCH_NPU_COMPACT_ERROR_OUTPUT") == "1":
-        return RuntimeError(words)
-    now = f"{datetime.now():%Y-%m-%d-%H:%M:%S}"
-    return RuntimeError(
-        f"{words}\n[ERROR] {now} (PID:{os.getpid()}, Device:{device}, RankID:{rank()}) ERR01{code} OPS {_WORDS[code]}"
-    )
+        error = RuntimeError(words)
+    else:
+        now = f"{datetime.now():%Y-%m-%d-%H:%M:%S}"
+        error = RuntimeError(
+            f"{words}\n[ERROR] {now} (PID:{os.getpid()}, Device:{device}, RankID:{rank()}) ERR01{code} OPS {_WORDS[code]}"
+        )
+    vars(error)["code"] = f"ERR01{code}"  # until it is counted
+    return error
+
+
+def note(operator: str, error: RuntimeError) -> None:
+    """Count the call of an operator that an error leaves, where it is a refusal; once for nested calls."""
+    if (code := vars(error).pop("code", None)) is not None:
+        REFUSED[operator, code] += 1
 
 
 def rank() -> int:

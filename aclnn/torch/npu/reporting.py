@@ -21,7 +21,7 @@ class Report:
     counts : dict of str to tuple of int
         As `aclnn.torch.npu.counts` gives them.
     refused : dict
-        Calls that rules refused: counts by operator and status.
+        Calls that rules refused: counts by operator and status, or by the code of the NPU's PyTorch.
     memory : list of dict
         For each device the peak and the limit, in bytes.
     graphs : tuple of str
@@ -30,7 +30,7 @@ class Report:
 
     settings: Settings | None
     counts: dict[str, tuple[int, int]]
-    refused: dict[tuple[str, int], int]
+    refused: dict[tuple[str, int | str], int]
     memory: list[dict[str, int]]
     graphs: tuple[str, ...] = ()
 
@@ -58,14 +58,18 @@ class Report:
             make(["operator", "computed", "fell back"], rows, "computed,fell back", "operator")
         ]
         if self.refused:
-            refused = [
-                [name, status, count] for (name, status), count in sorted(self.refused.items())
-            ]
+            refused = sorted(
+                [name, str(status), count] for (name, status), count in self.refused.items()
+            )
             parts.append(make(["refused", "status", "calls"], refused, "status,calls", "refused"))
         ours, fallbacks = (sum(pair[k] for pair in self.counts.values()) for k in (0, 1))
+        operators = [sum(bool(pair[k]) for pair in self.counts.values()) for k in (0, 1)]
         parts.append(
-            f"{ours} calls computed by aclnn functions, {fallbacks} by fallback to PyTorch's CPU kernels"
+            f"{ours} calls of {operators[0]} operators computed by aclnn functions, {fallbacks} of {operators[1]} by "
+            "fallback to PyTorch's CPU kernels"
         )
+        if self.refused:
+            parts.append(f"{sum(self.refused.values())} calls refused")
         parts += [
             f"npu:{one['device']} at most {human_bytes(one['peak'])} of {human_bytes(one['limit'])} in use"
             for one in self.memory

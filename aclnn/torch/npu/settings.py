@@ -94,6 +94,18 @@ def _visible(devices: int) -> int:
     return len(seen)
 
 
+# What the vendor's variables may be.
+_VARIABLES = {"ASCEND_LAUNCH_BLOCKING": ("0", "1"), "TASK_QUEUE_ENABLE": ("0", "1", "2")}
+
+
+def check_variables() -> None:
+    """Refuse variables of the vendor's that are none of their values, as its PyTorch does."""
+    for name, values in _VARIABLES.items():
+        given = os.environ.get(name)
+        if given is not None and given not in values:
+            raise ValueError(f"{name} is {shown(given)}, must be one of {', '.join(values)}")
+
+
 def from_environment() -> dict[str, Any]:
     """The arguments of `enable` that environment variables give."""
     known: dict[str, Any] = {

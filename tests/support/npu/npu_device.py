@@ -1,17 +1,20 @@
 """What works on the emulated npu device as on others: views, memory, gradients, random numbers, saving."""
 
 import copy
+import importlib.metadata
 import io
 import os
 import pickle
 import re
 
 import numpy as np
+import packaging.version
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+import aclnn
 import aclnn.torch.npu as npu
 
 pytestmark = pytest.mark.filterwarnings("default")  # programs of others warn
@@ -550,6 +553,42 @@ def test_complex_numbers_and_views_of_them():
     same(x.npu().imag, x.imag)
 
 
+def test_nested_tensors_have_jagged_layouts():
+    parts = [torch.ones(2, 3), torch.full((1, 3), 2.0)]
+    jagged = torch.nested.nested_tensor(parts, layout=torch.jagged, device="npu")
+    same((jagged * 2).values(), 2 * torch.cat(parts))
+    with pytest.raises(NotImplementedError, match=r"NOT_SUPPORT: .*layout=torch\.jagged"):
+        torch.nested.nested_tensor(parts, device="npu").unbind()
+    with pytest.raises(NotImplementedError, match="NOT_SUPPORT"):
+        torch.ones(2, 2).to_sparse().npu()
+
+
+def test_memory_that_is_shared_is_counted_once():
+    before = torch.npu.memory_allocated()
+    x = torch.ones(1024, device="npu")
+    other = torch.from_dlpack(x)
+    assert torch.npu.memory_allocated() - before == x.nbytes
+    del x
+    assert other.sum().item() == 1024
+
+
+def test_pinned_memory_is_an_operand_of_functional_forms():
+    x = torch.ones(3).pin_memory()
+    assert aclnn.add(x, x).tolist() == [2, 2, 2]
+    assert aclnn.add(np.ones(3, np.float32), x).tolist() == [2, 2, 2]
+
+
+def test_pytorch_itself_stays_as_it_is():
+    assert torch.Tensor.__repr__.__module__ == "torch._tensor"
+    assert torch.jit.script.__module__.startswith("torch.jit")
+    assert torch.nn.Module.to.__module__ == "torch.nn.modules.module"
+    assert torch.cuda.__name__ == "torch.cuda"
+    assert not torch.ones(1).is_npu
+    assert (
+        packaging.version.parse(importlib.metadata.version("torch_npu")).local == "aclnn.emulated"
+    )
+
+
 def test_dynamo_compiles_eagerly():
     same(
         torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(2, device="npu")),
@@ -573,6 +612,6 @@ def test_the_module_answers_as_on_an_npu():
         torch.npu.matmul.allow_hf32 = 1
     assert torch.npu.conv.allow_hf32 is True
     with pytest.raises(NotImplementedError, match="NOT_SUPPORT"):
-        torch.npu.make_graphed_callables(None, ())
+        torch.npu.MemPool()
     with pytest.raises(AttributeError):
         torch.npu.no_such_name  # noqa: B018

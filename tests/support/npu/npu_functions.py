@@ -228,6 +228,58 @@ def test_steps_of_training_are_replayed():
     torch.testing.assert_close(model.weight, other.weight)
 
 
+def test_calls_and_gradients_of_modules_are_replayed():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).npu()
+    other = copy.deepcopy(model)
+    graphed = torch.npu.make_graphed_callables(model, (torch.zeros(3, 4).npu().requires_grad_(),))
+    assert graphed is model
+    optimizers = [torch.optim.SGD(one.parameters(), 0.1) for one in (model, other)]
+    for _ in range(3):
+        rows = torch.randn(3, 4)
+        given = [rows.npu().requires_grad_() for _ in range(2)]
+        made = []
+        for one, x, optimizer in zip((model, other), given, optimizers, strict=True):
+            optimizer.zero_grad()
+            made.append(one(x).square().mean())
+            made[-1].backward()
+            optimizer.step()
+        torch.testing.assert_close(made[0], made[1])
+        torch.testing.assert_close(given[0].grad, given[1].grad)
+    torch.testing.assert_close(model[0].weight, other[0].weight)
+    assert model.eval()(rows.npu()).shape == (3, 2)  # by the module itself
+    several = torch.npu.make_graphed_callables(
+        (torch.relu, torch.neg), ((torch.zeros(2).npu(),), (torch.zeros(2).npu(),))
+    )
+    assert several[1](several[0](torch.tensor([-1.0, 2.0]).npu())).tolist() == [0, -2]
+    with pytest.raises(TypeError, match="sample_args of tensors"):
+        torch.npu.make_graphed_callables(torch.relu, (3,))
+
+
+def test_refusals_are_counted_by_operator():
+    x = torch.randn(2, 4).npu()
+    npu.reset_counts()
+    calls = (
+        lambda: torch_npu.npu_swiglu_quant(x),
+        lambda: torch_npu.npu_gelu(x, approximate="erf"),
+        lambda: torch.add(x.int(), x.int(), alpha=1.5),
+        lambda: torch.mm(x, x),
+    )
+    for call in calls:
+        with pytest.raises(RuntimeError):
+            call()
+    report = npu.report()
+    assert report.refused == {
+        ("npu::npu_swiglu_quant", "ERR01001"): 1, ("npu::npu_gelu", "ERR01001"): 1,
+        ("aten::add.Tensor", "ERR01002"): 1, ("aten::mm", 161002): 1,
+    }  # fmt: skip
+    assert npu.counts() == {}
+    assert "4 calls refused" in str(report)
+    assert str(report) == str(npu.report())
+    with pytest.raises(RuntimeError, match="use torch_npu"):
+        torch.npu_rms_norm(x)
+
+
 def test_task_groups_are_updated():
     out, lse = torch.zeros(1, 2, 4, 16).half().npu(), torch.empty(1).npu()
     stream, graph = torch.npu.current_stream(), torch.npu.NPUGraph()
