@@ -20,6 +20,7 @@ def register(device: ModuleType) -> None:
     _libraries.append(library)
     for name, compute in _KERNELS.items():
         library.impl(name, _on_aliases(device, name, compute), "PrivateUse1")
+    library.impl("_has_compatible_shallow_copy_type", _may_become, "PrivateUse1")
     library.impl("native_dropout", _dropout(device), "PrivateUse1")
     for key in ("SparsePrivateUse1", "NestedTensorPrivateUse1"):
         others = torch.library.Library("_", "IMPL")
@@ -28,6 +29,16 @@ def register(device: ModuleType) -> None:
     for key in ("Conjugate", "Negative"):  # a copy resolves them itself
         for name in ("_copy_from", "_copy_from_and_resize"):
             library.impl(name, torch.library.fallthrough_kernel, key)
+
+
+def _may_become(one: Any, other: Any) -> bool:
+    """Whether a tensor may get the other's memory in place: so modules keep their parameters, and ties of them."""
+    return all(
+        each.layout == torch.strided
+        and not each.is_quantized
+        and each.device.type in ("cpu", "npu")
+        for each in (one, other)
+    )
 
 
 def _unsupported(op: Any, *args: Any, **named: Any) -> Any:

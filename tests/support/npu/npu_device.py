@@ -578,6 +578,26 @@ def test_pinned_memory_is_an_operand_of_functional_forms():
     assert aclnn.add(np.ones(3, np.float32), x).tolist() == [2, 2, 2]
 
 
+def test_modules_keep_their_parameters():
+    model = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False))
+    model[1].weight = model[0].weight
+    weight, before = model[0].weight, model[0].weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    assert model.npu() is model
+    assert model[0].weight is model[1].weight is weight
+    assert weight.is_npu
+    model(torch.ones(2, 3).npu()).sum().backward()
+    optimizer.step()
+    assert weight.grad.is_npu
+    assert not torch.equal(weight.cpu(), before)
+    model.half().cpu()
+    assert model[1].weight is weight
+    assert (weight.dtype, weight.device.type) == (torch.float16, "cpu")
+    x = torch.ones(2)
+    x.data = torch.zeros(3, device="npu")
+    same(x, torch.zeros(3))
+
+
 def test_pytorch_itself_stays_as_it_is():
     assert torch.Tensor.__repr__.__module__ == "torch._tensor"
     assert torch.jit.script.__module__.startswith("torch.jit")
