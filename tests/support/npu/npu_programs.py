@@ -57,25 +57,75 @@ def test_a_llama_trains_and_generates(tmp_path):
     )
 
 
-def test_a_bert_trains():
+def bert(kind, **options):
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=100,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **options,
     )  # fmt: skip
+    return getattr(transformers, kind)(config)
+
+
+def test_a_bert_trains_and_is_loaded(tmp_path):
     batch = {"input_ids": torch.randint(0, 100, (2, 16)), "labels": torch.tensor([0, 1])}
-    (_, wanted), (_, losses) = losses_of(
-        lambda: transformers.BertForSequenceClassification(config), batch
+    batch["attention_mask"] = torch.tensor([[1] * 16, [1] * 10 + [0] * 6])
+    (cpu, wanted), (on, losses) = losses_of(lambda: bert("BertForSequenceClassification"), batch)
+    assert losses == pytest.approx(wanted, abs=1e-4)
+    on.save_pretrained(tmp_path)
+    read = type(on).from_pretrained(tmp_path, device_map="npu")
+    given = {key: value.npu() for key, value in batch.items()}
+    torch.testing.assert_close(read(**given).logits, on(**given).logits)
+    torch.testing.assert_close(
+        read(**given).logits.cpu(), cpu(**batch).logits, atol=1e-3, rtol=1e-3
+    )
+
+
+def test_a_bert_trains_and_generates():
+    ids = torch.randint(1, 100, (2, 16))
+    (cpu, wanted), (on, losses) = losses_of(
+        lambda: bert("BertLMHeadModel", is_decoder=True), {"input_ids": ids, "labels": ids}
     )
     assert losses == pytest.approx(wanted, abs=1e-4)
+    options = {"max_new_tokens": 6, "do_sample": False}
+    made = on.generate(ids[:1].npu(), **options)
+    assert torch.equal(cpu.generate(ids[:1], **options), made.cpu())
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path):
+    torch.manual_seed(0)
+    batches = torch.utils.data.DataLoader(torch.randn(8, 4), 2, pin_memory=True)
+
+    def trained(model, optimizer, rounds):
+        for _ in range(rounds):
+            for x in batches:
+                assert x.is_pinned()
+                optimizer.zero_grad()
+                model(x.to("npu", non_blocking=True)).square().mean().backward()
+                optimizer.step()
+        return model.weight.detach().cpu()
+
+    def begun():
+        torch.manual_seed(1)
+        model = torch.nn.Linear(4, 2).npu()
+        return model, torch.optim.AdamW(model.parameters(), 0.1)
+
+    wanted = trained(*begun(), 4)
+    model, optimizer = begun()
+    trained(model, optimizer, 2)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "at")
+    model, optimizer = begun()
+    read = torch.load(tmp_path / "at")
+    assert all(one.is_npu for one in read["model"].values())
+    model.load_state_dict(read["model"])
+    optimizer.load_state_dict(read["optimizer"])
+    torch.testing.assert_close(trained(model, optimizer, 2), wanted)
 
 
 def test_accelerate_trains_there():
     accelerate = pytest.importorskip("accelerate")
     accelerator = accelerate.Accelerator()
     assert accelerator.device.type == "npu"
-    # Moving makes parameters anew, as on every device that PyTorch does not know itself.
-    model = torch.nn.Linear(4, 1).to(accelerator.device)
+    model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(16, 4)), 4)
     model, optimizer, data = accelerator.prepare(model, optimizer, data)
@@ -93,19 +143,16 @@ def test_accelerate_trains_there():
 
 def test_adapters_train():
     peft = pytest.importorskip("peft")
-    model = peft.get_peft_model(
-        llama(), peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
-    ).to("npu")
-    ids = torch.randint(0, 100, (2, 16)).npu()
-    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], 1e-2)
-    losses = []
-    for _ in range(5):
-        loss = model(input_ids=ids, labels=ids).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
+    config = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
+    ids = torch.randint(0, 100, (2, 16))
+    (_, wanted), (on, losses) = losses_of(
+        lambda: peft.get_peft_model(llama(), config), {"input_ids": ids, "labels": ids}, 5
+    )
+    assert losses == pytest.approx(wanted, abs=1e-4)
     assert losses[-1] < losses[0]
+    assert {
+        name for name, one in on.named_parameters() if one.requires_grad and "lora" not in name
+    } == set()
 
 
 def test_a_diffusion_pipeline_runs_with_a_generator_of_the_device():
