@@ -67,6 +67,7 @@ cdef extern from "quantized/tiles.h" nogil:
     int tile_of_floats(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
                        ptrdiff_t) noexcept
     int tile_integers() noexcept
+    float dot_of_bytes(const int8_t *, const float *, ptrdiff_t) noexcept
     void take_nibbles(const char *, ptrdiff_t, int, ptrdiff_t, int8_t *) noexcept
     void pack_quads_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
     void pack_pairs_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
@@ -81,6 +82,7 @@ cdef extern from "quantized/tiles.h" nogil:
 cdef enum:
     BLOCK = 256             # elements that are converted at a time
     A_BLOCK = 512 << 10     # bytes of A that are packed at a time
+    FEW_ROWS = 12           # of A, for which no panel of floats is made of a weight
     BAD_GROUPS = 111        # codes of failures
     BAD_WEIGHT = 112
     RAW = 0                 # what becomes of sums
@@ -171,6 +173,7 @@ cdef struct product_state:
     bint clears             # rows that no group has become zeros
     load_fn load_a, load_b
     store_fn store
+    bint by_columns         # whether few rows of A are multiplied by columns as they are
     ptrdiff_t block         # rows of A that are packed at a time
     ptrdiff_t row_parts     # into which rows are cut for threads
     ptrdiff_t line          # bytes of a row, or of a column, of integers that are taken apart
@@ -438,6 +441,73 @@ cdef inline ptrdiff_t row_step(const product_state *state, ptrdiff_t k) noexcept
     return (k + state.integers - 1) // state.integers * TILE_GROUP
 
 
+cdef void sum_groups(const float *x, ptrdiff_t k, ptrdiff_t of_group, float *to) noexcept nogil:
+    """The sum of each group of a row, by which the offsets of a weight count."""
+    cdef ptrdiff_t begin = 0, i, end
+    cdef float[4] lane
+    while begin < k:
+        end = min(begin + of_group, k)
+        memset(lane, 0, sizeof(lane))
+        for i in range(begin, end):
+            lane[i & 3] += x[i]
+        to[0] = (lane[0] + lane[2]) + (lane[1] + lane[3])
+        to += 1
+        begin = end
+
+
+cdef void multiply_columns(const array_view *views, const product_state *state,
+                           const piece_t *piece, const char *at, ptrdiff_t next_,
+                           ptrdiff_t first, ptrdiff_t last, ptrdiff_t from_, int rows,
+                           const product_parts *parts) noexcept nogil:
+    """Few rows times panels of columns whose bytes are adjacent: each column is read once."""
+    cdef const array_view *scales = &views[state.antiquant_scale]
+    cdef const array_view *offsets = &views[state.antiquant_offset] \
+        if state.antiquant_offset >= 0 else NULL
+    cdef ptrdiff_t step = row_step(state, piece.k), number, column, group, size
+    cdef ptrdiff_t of_group = state.group_size if state.group_size else piece.k
+    cdef ptrdiff_t groups = (piece.k + of_group - 1) // of_group
+    cdef float *sums_of_a = <float *>parts.b
+    cdef float[TILE_ROWS_MOST * TILE_COLS_MOST] sums
+    cdef const int8_t *weight
+    cdef const float *x
+    cdef float scale, offset, found
+    cdef panel_t panel
+    cdef int cols, c, r
+    memset(&panel, 0, sizeof(panel))
+    for r in range(rows if offsets != NULL else 0):
+        sum_groups(<const float *>(parts.a + r * step), piece.k, of_group, sums_of_a + r * groups)
+    for number in range(first, last):
+        cols = <int>min(<ptrdiff_t>TILE_COLS, state.n - number * TILE_COLS)
+        memset(sums, 0, sizeof(sums))
+        for c in range(cols):
+            column = number * TILE_COLS + c
+            weight = <const int8_t *>(at + column * next_)
+            if state.b_unit:
+                take_nibbles(at + column * next_, 1, state.b_unit, piece.k, parts.apart)
+                weight = parts.apart
+            for group in range(groups):
+                size = min(of_group, piece.k - group * of_group)
+                scale = load_float(scales, piece.number, group, column)
+                offset = load_float(offsets, piece.number, group, column) if offsets != NULL else 0
+                for r in range(rows):
+                    x = <const float *>(parts.a + r * step) + group * of_group
+                    found = dot_of_bytes(weight + group * of_group, x, size)
+                    if offsets != NULL:
+                        found += offset * sums_of_a[r * groups + group]
+                    sums[r * TILE_COLS + c] += scale * found
+        prepare_panel(views, state, piece, number * TILE_COLS, cols, &panel)
+        for r in range(rows):
+            finish_row(views, state, piece, &panel, from_ + r, number * TILE_COLS, cols,
+                       <int32_t *>sums + r * TILE_COLS)
+
+
+cdef inline float load_float(const array_view *view, ptrdiff_t number, ptrdiff_t group,
+                             ptrdiff_t column) noexcept nogil:
+    """A number of a tensor [weight, group of k, column]."""
+    return (<const unaligned_float *>(view.data + number * view.strides[0]
+                                      + group * view.strides[1] + column * view.strides[2]))[0]
+
+
 cdef void multiply(const array_view *views, const product_state *state, const piece_t *piece,
                    ptrdiff_t from_, ptrdiff_t to, ptrdiff_t first_panel, ptrdiff_t last_panel,
                    const product_parts *parts) noexcept nogil:
@@ -456,6 +526,13 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
     cdef panel_t panel
     cdef int cols
     memset(&panel, 0, sizeof(panel))
+    if (state.by_columns and to - from_ <= min(<ptrdiff_t>FEW_ROWS, state.block)
+            and b.strides[last - 1] == 1):
+        at = b.data + (piece.number * b.strides[0] if b.ndim > 2 else 0)
+        pack_a(a, piece, state, from_, to - from_, step, packed_a, apart)
+        multiply_columns(views, state, piece, at, b.strides[last], first_panel, last_panel,
+                         from_, <int>(to - from_), parts)
+        return
     while row < to:
         rows = min(state.block, to - row)
         pack_a(a, piece, state, row, rows, step, packed_a, apart)
@@ -1068,6 +1145,11 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.clears, state.shortens, state.group_size = clears, shortens, group_size
     state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
     state.scale_is_bits = state.scale >= 0 and inputs[state.scale] in ("int64", "uint64")
+    # Of single precision, which sums in another order: no operator of its own has it.
+    state.by_columns = (inputs[0] == "float32" and state.antiquant_scale >= 0
+                        and inputs[state.antiquant_scale] == "float32" and along != ALONG_K
+                        and not several and (state.b_unit == 1 and state.along_k
+                                             or inputs[1] == "int8"))
     state.load_a = state.load_b = NULL
     state.store = NULL
     if not whole:

@@ -326,6 +326,31 @@ class Recording:
         self._record(join, made)
         return made
 
+    def computed(
+        self,
+        kernel: str,
+        inputs: Sequence[int],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        **attrs: Any,
+    ) -> int:
+        """A value that a kernel of this package makes of operands as a whole, with any strides."""
+        made = self._value(_dense(dtype, shape))
+
+        def join(joining: _Joining) -> None:
+            (joining.ids[made],) = joining.builder.compute_all(
+                kernel,
+                [joining.ids[value] for value in inputs],
+                [(shape, graph_dtype(dtype))],
+                domain="opaque",
+                reads_strided=True,
+                writes_strided=True,
+                **attrs,
+            )
+
+        self._record(join, made)
+        return made
+
     def filled(self, given: Number, dtype: aclDataType, shape: tuple[int, ...]) -> int:
         """A value all of whose elements are one number.
 

@@ -182,8 +182,13 @@ def _along(step: Step, array: Any, axis: int, rank: int) -> Any:
     block = step.attribute("block_size", 0)
     if not block:
         raise step.refused("it has neither an axis nor blocks for its scales")
-    whole = ours.repeat_interleave(array, block, axis)
     size = step.inputs[0].shape[axis]
+    if isinstance(array, np.ndarray):
+        whole = np.repeat(array, block, axis)
+    else:
+        before, after = array.shape[: axis + 1], array.shape[axis + 1 :]
+        wide = array.reshape(*before, 1, *after).broadcast_to((*before, block, *after))
+        whole = wide.reshape(*before[:-1], before[-1] * block, *after)
     return whole[(*[slice(None)] * axis, slice(0, size))]
 
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from aclnn.api import functional
+from aclnn.onnx.few_bits import (
+    EVERY_BITS,
+    FewBits,
+    few_bits,
+    kept,
+    product,
+    product_of_groups,
+    unpacked,
+)
 from aclnn.onnx.forms import FORMS
 from aclnn.onnx.quantized_forms import matrix_product
 from aclnn.onnx.schemas import STANDARD
@@ -22,7 +32,6 @@ from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
 DOMAIN = "com.microsoft"
-EVERY_BITS = (2, 4, 8)
 LEAST_BLOCK = 16
 
 
@@ -156,16 +165,6 @@ def _dynamic_product(step: Step) -> Any:
 # --- Weights in blocks ------------------------------------------------------------------------------
 
 
-def _unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
-    """Integers of few bits along the last axis, the first in the lowest bits of a byte."""
-    if bits == 8:
-        return packed[..., :count]
-    each = 8 // bits
-    shifts = np.arange(each, dtype=np.uint8) * bits
-    found = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return found.reshape(*packed.shape[:-1], -1)[..., :count]
-
-
 def _known(step: Step, place: int) -> Any:
     """A constant input; None where it is left out."""
     found = step.given(place)
@@ -191,7 +190,7 @@ def dequantized(
     middle: Any = 2 ** (bits - 1)
     if zeros is not None:
         if zeros.dtype == np.uint8:
-            zeros = _unpacked(zeros.reshape(*rows, -1), bits, blocks)
+            zeros = unpacked(zeros.reshape(*rows, -1), bits, blocks)
         middle = np.repeat(zeros.reshape(*rows, blocks).astype(scales.dtype), block, -1)[
             ..., :length
         ]
@@ -200,7 +199,7 @@ def dequantized(
 
 
 def _few_bits_product(step: Step) -> Any:
-    """MatMulNBits: by a weight of few bits, whose numbers are made when the plan is."""
+    """MatMulNBits: by a weight of few bits, which stays so."""
     x, n, k = step.inputs[0], step.required("N"), step.required("K")
     if step.given(4) is not None or step.attribute("weight_prepacked", 0):
         raise step.refused("g_idx and weights that are packed for a device are not supported")
@@ -208,10 +207,17 @@ def _few_bits_product(step: Step) -> Any:
     bits, block = _bits(step), step.required("block_size")
     if not packed.size:
         raise step.refused("weights without elements are not supported")
-    weight = dequantized(
-        _unpacked(packed.reshape(n, -1), bits, k), scales, zeros, bits, block
-    )  # rows of k
-    made = ours.matmul(x, weight.astype(x.dtype).T)
+    if x.shape[-1] != k or packed.size * 8 < n * k * bits:
+        raise step.refused(f"{list(packed.shape)} is no weight of {k} rows and {n} columns")
+    if k % 2 or np.dtype(x.dtype) == np.float64:
+        wide = dequantized(unpacked(packed.reshape(n, -1), bits, k), scales, zeros, bits, block)
+        made = ours.matmul(x, wide.astype(x.dtype).T)
+    else:
+        weight = kept(
+            packed, (n, k, bits, block),
+            lambda: few_bits(packed.reshape(n, -1), scales, zeros, bits, block, k),
+        )  # fmt: skip
+        made = product(x, weight)
     bias = step.given(5)
     return made if bias is None else ours.add(made, bias)
 
@@ -580,36 +586,46 @@ def _quantized_mixture(step: Step) -> Any:
         if packed is None:
             weights.append((None, None))
             continue
-        whole = _unpacked(packed, bits, packed.shape[-1] * (8 // bits))
-        wide = dequantized(whole, scales, zero, bits, block or whole.shape[-1])
-        weights.append((wide.astype(x.dtype), step.given(place + 2)))
+        k = packed.shape[-1] * (8 // bits)
+        given = (packed, scales, zero, bits, block or k, k)
+        weight = kept(packed, (k, bits, block), partial(few_bits, *given))
+        weights.append((weight, step.given(place + 2)))
     return _mixed(step, x, router, weights)
 
 
 def _mixed(step: Step, x: Any, router: Any, weights: Any) -> Any:
-    """Every expert's result, weighted by its share: what is not among the best has none."""
+    """The results of the experts that each row chooses, weighted by their shares.
+
+    Rows are sorted by experts, once for each expert that they choose, so that each expert multiplies the
+    rows that chose it and no others.
+    """
     (first, shift), (second, end), (gate, gate_shift) = weights
     if step.attribute("use_sparse_mixer", 0):
         raise step.refused("sparse mixers are not supported")
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     count, best = router.shape[-1], step.attribute("k", 1)
-    shares = ours.softmax(router, -1)
-    values, places = ours.topk(shares, best, -1, True, True)
+    values, places = ours.topk(ours.softmax(router, -1), best, -1, True, True)
     if step.attribute("normalize_routing_weights", 0):
         values = values / ours.sum(values, [-1], True)
-    made: Any = None
-    for expert in range(count):
-        own = ours.sum(ours.where(ours.eq(places, expert), values, 0.0), [-1], True)
-        hidden = _linear(rows, first, shift, expert)
-        other = None if gate is None else _linear(rows, gate, gate_shift, expert)
-        result = _linear(_of_expert(step, hidden, other), second, end, expert) * own
-        made = result if made is None else ours.add(made, result)
-    return made.reshape(*x.shape)
+    chosen = places.reshape(rows.shape[0] * best).astype(np.int64)
+    experts, order = ours.sort(chosen, 0, False, stable=True)
+    counts = ours.sum(
+        ours.eq(chosen.reshape(1, -1), np.arange(count).reshape(-1, 1)).astype(np.int64), [1], False
+    )
+    taken = ours.gather_v2(rows, 0, ours.floor_divide(order, best))
+    hidden = _linear(taken, first, shift, counts, experts)
+    other = None if gate is None else _linear(taken, gate, gate_shift, counts, experts)
+    made = _linear(_of_expert(step, hidden, other), second, end, counts, experts)
+    # The place of each choice among the sorted ones.
+    back = ours.sort(order, 0, False, stable=True)[1]
+    each = ours.gather_v2(made, 0, back).reshape(rows.shape[0], best, made.shape[-1])
+    shares = values.astype(made.dtype).reshape(rows.shape[0], best, 1)
+    return ours.sum(each * shares, [1], False).reshape(*x.shape[:-1], made.shape[-1])
 
 
-def _linear(rows: Any, weights: Any, shifts: Any, expert: int) -> Any:
-    made = ours.matmul(rows, weights[expert].T)
-    return made if shifts is None else ours.add(made, shifts[expert])
+def _linear(rows: Any, weight: FewBits | Any, shifts: Any, counts: Any, experts: Any) -> Any:
+    made = product_of_groups(rows, weight, counts)
+    return made if shifts is None else ours.add(made, ours.gather_v2(shifts, 0, experts))
 
 
 def _of_expert(step: Step, hidden: Any, other: Any) -> Any:

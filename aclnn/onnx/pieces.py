@@ -10,6 +10,7 @@ import numpy as np
 from aclnn.api import functional
 from aclnn.onnx.patterns import Found, Pattern, UnsuitedError
 from aclnn.onnx.quantized_forms import (
+    product_of_weight,
     quantized_convolution,
     quantized_gemm,
     quantized_product,
@@ -283,6 +284,12 @@ def _patterns() -> tuple[Pattern, ...]:
         *(("quantized_conv", one, quantized_convolution, "w") for one in quantized_texts("conv")),
         *(("quantized_gemm", one, quantized_gemm, "w") for one in quantized_texts("gemm")),
         *(("quantized_matmul", one, quantized_product, "w") for one in quantized_texts("matmul")),
+        (
+            "quantized_weight",
+            "MatMul(x, dw := DequantizeLinear(w, sw, zw_))",
+            product_of_weight,
+            "w",
+        ),
         *(("attention", text, _attention, ()) for text in _ATTENTIONS),
         *(("layer_norm", f"Add(Mul({text}, w), b)", _layer_norm, "wb") for text in _LAYER_NORMS),
         *(("layer_norm", f"Mul({text}, w)", _layer_norm, "w") for text in _LAYER_NORMS),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from aclnn.api import functional
+from aclnn.onnx.few_bits import kept, of_scales
+from aclnn.onnx.few_bits import product as few_bits_product
 from aclnn.onnx.patterns import Found, UnsuitedError
 from aclnn.onnx.quantized import (
     BYTES,
@@ -243,3 +245,24 @@ def _multiplied(found: Found, is_turned: bool) -> Any:
 
 def _integers_of(weight: Any, zero: int) -> Integers:
     return integers(weight, np.asarray(zero))
+
+
+def product_of_weight(found: Found) -> Any:
+    """A product of floats by a weight that DequantizeLinear makes of integers, which stay so."""
+    x, integers, scales = (found.values[name] for name in ("x", "w", "sw"))
+    zeros, given = found.values.get("zw_"), found.attributes("dw")
+    if isinstance(scales, TracedArray) or isinstance(zeros, TracedArray):
+        raise UnsuitedError("scales that are computed")
+    kind = np.dtype(x.dtype)
+    if x.ndim < 2 or integers.ndim != 2 or kind.name not in ("float32", "float16", "bfloat16"):
+        raise UnsuitedError("no matrices of floats")
+    if given.get("output_dtype", 0) or scales.dtype != kind or x.shape[-1] != integers.shape[0]:
+        raise UnsuitedError("a product of other numbers")
+    axis, block = given.get("axis", 1) % 2, given.get("block_size", 0)
+    weight = kept(
+        integers, ("scales", axis, block, id(scales)),
+        lambda: of_scales(integers, np.asarray(scales), zeros, axis, block),
+    )  # fmt: skip
+    if weight is None:
+        raise UnsuitedError("a weight of another kind")
+    return few_bits_product(x, weight)

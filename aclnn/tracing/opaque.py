@@ -79,3 +79,24 @@ def _step(
     name = getattr(function, "__name__", type(function).__name__).strip("<>")
     kernel = python_kernel(trace.unkept(function), [*kinds, dtypes.NUMPY[dtype]], name)
     return trace.made(trace.recording.opaque(kernel, values, dtype, shape, name))
+
+
+def of_kernel(kernel: str, *operands: Any, shape: Any, dtype: Any, **attrs: Any) -> TracedArray:
+    """The result of a kernel that no operator has on these operands, in a compiled function.
+
+    Parameters
+    ----------
+    kernel : str
+        The name of its record.
+    *operands : array
+        At least one is traced.
+    shape, dtype
+        Of the result.
+    **attrs
+        What the kernel's maker reads.
+    """
+    traced = next(one for one in operands if isinstance(one, TracedArray))
+    trace = traced.trace
+    values = [trace.value_of(one, f"operand {n}") for n, one in enumerate(operands)]
+    sizes, kind = tuple(map(int, shape)), as_dtype(f"{kernel}: dtype", dtype)
+    return trace.made(trace.recording.computed(kernel, values, kind, sizes, **attrs))

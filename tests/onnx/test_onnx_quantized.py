@@ -266,3 +266,99 @@ def test_scales_of_blocks_and_zeros_of_channels_stay_in_pieces(name):
     exact = ((x.astype(float) - 7) * 0.02) @ wide / float(given["sy"]) + 30
     assert model.report().patterns == ()
     assert np.abs(made - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-3
+
+
+# --- Weights of few bits ------------------------------------------------------------------------------
+
+RANGES = {"int8": (-128, 128), "uint8": (0, 256), "int4": (-8, 8), "uint4": (0, 16)}
+PLAIN = {
+    **RANGES,
+    "int16": (-(2**15), 2**15),
+    "uint16": (0, 2**16),
+    "int2": (-2, 2),
+    "uint2": (0, 4),
+}
+FLOATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"]
+
+
+def narrow(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    if not hasattr(ml_dtypes, name) and not hasattr(np, name):
+        pytest.skip(f"there is no {name}")
+    return np.dtype(getattr(ml_dtypes, name, None) or getattr(np, name))
+
+
+def scales_of(kind, k, n, block):
+    shape = {"tensor": (), "channel": (n,), "block": (k // block, n)}[kind]
+    attributes = {"axis": 0, "block_size": block} if kind == "block" else {"axis": 1}
+    scale = np.asarray(RNG.random(shape) * 0.1 + 0.01, np.float32)
+    return scale, attributes, (lambda one: np.repeat(one, block, 0) if kind == "block" else one)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+@pytest.mark.parametrize("has_zero", [False, True])
+@pytest.mark.parametrize("kind", ["tensor", "channel", "block"])
+@pytest.mark.parametrize("dtype", RANGES)
+def test_products_by_weights_of_few_bits_keep_them_so(dtype, kind, has_zero, rows):
+    k, n, block = 64, 10, 16
+    low, high = RANGES[dtype]
+    weight = RNG.integers(low, high, (k, n))
+    scale, attributes, spread = scales_of(kind, k, n, block)
+    zero = RNG.integers(low, high, scale.shape)
+    of = narrow(dtype)
+    constants = {"w": weight.astype(of), "s": scale} | (
+        {"z": np.asarray(zero).astype(of)} if has_zero else {}
+    )
+    nodes = [
+        helper.make_node("DequantizeLinear", [*constants], ["d"], **attributes),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    x = RNG.standard_normal((rows, k)).astype(np.float32)
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], constants), fallback="refuse")
+    wide = (weight - (spread(zero) if has_zero else 0)) * spread(scale).astype(np.float64)
+    wanted = x.astype(np.float64) @ wide
+    np.testing.assert_allclose(model(x), wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    assert [one.name for one in model.report().patterns] == ["quantized_weight"]
+
+
+@pytest.mark.parametrize("kind", ["tensor", "channel", "block"])
+@pytest.mark.parametrize("dtype", [*PLAIN, *FLOATS])
+def test_arrays_are_quantised_and_made_numbers_as_the_standard_says(dtype, kind):
+    of, block = narrow(dtype), 4
+    scale, attributes, _ = scales_of(kind, 8, 6, block)
+    zero = np.zeros(scale.shape)
+    if dtype in PLAIN:
+        zero = RNG.integers(*PLAIN[dtype], scale.shape)
+    constants = {"s": scale, "z": np.asarray(zero).astype(of)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **attributes),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], **attributes),
+    ]
+    x = (RNG.standard_normal((8, 6)) * (100 if of.itemsize > 1 else 1)).astype(np.float32)
+    proto = model_of(nodes, {"x": x}, ["q", "y"], constants)
+    wanted = onnx.reference.ReferenceEvaluator(proto).run(None, {"x": x})
+    made = aclnn.from_onnx(proto, fallback="refuse")(x)
+    for one, right in zip(made, wanted, strict=True):
+        assert one.dtype == right.dtype
+        assert np.array_equal(one.astype(np.float32), right.astype(np.float32))
+    # Without the quantised array as a result the two nodes are of one plan.
+    inner = model_of(nodes, {"x": x}, ["y"], constants)
+    model = aclnn.from_onnx(inner, fallback="refuse")
+    assert np.array_equal(model(x), wanted[1])
+    assert len(model.plans) == 1
+
+
+def test_moved_numbers_of_few_bits_stay_in_the_plan():
+    of = narrow("float8_e4m3fn")
+    constants = {"s": np.float32(0.5), "z": np.zeros((), of), "n": np.int64([-1])}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("Transpose", ["q"], ["t"]),
+        helper.make_node("Reshape", ["t", "n"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "s"], ["y"]),
+    ]
+    x = RNG.standard_normal((3, 4)).astype(np.float32)
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], constants), fallback="refuse")
+    wanted = ((x / np.float32(0.5)).astype(of).astype(np.float32) * np.float32(0.5)).T.reshape(-1)
+    assert np.array_equal(model(x), wanted)
+    assert len(model.plans) == 1

@@ -237,3 +237,57 @@ def test_rows_are_put_into_the_cache_at_their_own_places():
         keys[:, place + 1 :] = 0
         assert np.array_equal(made[1][batch], keys)
     close(made[0], of_runtime(model, given)[:1])
+
+
+@pytest.mark.parametrize("rows", [1, 5, 12, 13, 70])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_of_few_bits_multiply_rows_of_any_number(rows, bits):
+    packed, scales, zeros = few_bits(40, 96, bits, 32)
+    x = floats(rows, 96)
+    case = (
+        "MatMulNBits",
+        {"K": 96, "N": 40, "bits": bits, "block_size": 32},
+        [x, packed, scales, zeros],
+    )
+    model, given = model_of(*case, [0], "wsz")
+    whole = (packed[..., None] >> np.arange(0, 8, bits)) & (2**bits - 1)
+    middle = ((zeros[..., None] >> np.arange(0, 8, bits)) & (2**bits - 1)).reshape(40, -1)[:, :3]
+    weight = (whole.reshape(40, 96) - np.repeat(middle.astype(float), 32, 1)) * np.repeat(
+        scales, 32, 1
+    )
+    wanted = x.astype(np.float64) @ weight.T
+    made = aclnn.from_onnx(model, fallback="refuse").run(given)
+    np.testing.assert_allclose(made, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+
+
+def test_weights_of_few_bits_take_the_memory_of_their_bits():
+    import tracemalloc
+
+    packed, scales, _ = few_bits(1024, 1024, 4, 32)
+    case = (
+        "MatMulNBits",
+        {"K": 1024, "N": 1024, "bits": 4, "block_size": 32},
+        [X[0, :, :1], packed, scales],
+    )
+    x = floats(3, 1024)
+    model, _ = model_of(*case[:2], [x, packed, scales], [0], "ws")
+    tracemalloc.start()
+    try:
+        read = aclnn.from_onnx(model, fallback="refuse")
+        read(x), read(x[:1].repeat(3, 0))
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 3 * packed.nbytes
+    assert most < 1024 * 1024 * 4
+
+
+def test_only_chosen_experts_are_computed():
+    router = np.float32([[9, 5, -9], [5, 9, -9]])
+    weights = [one.copy() for one in EXPERTS]
+    for one in weights:
+        one[2] = np.nan
+    attributes = {"k": 2, "activation_type": "relu", "normalize_routing_weights": 1}
+    model, given = model_of("MoE", attributes, [X[0, :2], router, *weights], [0], "")
+    made = aclnn.from_onnx(model, fallback="refuse").run(given)
+    assert np.isfinite(made).all()

@@ -45,6 +45,7 @@ USES = {
     "aclnn/onnx/microsoft.py": "ONNX Runtime's operators, of other arguments",
     "aclnn/onnx/einsum.py": "an operator of ONNX's that is composed of others",
     "aclnn/onnx/numpy_forms.py": "operators of ONNX's that NumPy computes",
+    "aclnn/onnx/few_bits.py": "products of ONNX Runtime's operators",
     "aclnn/onnx/pooling.py": "pools of ONNX's, of other arguments",
     "aclnn/onnx/sampling.py": "operators of ONNX's that are composed of others",
     "aclnn/onnx/scattering.py": "operators of ONNX's that are composed of others",

@@ -160,6 +160,44 @@ static inline void take_nibbles(const char *x, ptrdiff_t step, int unit, ptrdiff
     for (i = 0; i < n; i += 2 * unit, x += step) take_bytes((const uint8_t *)x, unit, to + i);
 }
 
+/* The sum of products of bytes and floats, in lanes that are added at the end: n is a multiple of 8. */
+#if defined(__AVX2__)
+static inline __m256 bytes_times_floats(__m256 sum, const int8_t *w, const float *x) {
+    const __m256i wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i_u *)w));
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(wide), _mm256_loadu_ps(x), sum);
+}
+static inline float dot_of_eights(const int8_t *w, const float *x, ptrdiff_t n) {
+    __m256 a = _mm256_setzero_ps(), b = a;
+    __m128 half;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        a = bytes_times_floats(a, w + i, x + i);
+        b = bytes_times_floats(b, w + i + 8, x + i + 8);
+    }
+    if (i < n) a = bytes_times_floats(a, w + i, x + i);
+    a = _mm256_add_ps(a, b);
+    half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+}
+#else
+static inline float dot_of_eights(const int8_t *w, const float *x, ptrdiff_t n) {
+    float lane[8] = {0};
+    ptrdiff_t i;
+    int c;
+    for (i = 0; i < n; i += 8)
+        for (c = 0; c < 8; c++) lane[c] += (float)w[i + c] * x[i + c];
+    for (c = 0; c < 4; c++) lane[c] += lane[c + 4];
+    return lane[0] + lane[2] + (lane[1] + lane[3]);
+}
+#endif
+static inline float dot_of_bytes(const int8_t *w, const float *x, ptrdiff_t n) {
+    ptrdiff_t i = n / 8 * 8;
+    float sum = dot_of_eights(w, x, i);
+    for (; i < n; i++) sum += (float)w[i] * x[i];
+    return sum;
+}
+
 /* Rows of int8 with k side by side, as groups; what lies beyond k is 0 in B, so anything here. */
 static inline void pack_quads_of_row(const int8_t *x, ptrdiff_t step, ptrdiff_t k, char *to) {
     ptrdiff_t i;
