@@ -15,11 +15,21 @@ The sum over channels and taps has the order of products, so results depend on n
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
+from aclnn.kernels.products.direct cimport (
+    END_CLAMP,
+    END_NONE,
+    END_RELU,
+    direct_columns,
+    direct_end,
+    direct_end_rows,
+    direct_row,
+    direct_t,
+)
 from aclnn.kernels.products.image cimport (
     IMAGE_CHAINS,
     IMAGE_ROWS,
@@ -34,25 +44,39 @@ from aclnn.kernels.products.image cimport (
 from aclnn.kernels.products.microkernel cimport (
     F32_LANES,
     FEW_ROWS,
+    MOST_TILE_ROWS,
     OF_BF16,
     OF_F16,
     OF_F32,
     PIECE,
+    f32_load_tile,
+    f32_pack_across,
     f32_store_tile,
     pairs_usable,
 )
 from aclnn.kernels.products.product cimport (
     B,
+    MOST_EXTRAS,
     OUT,
     OPERANDS,
     array_view,
     call_context,
+    kernel_number,
     product_state,
     product_t,
     round_up,
 )
 
-from aclnn.graph.runtime.kernel import Kernel
+from aclnn.kernels.products.steps cimport (
+    prepare_steps,
+    run_finish,
+    set_steps,
+    steps_state,
+    view_of_rows,
+)
+from aclnn.kernels.tile cimport tile_view
+
+from aclnn.graph.runtime.kernel import Kernel, Packing
 
 cdef enum:
     AXES = 3
@@ -71,15 +95,29 @@ cdef enum:
     WINDOW_BYTES = 262144  # of windows of an image that are multiplied at a time
     WINDOW_COLS = 1024     # elements of weights that one row has in a unit
     MOST_WINDOWS = 4096    # at a time
+    MOST_VIEWS = 12
+    DIRECT_COLS = 1024     # of sums that wait in the output
+    DIRECT_PANELS = 42     # of weights, a piece of which the second-level cache holds
+    DIRECT_BYTES = 131072  # of results that steps finish at a time
+    LEAST_COLS = 128       # of them
+    WIDEST = 128           # bytes of a row of a panel
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
 
 
 cdef struct conv_t:
-    product_state product
+    steps_state stepped                      # what follows, unless it is a `direct_end`
     multiply_fn multiply                     # of the module of products
     bint has_bias, transposed
+    int extras                               # operands that only steps on results read
+    bint has_steps
+    int end                                  # or an addition and an activation, see `direct_end`
+    bint adds, scales_sums
+    int low                                  # the place of the activation's first number
+    bint direct                              # floats that may be finished in registers
+    bint ahead                               # weights were packed
+    bint plain                               # kernels of one element with steps of 1
     bint within                              # no weight is multiplied by what is around the input
     bint by_planes                           # a channel for each row of weights: depthwise
     ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
@@ -185,6 +223,10 @@ cdef struct room_t:
     bint is_finite
     layout_t layout  # that `places` and margins are of
     ptrdiff_t taps
+    char *left       # weights of a piece, where they are not packed ahead
+    char *panel      # columns of one
+    const char *params
+    const char *laid  # what the image is of
 
 
 cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogil:
@@ -193,7 +235,7 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     cdef layout_t layout
     cdef product_t p
     cdef block_t block
-    cdef ptrdiff_t cols = 1
+    cdef ptrdiff_t cols = 1, panel = 0
     cdef int axis
     for axis in range(AXES):
         lay_axis(c, axis, 0, band if axis == c.axis else c.out[axis], &layout)
@@ -203,7 +245,8 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     used += round_up(taps * sizeof(ptrdiff_t), LINE)
     room.image = memory + used
     room.image_bytes = layout.channel * c.channels * c.entries + IMAGE_SLACK
-    used += round_up(room.image_bytes, LINE)
+    if not c.plain:
+        used += round_up(room.image_bytes, LINE)
     cols *= c.entries
     room.weight = memory + used
     if c.transposed or c.within:
@@ -214,9 +257,16 @@ cdef void divide_room(const conv_t *c, char *memory, room_t *room) noexcept nogi
     room.panels = memory + used
     set_product(c, cols, c.channels * taps, False, &p)
     p.direct = False
-    used += divide_part(c, &p, rows_of_part(c), cols, room.panels, &block)
+    room.left = room.panels
+    room.panel = room.panels
+    if c.direct:
+        room.panel += 0 if c.ahead else round_up(
+            (rows_of_part(c) + MOST_TILE_ROWS) * <ptrdiff_t>sizeof(float)
+            * min(<ptrdiff_t>PIECE, c.channels * taps) + LINE, LINE)
+        panel = room.panel - room.panels + PIECE * WIDEST + IMAGE_SLACK
+    used += max(panel, divide_part(c, &p, rows_of_part(c), cols, room.panels, &block))
     p.direct = True
-    room.used, room.group = used, -1
+    room.used, room.group, room.laid = used, -1, NULL
     memset(&room.layout, 0, sizeof(layout_t))
 
 
@@ -224,7 +274,7 @@ cdef inline ptrdiff_t divide_part(const conv_t *c, const product_t *p, ptrdiff_t
                                   ptrdiff_t cols, char *memory, block_t *block) noexcept nogil:
     """Divide scratch for the product of rows of weights with an image; the bytes that it takes."""
     cdef ptrdiff_t few = rows if rows <= FEW_ROWS else 0
-    return divide_scratch(p, &c.product, rows, cols, few, memory, block, <float>0)
+    return divide_scratch(p, &c.stepped.product, rows, cols, few, memory, block, <float>0)
 
 
 cdef inline ptrdiff_t most_of_band(const conv_t *c) noexcept nogil:
@@ -232,7 +282,8 @@ cdef inline ptrdiff_t most_of_band(const conv_t *c) noexcept nogil:
 
 
 cdef inline ptrdiff_t rows_of_part(const conv_t *c) noexcept nogil:
-    return (c.rows + c.downs - 1) // c.downs
+    cdef ptrdiff_t rows = (c.rows + c.downs - 1) // c.downs
+    return min(c.rows, rows + MOST_TILE_ROWS) if c.direct else rows
 
 
 cdef void set_product(const conv_t *c, ptrdiff_t cols, ptrdiff_t depth, bint direct,
@@ -241,9 +292,10 @@ cdef void set_product(const conv_t *c, ptrdiff_t cols, ptrdiff_t depth, bint dir
     memset(p, 0, sizeof(product_t))
     p.m, p.n, p.k, p.batch = c.rows, cols, depth, 1
     for which in range(OUT):
-        p.load[which] = c.product.load[which]
+        p.load[which] = c.stepped.product.load[which]
     for which in range(OPERANDS):
-        p.kinds[which], p.sizes[which] = c.product.kinds[which], c.product.sizes[which]
+        p.kinds[which] = c.stepped.product.kinds[which]
+        p.sizes[which] = c.stepped.product.sizes[which]
     if c.image_item != c.item:
         p.kinds[B], p.sizes[B] = OF_F32, c.image_item
     p.has_c, p.direct = c.has_bias, direct
@@ -256,14 +308,33 @@ cdef inline ptrdiff_t cells_of(const conv_t *c) noexcept nogil:
 cdef int convolve(const array_view *views, const void *state, const void *params, void *scratch,
                   ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef conv_t c = (<const conv_t *>state)[0]
+    cdef array_view own[MOST_VIEWS]
+    cdef ptrdiff_t numbers[MOST_VIEWS][2][AXES + 2]
     cdef ptrdiff_t cells, cell
     cdef room_t room
+    cdef int which, count = 3 + c.has_bias + c.extras
+    for which in range(count):
+        own[which] = views[which]
+        if which != 1 and (which != 2 or not c.has_bias):
+            in_five_dims(&views[which], numbers[which][0], numbers[which][1], &own[which])
     divide(&c, chunks)
     divide_room(&c, <char *>scratch, &room)
+    room.params = <const char *>params
     cells = cells_of(&c)
     for cell in range(cells * chunk // chunks, cells * (chunk + 1) // chunks):
-        convolve_cell(&c, views, cell, &room)
+        convolve_cell(&c, own, cell, &room)
     return 0
+
+
+cdef void in_five_dims(const array_view *view, ptrdiff_t *shape, ptrdiff_t *strides,
+                       array_view *made) noexcept nogil:
+    """A view whose sizes along axes that it lacks are 1."""
+    cdef int axis, at
+    for axis in range(AXES + 2):
+        at = axis if axis < 2 else axis - (AXES + 2 - view.ndim)
+        shape[axis] = view.shape[at] if axis < 2 or at >= 2 else 1
+        strides[axis] = view.strides[at] if axis < 2 or at >= 2 else 0
+    made.ndim, made.shape, made.strides = AXES + 2, shape, strides
 
 
 cdef void divide(conv_t *c, ptrdiff_t chunks) noexcept nogil:
@@ -283,28 +354,70 @@ cdef void divide(conv_t *c, ptrdiff_t chunks) noexcept nogil:
             c.bands = min(most, each)
     if each > c.bands:
         c.downs = max(<ptrdiff_t>1, min(c.rows // LEAST_ROWS, each // c.bands))
-    if c.bands == 1 and c.downs == 1 and c.out[0] == 1 and not c.transposed:
+    if c.bands == 1 and c.downs == 1 and c.out[0] == 1 and not c.transposed and not c.direct:
         most = min(c.batch * c.groups // chunks, SEVERAL_COLS // max(<ptrdiff_t>1, cols))
         most = min(most, SEVERAL_BYTES // max(<ptrdiff_t>1, image))
         c.entries = max(<ptrdiff_t>1, min(c.batch, most))
 
 
+cdef struct place_t:
+    # Where the results of a cell are.
+    ptrdiff_t entry, entries, group, down
+    ptrdiff_t first, rows       # of the group's rows
+    ptrdiff_t begin[AXES]
+    ptrdiff_t count[AXES]
+
+
+cdef place_t place_of_cell(const conv_t *c, ptrdiff_t cell) noexcept nogil:
+    cdef ptrdiff_t band = cell // c.downs % c.bands
+    cdef place_t at
+    cdef int axis
+    at.down = cell % c.downs
+    at.group = cell // (c.downs * c.bands) % c.groups
+    at.entry = cell // (c.downs * c.bands * c.groups) * c.entries
+    at.entries = min(c.entries, c.batch - at.entry)
+    at.first = row_of_part(c, at.down)
+    at.rows = row_of_part(c, at.down + 1) - at.first
+    for axis in range(AXES):
+        at.begin[axis], at.count[axis] = 0, c.out[axis]
+    at.begin[c.axis] = c.out[c.axis] * band // c.bands
+    at.count[c.axis] = c.out[c.axis] * (band + 1) // c.bands - at.begin[c.axis]
+    return at
+
+
+cdef inline ptrdiff_t row_of_part(const conv_t *c, ptrdiff_t down) noexcept nogil:
+    """The first row of a part of the weights: where panels begin, if they were packed."""
+    cdef ptrdiff_t panels = panels_of(c.rows)
+    if c.direct:
+        return c.rows * (panels * down // c.downs) // panels
+    return c.rows * down // c.downs
+
+
+cdef inline ptrdiff_t panels_of(ptrdiff_t rows) noexcept nogil:
+    return (rows + MOST_TILE_ROWS - 1) // MOST_TILE_ROWS
+
+
 cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell,
                         room_t *room) noexcept nogil:
-    cdef ptrdiff_t down = cell % c.downs, band = cell // c.downs % c.bands
-    cdef ptrdiff_t group = cell // (c.downs * c.bands) % c.groups
-    cdef ptrdiff_t entry = cell // (c.downs * c.bands * c.groups) * c.entries
-    cdef ptrdiff_t entries = min(c.entries, c.batch - entry), one
-    cdef ptrdiff_t begin[AXES]
-    cdef ptrdiff_t count[AXES]
+    cdef place_t at = place_of_cell(c, cell)
+    if c.direct:
+        multiply_direct(c, views, &at, room)
+        return
+    sum_cell(c, views, &at, room)
+    if c.has_steps or c.end or c.adds:
+        finish_cell(c, views, &at, room)
+
+
+cdef void sum_cell(const conv_t *c, const array_view *views, const place_t *at,
+                   room_t *room) noexcept nogil:
+    cdef ptrdiff_t entry = at.entry, entries = at.entries, group = at.group, one
+    cdef place_t part = at[0]  # a residue at a time, where the convolution is transposed
+    cdef ptrdiff_t *begin = part.begin
+    cdef ptrdiff_t *count = part.count
     cdef ptrdiff_t z, y, x
     cdef layout_t layout
     cdef int axis
     memset(&layout, 0, sizeof(layout))
-    for axis in range(AXES):
-        begin[axis], count[axis] = 0, c.out[axis]
-    begin[c.axis] = c.out[c.axis] * band // c.bands
-    count[c.axis] = c.out[c.axis] * (band + 1) // c.bands - begin[c.axis]
     for axis in range(AXES):
         lay_axis(c, axis, begin[axis], count[axis], &layout)
     lay_rows(c, &layout)
@@ -317,7 +430,7 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
         for one in range(entries):
             lay_image(c, &layout, &views[0], views[0].data + (entry + one) * views[0].strides[0]
                       + group * c.channels * views[0].strides[1], room.image)
-            multiply_without_margins(c, views, entry + one, group, down, begin, count, &layout,
+            multiply_without_margins(c, views, entry + one, group, at, begin, count, &layout,
                                      room)
         memset(&room.layout, 0, sizeof(layout_t))  # as taps are others now
         return
@@ -330,7 +443,7 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
                   + group * c.channels * views[0].strides[1],
                   room.image + one * c.channels * layout.channel)
     if not c.transposed:
-        multiply_positions(c, views, entry, entries, group, down, begin, count, NULL, &layout,
+        multiply_positions(c, views, entry, entries, group, at, begin, count, NULL, &layout,
                            room)
         return
     for z in range(c.stride[0]):
@@ -342,10 +455,10 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
                 if count[0] and count[1] and count[2]:
                     room.taps = find_taps(c, begin, &layout, group, &views[1], False, room)
                     if are_finite(c, room):
-                        multiply_positions(c, views, entry, 1, group, down, begin, count, begin,
+                        multiply_positions(c, views, entry, 1, group, at, begin, count, begin,
                                            &layout, room)
                     else:
-                        multiply_without_margins(c, views, entry, group, down, begin, count,
+                        multiply_without_margins(c, views, entry, group, at, begin, count,
                                                  &layout, room)
 
 
@@ -382,7 +495,7 @@ cdef inline bint all_finite(const conv_t *c, const char *weights, ptrdiff_t step
         for i in range(count):
             found |= ((<const uint32_t *>(weights + i * step))[0] & exponent) == exponent
         return not found
-    exponent = 0x7C00u if c.product.kinds[B] == OF_F16 else 0x7F80u
+    exponent = 0x7C00u if c.stepped.product.kinds[B] == OF_F16 else 0x7F80u
     if step == 2:
         for i in range(count):
             found |= (halves[i] & exponent) == exponent
@@ -393,7 +506,7 @@ cdef inline bint all_finite(const conv_t *c, const char *weights, ptrdiff_t step
 
 
 cdef void multiply_without_margins(const conv_t *c, const array_view *views, ptrdiff_t entry,
-                                   ptrdiff_t group, ptrdiff_t down, const ptrdiff_t *residue,
+                                   ptrdiff_t group, const place_t *at, const ptrdiff_t *residue,
                                    const ptrdiff_t *count, const layout_t *layout,
                                    room_t *room) noexcept nogil:
     """The positions of a residue, those that the same taps reach at a time: of these taps only."""
@@ -413,7 +526,7 @@ cdef void multiply_without_margins(const conv_t *c, const array_view *views, ptr
             while begin[2] < end[2]:
                 some[2] = count_alike(c, 2, begin[2], end[2])
                 room.taps = find_taps(c, begin, layout, group, &views[1], True, room)
-                multiply_positions(c, views, entry, 1, group, down, begin, some, begin, layout,
+                multiply_positions(c, views, entry, 1, group, at, begin, some, begin, layout,
                                    room)
                 begin[2] += some[2] * c.stride[2]
             begin[1] += some[1] * c.stride[1]
@@ -487,16 +600,15 @@ cdef ptrdiff_t find_taps(const conv_t *c, const ptrdiff_t *residue, const layout
 
 
 cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t entry,
-                             ptrdiff_t entries, ptrdiff_t group, ptrdiff_t down,
+                             ptrdiff_t entries, ptrdiff_t group, const place_t *at,
                              const ptrdiff_t *begin,
                              const ptrdiff_t *count, const ptrdiff_t *residue,
                              const layout_t *layout, const room_t *room) noexcept nogil:
     """The results of some positions: a product of weights with the image."""
-    cdef const array_view *out = &views[2 + c.has_bias]
-    cdef ptrdiff_t first = c.rows * down // c.downs
-    cdef ptrdiff_t rows = c.rows * (down + 1) // c.downs - first
+    cdef const array_view *out = &views[2 + c.has_bias + c.extras]
+    cdef ptrdiff_t first = at.first, rows = at.rows
     cdef ptrdiff_t cols = entries * count[0] * count[1] * count[2], depth
-    cdef ptrdiff_t size = c.product.sizes[OUT]
+    cdef ptrdiff_t size = c.stepped.product.sizes[OUT]
     cdef ptrdiff_t channel = group * c.rows + first  # of the results
     cdef image_t image
     cdef product_t p
@@ -522,7 +634,7 @@ cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t
         and (count[1] == 1 or image.out_row == count[2] * size)
         and (cols == count[1] * count[2] or image.out_plane == count[1] * count[2] * size))
     depth = image.taps * c.channels
-    set_product(c, cols, depth, c.product.direct and not image.scattered
+    set_product(c, cols, depth, c.stepped.product.direct and not image.scattered
                 and out.strides[1] % size == 0, &p)
     memset(&part, 0, sizeof(part))
     part.product, part.image, part.staged = &p, &image, room.staged
@@ -544,7 +656,202 @@ cdef void multiply_positions(const conv_t *c, const array_view *views, ptrdiff_t
     if c.has_bias:
         part.c.data = views[2].data + channel * views[2].strides[0]
         part.c.rows, part.c.cols, part.c.row_stride = rows, cols, views[2].strides[0]
-    c.multiply(&c.product, &part, 1, 1 if c.has_bias else 0)
+    c.multiply(&c.stepped.product, &part, 1, 1 if c.has_bias else 0)
+
+
+# --- Results in registers -------------------------------------------------------------------------
+
+cdef bint rows_follow(const array_view *view, const ptrdiff_t *count) noexcept nogil:
+    """Whether so many positions along each axis lie side by side, as floats."""
+    return ((count[2] == 1 or view.strides[4] == 4)
+            and (count[1] == 1 or view.strides[3] == count[2] * 4)
+            and (count[0] == 1 or view.strides[2] == count[1] * count[2] * 4))
+
+
+cdef inline char *place_in(const conv_t *c, const array_view *view,
+                           const place_t *at) noexcept nogil:
+    """The first of a cell's elements."""
+    cdef char *place = (view.data + at.entry * view.strides[0]
+                        + (at.group * c.rows + at.first) * view.strides[1])
+    cdef int axis
+    for axis in range(AXES):
+        place += at.begin[axis] * view.strides[2 + axis]
+    return place
+
+
+cdef direct_end end_of(const conv_t *c, const char *params) noexcept nogil:
+    """An addition's factor and an activation's bounds are the numbers of a run."""
+    cdef const kernel_number *numbers = <const kernel_number *>params
+    cdef direct_end end
+    memset(&end, 0, sizeof(end))
+    end.scales_sums, end.kind = c.scales_sums, c.end
+    if c.adds:
+        end.alpha = <float>numbers[0].real
+    if c.end == END_CLAMP:
+        end.low, end.high = <float>numbers[c.low].real, <float>numbers[c.low + 1].real
+    return end
+
+
+cdef void multiply_direct(const conv_t *c, const array_view *views, const place_t *at,
+                          room_t *room) noexcept nogil:
+    """A cell of floats: sums wait in the output, and are finished in registers or in the cache."""
+    cdef const array_view *out = &views[2 + c.has_bias + c.extras]
+    cdef ptrdiff_t cols = at.count[0] * at.count[1] * at.count[2], col = 0, wide, depth, begin
+    cdef ptrdiff_t k = c.channels * c.kernel[0] * c.kernel[1] * c.kernel[2]
+    cdef ptrdiff_t panels = panels_of(c.rows), first, last, block, blocks, above, below, n
+    cdef const float *left
+    cdef const char *weights
+    cdef layout_t layout
+    cdef image_t image
+    cdef direct_t d
+    memset(&layout, 0, sizeof(layout))
+    memset(&image, 0, sizeof(image))
+    memset(&d, 0, sizeof(d))
+    show_image(c, views, at, room, &layout, &image)
+    d.image, d.in_place, d.rows, d.panels = &image, c.plain, c.rows, panels
+    d.out = place_in(c, out, at) - at.first * out.strides[1]
+    d.out_row, d.panel = out.strides[1], <float *>room.panel
+    d.end = end_of(c, room.params)
+    if c.has_bias:
+        d.end.bias = <float *>views[2].data + at.group * c.rows
+    if c.adds:
+        d.end.more_row = views[2 + c.has_bias].strides[1]
+        d.end.more = place_in(c, &views[2 + c.has_bias], at) - at.first * d.end.more_row
+    weights = views[1].data + at.group * c.rows * (
+        k * <ptrdiff_t>sizeof(float) if c.ahead else views[1].strides[0])
+    first = panels * at.down // c.downs
+    last = panels * (at.down + 1) // c.downs
+    wide = cols
+    if c.ahead:
+        wide = DIRECT_COLS
+        if c.has_steps:
+            wide = max(<ptrdiff_t>LEAST_COLS, DIRECT_BYTES // (at.rows * 4) // LEAST_COLS
+                       * LEAST_COLS)
+    blocks = (last - first + DIRECT_PANELS - 1) // DIRECT_PANELS
+    while col < cols:
+        n = min(wide, cols - col)
+        for block in range(blocks):
+            above = first + (last - first) * block // blocks
+            below = first + (last - first) * (block + 1) // blocks
+            begin = 0
+            while begin < k:
+                depth = min(<ptrdiff_t>PIECE, k - begin)
+                left = <const float *>weights + begin * c.rows + direct_row(&d, above) * depth
+                if not c.ahead:
+                    left = <const float *>room.left
+                    pack_panels(&d, weights + begin * sizeof(float), views[1].strides[0], depth,
+                                above, below, <float *>room.left)
+                direct_columns(&d, left, begin, depth, above, below, col, n, begin + depth == k)
+                begin += depth
+        if c.has_steps:
+            finish_columns(c, views, at, col, n, room)
+        col += n
+
+
+cdef void pack_panels(const direct_t *d, const char *weights, ptrdiff_t step, ptrdiff_t depth,
+                      ptrdiff_t first, ptrdiff_t last, float *to) noexcept nogil:
+    """Panels of rows of weights, `step` bytes apart, whose elements lie side by side."""
+    cdef ptrdiff_t panel, row, rows
+    for panel in range(first, last):
+        row = direct_row(d, panel)
+        rows = direct_row(d, panel + 1) - row
+        if rows == 1:
+            f32_load_tile(OF_F32, weights + row * step, 0, 1, depth, to, 0)
+        else:
+            f32_pack_across(OF_F32, weights + row * step, step, depth, rows, to, rows)
+        to += rows * depth
+
+
+cdef void show_image(const conv_t *c, const array_view *views, const place_t *at, room_t *room,
+                     layout_t *layout, image_t *image) noexcept nogil:
+    """The image of a cell: laid out with its margins, or in place."""
+    cdef const array_view *input = &views[0]
+    cdef const char *source = (input.data + at.entry * input.strides[0]
+                               + at.group * c.channels * input.strides[1])
+    cdef int axis
+    image.size, image.places, image.taps = sizeof(float), room.places, 1
+    image.cols, image.rows = at.count[2], at.count[1]
+    if c.plain:
+        room.places[0] = 0
+        image.data, image.channel = place_in_image(input, source, at), input.strides[1]
+        image.row, image.plane = input.strides[3], input.strides[2]
+        if rows_follow(input, at.count):
+            image.cols, image.rows = at.count[0] * at.count[1] * at.count[2], 1
+        return
+    for axis in range(AXES):
+        lay_axis(c, axis, at.begin[axis], at.count[axis], layout)
+    lay_rows(c, layout)
+    if memcmp(layout, &room.layout, sizeof(layout_t)) != 0:
+        room.layout = layout[0]
+        memset(room.image, 0, room.image_bytes)
+        room.taps = find_taps(c, NULL, layout, at.group, NULL, False, room)
+        room.laid = NULL
+    if room.laid != source:
+        lay_image(c, layout, input, source, room.image)
+        room.laid = source
+    image.data, image.taps, image.channel = room.image, room.taps, layout.channel
+    image.row, image.plane = layout.row * c.stride[1], layout.plane * c.stride[0]
+
+
+cdef inline const char *place_in_image(const array_view *input, const char *source,
+                                       const place_t *at) noexcept nogil:
+    cdef int axis
+    for axis in range(AXES):
+        source += at.begin[axis] * input.strides[2 + axis]
+    return source
+
+
+# --- Steps on results -----------------------------------------------------------------------------
+
+cdef void finish_columns(const conv_t *c, const array_view *views, const place_t *at,
+                         ptrdiff_t col, ptrdiff_t cols, const room_t *room) noexcept nogil:
+    """Steps on some columns of a cell whose positions lie side by side, in place."""
+    cdef const array_view *out = &views[2 + c.has_bias + c.extras]
+    cdef tile_view extras[MOST_EXTRAS]
+    cdef tile_view made = view_of_rows(place_in(c, out, at) + col * 4, out.strides[1], 4)
+    cdef const array_view *extra
+    cdef int which
+    for which in range(c.extras):
+        extra = &views[2 + c.has_bias + which]
+        extras[which] = view_of_rows(place_in(c, extra, at) + col * 4, extra.strides[1], 4)
+    run_finish(&c.stepped.product.finish, &made, extras, &made, at.rows, cols, room.params)
+
+
+cdef void finish_cell(const conv_t *c, const array_view *views, const place_t *at,
+                      const room_t *room) noexcept nogil:
+    """The same for sums that were made elsewhere, and rounded to the output already."""
+    cdef const array_view *out = &views[2 + c.has_bias + c.extras]
+    cdef const array_view *extra
+    cdef tile_view extras[MOST_EXTRAS]
+    cdef tile_view made
+    cdef place_t part = at[0]
+    cdef direct_end end = end_of(c, room.params)
+    cdef const char *more
+    cdef ptrdiff_t one, row, z
+    cdef int which
+    part.rows = part.count[0] = 1
+    for one in range(at.entries):
+        part.entry = at.entry + one
+        for row in range(at.rows):
+            part.first = at.first + row
+            for z in range(at.count[0]):
+                part.begin[0] = at.begin[0] + z
+                made = view_of_rows(place_in(c, out, &part), out.strides[3], out.strides[4])
+                if c.has_steps:
+                    for which in range(c.extras):
+                        extra = &views[2 + c.has_bias + which]
+                        extras[which] = view_of_rows(place_in(c, extra, &part), extra.strides[3],
+                                                     extra.strides[4])
+                    run_finish(&c.stepped.product.finish, &made, extras, &made, at.count[1],
+                               at.count[2], room.params)
+                    continue
+                more = NULL
+                if c.adds:
+                    extra = &views[2 + c.has_bias]
+                    more, end.more_row = place_in(c, extra, &part), extra.strides[3]
+                direct_end_rows(&end, 0, at.count[1], at.count[2], <float *>made.data,
+                                made.row_stride // <ptrdiff_t>sizeof(float), made.data,
+                                made.row_stride, more)
 
 
 # --- A channel by itself --------------------------------------------------------------------------
@@ -555,7 +862,7 @@ cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t ent
     """One channel of an entry, whose weights are one row: no product is set up for it."""
     cdef const array_view *input = &views[0]
     cdef const array_view *weight = &views[1]
-    cdef const array_view *out = &views[2 + c.has_bias]
+    cdef const array_view *out = &views[2 + c.has_bias + c.extras]
     cdef const char *source = (input.data + entry * input.strides[0] + channel * input.strides[1])
     cdef char *place
     cdef float[PIECE] weights
@@ -565,10 +872,11 @@ cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t ent
         lay_plane(c, layout, input, source, room.image)
     else:
         lay_image(c, layout, input, source, room.image)
-    c.product.load[1](weight.data + channel * weight.strides[0], weight.strides[1],
-                      <char *>weights, room.taps)
+    c.stepped.product.load[1](weight.data + channel * weight.strides[0], weight.strides[1],
+                              <char *>weights, room.taps)
     if c.has_bias:
-        c.product.load[2](views[2].data + channel * views[2].strides[0], 0, <char *>&bias, 1)
+        c.stepped.product.load[2](views[2].data + channel * views[2].strides[0], 0, <char *>&bias,
+                                  1)
     for z in range(count[0]):
         place = (out.data + entry * out.strides[0] + channel * out.strides[1]
                  + (begin[0] + z) * out.strides[2] + begin[1] * out.strides[3]
@@ -590,7 +898,7 @@ cdef void lay_plane(const conv_t *c, const layout_t *layout, const array_view *v
             if 0 <= at_z < c.size[0] and 0 <= at_y < c.size[1]:
                 place = (source + at_z * view.strides[2] + at_y * view.strides[3]
                          + (layout.start[2] + low) * view.strides[4])
-                image_row(c.product.kinds[0], place, high - low, <float *>to + low)
+                image_row(c.stepped.product.kinds[0], place, high - low, <float *>to + low)
             to += layout.row
 
 
@@ -603,7 +911,7 @@ cdef void sum_plane(const conv_t *c, const char *image, ptrdiff_t row, const roo
     cdef float *found = sums
     cdef ptrdiff_t step = c.stride[2], most = PLANE_SUMS // step, x = 0, y, wide, vectors, high, i
     cdef ptrdiff_t apart
-    cdef bint dense = out.strides[4] == c.product.sizes[OUT]
+    cdef bint dense = out.strides[4] == c.stepped.product.sizes[OUT]
     while x < cols:
         wide = min(most, cols - x)
         vectors = ((wide - 1) * step + F32_LANES) // F32_LANES
@@ -617,13 +925,13 @@ cdef void sum_plane(const conv_t *c, const char *image, ptrdiff_t row, const roo
                 image_every_second(sums, apart, high, wide, seconds)
                 found, apart = seconds, wide
             if dense or wide == 1:
-                f32_store_tile(c.product.kinds[OUT], found, apart, high, wide,
+                f32_store_tile(c.stepped.product.kinds[OUT], found, apart, high, wide,
                                place + y * out.strides[3] + x * out.strides[4], out.strides[3])
             else:
                 for i in range(high):
-                    c.product.store(<char *>(found + i * apart),
-                                    place + (y + i) * out.strides[3] + x * out.strides[4],
-                                    out.strides[4], wide)
+                    c.stepped.product.store(
+                        <char *>(found + i * apart),
+                        place + (y + i) * out.strides[3] + x * out.strides[4], out.strides[4], wide)
             y += high
         x += wide
 
@@ -859,6 +1167,10 @@ cdef store_fn storer(str dtype):
     return <store_fn>store[float, bfloat16_t]
 
 
+# Activations that results take in registers.
+ENDS = {"": END_NONE, "relu": END_RELU, "clamp": END_CLAMP}
+
+
 cdef class ConvolutionState:
     """State of the kernel of a convolution, and the division of its work.
 
@@ -868,7 +1180,9 @@ cdef class ConvolutionState:
         Of input, weight and maybe bias; the first two are alike.
     out_dtype : str
     shapes : sequence of tuple of int
-        Of input and out, of five dimensions, and between them of the kernel, of three.
+        Of input and out, of three to five dimensions, and between them of the kernel, of three.
+    strides : sequence of tuple of int
+        Of all operands, in bytes; those that only steps on results read come before out.
     stride, padding, dilation : tuple of int
         Along the last three axes.
     groups : int
@@ -879,20 +1193,25 @@ cdef class ConvolutionState:
 
     cdef double cost  # nanoseconds
     cdef conv_t conv
+    cdef bint may_be_direct
+    cdef ptrdiff_t steps_of_weights[2]  # bytes
 
-    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes,
+    def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, strides,
                  tuple stride not None, tuple padding not None, tuple dilation not None,
                  ptrdiff_t groups, bint transposed, bint within):
         cdef conv_t *c = &self.conv
-        cdef product_state *state = &c.product
+        cdef product_state *state = &c.stepped.product
         cdef double work
         cdef int axis, which
         given, kernel, out = shapes
         c.has_bias, c.transposed, c.within = len(in_dtypes) == 3, transposed, within
+        c.extras = <int>len(strides) - 1 - <int>len(in_dtypes)
         c.batch, c.groups, c.channels = given[0], groups, given[1] // groups
         c.rows = out[1] // groups
+        given = (1,) * (AXES + 2 - len(given)) + given[2:]
+        out = (1,) * (AXES + 2 - len(out)) + out[2:]
         for axis in range(AXES):
-            c.size[axis], c.out[axis] = given[2 + axis], out[2 + axis]
+            c.size[axis], c.out[axis] = given[axis], out[axis]
             c.kernel[axis], c.stride[axis] = kernel[axis], stride[axis]
             c.padding[axis], c.dilation[axis] = padding[axis], dilation[axis]
         state.itemsize, state.n_operands = sizeof(float), <int>len(in_dtypes) + 1
@@ -919,6 +1238,49 @@ cdef class ConvolutionState:
         if transposed:
             work /= <double>stride[0] * stride[1] * stride[2]
         self.cost = 2.0 * work / 50
+        self.steps_of_weights[0], self.steps_of_weights[1] = strides[1][0], strides[1][-1]
+        dtypes = {*in_dtypes, out_dtype}
+        self.may_be_direct = (dtypes == {"float32"} and c.rows > FEW_ROWS and not transposed
+                              and not within and self.is_dense(strides))
+        c.plain = (self.may_be_direct and {*kernel, *stride} == {1} and not any(padding)
+                   and given == out and (c.size[2] == 1 or strides[0][-1] == sizeof(float)))
+        self.choose()
+
+    cdef bint is_dense(self, strides) except -1:
+        """Whether positions of results, and of what is added, and the bias lie side by side."""
+        cdef conv_t *c = &self.conv
+        cdef array_view view
+        cdef ptrdiff_t steps[AXES + 2]
+        cdef int axis, n
+        if c.has_bias and c.rows > 1 and strides[2][0] != sizeof(float):
+            return False
+        for given in strides[2 + c.has_bias:]:
+            n = <int>len(given)
+            for axis in range(AXES + 2):
+                steps[axis] = 0
+            for axis in range(n):
+                steps[axis + (AXES + 2 - n if axis >= 2 else 0)] = given[axis]
+            view.strides = steps
+            if not rows_follow(&view, c.out):
+                return False
+        return True
+
+    cdef int choose(self) except -1:
+        """Finish results in registers, unless images are better multiplied several at a time."""
+        cdef conv_t *c = &self.conv
+        c.direct = False
+        divide(c, 1)
+        c.direct = self.may_be_direct and (
+            c.ahead or self.steps_of_weights[1] == sizeof(float) and (c.plain or c.entries == 1))
+        c.plain = c.plain and c.direct
+        divide(c, 1)
+        return 0
+
+    cdef int set_end(self, str kind, bint adds, bint scales_sums) except -1:
+        """Let complete sums end with an addition and an activation."""
+        cdef conv_t *c = &self.conv
+        c.end, c.adds, c.scales_sums, c.low = ENDS[kind], adds, scales_sums, 1 if adds else 0
+        return 0
 
     cdef ptrdiff_t scratch_for(self, int threads) except -1:
         """Bytes that each of so many threads lends the kernel."""
@@ -950,9 +1312,70 @@ cdef class ConvolutionState:
         divide(&c, chunks)
         return max(1, min(chunks, cells_of(&c)))
 
+    cdef object kernel(self, str name, tuple itemsizes, size_t params_size, steps, bint packs):
+        """The kernel; `steps` are kept alive, `packs`: whether it may take packed weights."""
+        cdef conv_t *c = &self.conv
+        return Kernel(
+            fn=<size_t>convolve,
+            state=<size_t>c,
+            name=name,
+            itemsizes=itemsizes,
+            cost=self.cost,
+            owner=(self, steps),
+            prepare=<size_t>prepare_steps if c.has_steps else 0,
+            params_size=params_size,
+            scratch=self.scratch_for(1),
+            chunks=self.chunks,
+            flops=<long long>(self.cost * 50),
+            packing=self.packing(name, itemsizes, params_size, steps) if packs else None,
+        )
+
+    cdef object packing(self, str name, tuple itemsizes, size_t params_size, steps):
+        """The packed form of weights; None where they are multiplied as they are."""
+        cdef conv_t *c = &self.conv
+        cdef ptrdiff_t k = c.channels * c.kernel[0] * c.kernel[1] * c.kernel[2]
+        if not self.may_be_direct or k == 0 or self.steps_of_weights[1] != sizeof(float):
+            return None
+        # Packing writes whole vectors.
+        size = round_up(c.groups * c.rows * k * <ptrdiff_t>sizeof(float) + LINE, LINE)
+        form = "rows", c.groups, c.rows, k, self.steps_of_weights[0]
+
+        def packed():
+            return self.with_packed(name, itemsizes, params_size, steps)
+
+        return Packing(1, size, form, packed, self.pack)
+
+    def with_packed(self, str name not None, tuple itemsizes not None, size_t params_size, steps):
+        """The kernel of the same convolutions with what `pack` makes of weights."""
+        cdef ConvolutionState made = ConvolutionState.__new__(ConvolutionState)
+        made.conv, made.cost, made.may_be_direct = self.conv, self.cost, self.may_be_direct
+        made.steps_of_weights[0] = self.steps_of_weights[0]
+        made.steps_of_weights[1] = self.steps_of_weights[1]
+        made.conv.ahead = True
+        made.choose()
+        return made.kernel(f"{name} packed", itemsizes, params_size, steps, False)
+
+    def pack(self, uintptr_t source, uintptr_t target):
+        """Pack weights of the planned shape, from one address to another."""
+        cdef conv_t *c = &self.conv
+        cdef ptrdiff_t k = c.channels * c.kernel[0] * c.kernel[1] * c.kernel[2], begin, depth, group
+        cdef ptrdiff_t step = self.steps_of_weights[0]
+        cdef float *to = <float *>target
+        cdef direct_t d
+        d.rows, d.panels = c.rows, panels_of(c.rows)
+        with nogil:
+            for group in range(c.groups):
+                begin = 0
+                while begin < k:
+                    depth = min(<ptrdiff_t>PIECE, k - begin)
+                    pack_panels(&d, <const char *>source + group * c.rows * step
+                                + begin * <ptrdiff_t>sizeof(float), step, depth, 0, d.panels, to)
+                    to += depth * c.rows
+                    begin += depth
+
 
 def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not None,
-                       *options):
+                       *options, steps=None, end=None):
     """The kernel of a convolution of certain dtypes and shapes.
 
     Parameters
@@ -961,23 +1384,31 @@ def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype 
         Address of what multiplies blocks of floats: `multiply_floats_at` of the module of products.
     in_dtypes, out_dtype, *options
         As `ConvolutionState` takes them.
+    steps : tuple, optional
+        Kernels of pointwise steps on float32 results, as those of products, in place.
+    end : tuple of str, bool and bool, optional
+        Instead: one of `ENDS`, whether an operand is added before, by way of a factor,
+        and whether that is one of the sums. Numbers are those of the addition and the activation.
 
     Returns
     -------
     Kernel
     """
     cdef ConvolutionState kept = ConvolutionState(in_dtypes, out_dtype, *options)
-    kept.conv.multiply = <multiply_fn>multiply
-    return Kernel(
-        fn=<size_t>convolve,
-        state=<size_t>&kept.conv,
-        name=f"convolution[{','.join(in_dtypes)}->{out_dtype}]",
-        itemsizes=tuple(map(SIZES.__getitem__, (*in_dtypes, out_dtype))),
-        cost=kept.cost,
-        owner=kept,
-        scratch=kept.scratch_for(1),
-        chunks=kept.chunks,
-    )
+    cdef conv_t *c = &kept.conv
+    cdef ptrdiff_t params_size = 0
+    name = f"convolution[{','.join(in_dtypes)}->{out_dtype}]"
+    c.multiply = <multiply_fn>multiply
+    if steps:
+        params_size = set_steps(&c.stepped, steps, c.extras, False)
+        c.stepped.product.finishes, c.has_steps = False, True  # products do not see to them
+        name = " ".join([name, *[step[0].name for step in steps]])
+    elif end:
+        kept.set_end(end[0], end[1], end[2])
+        name = f"{name} {'add ' * end[1]}{end[0]}".strip()
+    extras = ("float32",) * c.extras
+    itemsizes = tuple([SIZES[dtype] for dtype in (*in_dtypes, *extras, out_dtype)])
+    return kept.kernel(name, itemsizes, params_size, steps, True)
 
 
 cdef class SlopesState:

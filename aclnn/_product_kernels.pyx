@@ -22,8 +22,6 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.number cimport real
-from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
-from aclnn.kernels.tile cimport tile_kernel
 from aclnn.kernels.products.blocks cimport (
     block_t,
     multiply_blocks,
@@ -40,16 +38,13 @@ from aclnn.kernels.products.microkernel cimport (
     OF_F64,
     pairs_usable,
 )
+from aclnn.kernels.products.steps cimport prepare_steps, set_steps, steps_state
 from aclnn.kernels.products.product cimport (
     A,
     B,
     MOST_DIMS,
     OUT,
-    EXTRA,
     MOST_EXTRAS,
-    MOST_PARTS,
-    MOST_READS,
-    OPERANDS,
     array_view,
     call_context,
     call_kernel,
@@ -59,8 +54,6 @@ from aclnn.kernels.products.product cimport (
     is_first,
     kernel_number,
     most_chunks,
-    part_t,
-    prepare_kernel,
     product_state,
     product_t,
     set_packed,
@@ -115,42 +108,6 @@ cdef int multiply_doubles(const array_view *views, const void *state, const void
                           call_context *context) noexcept nogil:
     return multiply(views, <const product_state *>state, <const char *>params,
                     <char *>scratch, chunk, chunks, context, <double>0)
-
-
-cdef struct prepared_t:
-    # Steps' numbers, and what a kernel makes of them.
-    prepare_kernel prepare
-    const void *state
-    int n_numbers
-    ptrdiff_t params
-
-
-cdef struct steps_state:
-    # A state whose parameters are prepared: alpha and beta come first.
-    product_state product
-    prepared_t prepared[MOST_PARTS]
-    int n_prepared
-
-
-cdef void prepare_steps(void *params, const void *args, const kernel_number *numbers,
-                        int n_numbers) noexcept nogil:
-    cdef const steps_state *state = <const steps_state *>args
-    cdef const prepared_t *one
-    cdef char *block = <char *>params
-    cdef kernel_number *own = <kernel_number *>params
-    cdef int n, k
-    if state.product.scaled:
-        own[0], own[1] = numbers[0], numbers[1]
-        numbers += 2
-    for n in range(state.n_prepared):
-        one = &state.prepared[n]
-        if one.prepare != NULL:
-            one.prepare(block + one.params, one.state, numbers, one.n_numbers)
-        else:
-            own = <kernel_number *>(block + one.params)
-            for k in range(one.n_numbers):
-                own[k] = numbers[k]
-        numbers += one.n_numbers
 
 
 # --- Loads and stores -----------------------------------------------------------------------------
@@ -382,7 +339,7 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
     made, params_size = None, 0
     if steps is not None:
         made = steps(bool(ref.product.turned))
-        params_size = set_steps(ref, made, extras, scaled)
+        params_size = set_steps(&ref.stepped, made, extras, scaled)
         for step in made:
             name += f" {step[0].name}"
     state.m, state.n, state.k = ref.product.m, ref.product.n, ref.product.k
@@ -408,48 +365,6 @@ cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
     state.halves = state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16
     state.pairs = state.halves and pairs
     return 0
-
-
-cdef ptrdiff_t set_steps(ProductState ref, tuple steps, int extras, bint scaled) except -1:
-    """Set steps on the results; the bytes of the parameters."""
-    cdef product_state *state = &ref.stepped.product
-    cdef part_t *part
-    cdef prepared_t *prepared
-    cdef ptrdiff_t room = LINE if scaled else 0
-    cdef int n, k
-    cdef bint whole = len(steps[0]) == 3
-    if not 0 < len(steps) <= MOST_PARTS:
-        raise ValueError(f"a product takes 1 to {MOST_PARTS} steps, not {len(steps)}")
-    state.finishes = True
-    ref.stepped.n_prepared = <int>len(steps)
-    for n, (kernel, reads, numbers, *itemsize) in enumerate(steps):
-        if len(reads) > (PROGRAM_OPERANDS - 1 if whole else MOST_READS):
-            raise ValueError(f"{kernel.name}: steps on products read at most {MOST_READS} operands")
-        prepared = &ref.stepped.prepared[n]
-        prepared.prepare = <prepare_kernel><size_t>kernel.prepare
-        prepared.state = <const void *><size_t>kernel.state
-        prepared.n_numbers, prepared.params = numbers, room
-        size = kernel.params_size if prepared.prepare != NULL else 8 * numbers
-        room += (size + LINE - 1) // LINE * LINE
-        if whole:
-            state.finish.program = <const program_t *><size_t>kernel.state
-            state.finish.n_reads, state.finish.params = <int>len(reads), prepared.params
-            for k in range(<int>len(reads)):
-                state.finish.reads[k] = place_of(reads[k], extras)
-            continue
-        part = &state.finish.parts[n]
-        state.finish.n_parts += 1
-        part.run, part.state = <tile_kernel><size_t>kernel.fn, <const void *><size_t>kernel.state
-        part.n_reads, part.params, part.size = <int>len(reads), prepared.params, itemsize[0]
-        for k in range(<int>len(reads)):
-            part.reads[k] = place_of(reads[k], extras)
-    return max(room, 1)
-
-
-cdef int place_of(int read, int extras) except -1:
-    if read < 0:
-        return 0
-    return EXTRA + read if read < extras else OPERANDS + read - extras
 
 
 cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:

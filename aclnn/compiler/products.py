@@ -28,24 +28,25 @@ def kernel_of(
         m=m,
         n=n,
         k=operands[0].shape[-1],
-        strides=[_byte_strides(value) for value in operands],
+        strides=[byte_strides(value) for value in operands],
         scaled=len(node.attr("params", ())) > sum(step.numbers for step in steps),
         round_inputs_to_half=node.attr("round_inputs_to_half", False),
         extras=len(inputs) - own,
-        steps=partial(_steps, steps, node.attr("sums"), own, operands) if steps else None,
+        steps=partial(step_kernels, steps, node.attr("sums"), own, operands) if steps else None,
     )
 
 
-def _byte_strides(value: graph.Value) -> tuple[int, ...]:
+def byte_strides(value: graph.Value) -> tuple[int, ...]:
+    """Strides of an operand in bytes."""
     return tuple([stride * value.dtype.itemsize for stride in value.strides])
 
 
-def _steps(
+def step_kernels(
     steps: Sequence[ResultStep],
     sums: tuple[str, int],
     own: int,
     operands: Sequence[graph.Value],
-    turned: bool,
+    turned: bool = False,
 ) -> tuple[tuple[Any, ...], ...]:
     """Kernels of steps on float32 results, as `product_kernel` takes them.
 

@@ -27,6 +27,8 @@ from aclnn.operators.matmul import _cube_math as cube_math_of_convolution
 
 AXES = 3
 ANY_AXES = 0  # of convolutions
+FEW_ROWS = 4  # of weights
+LEAST_POSITIONS = 16
 _FORMATS = {
     3: aclFormat.ACL_FORMAT_NCL,
     4: aclFormat.ACL_FORMAT_NCHW,
@@ -346,7 +348,11 @@ def convolved(
     call, found = lowering.call, geometry(lowering.call)
     kernel = call.shape("weight")[2:]
     plain = {*kernel, *found.stride} == {1} and not any((*found.before, *found.after))
-    if plain and (not transposed or not any(found.extra)):
+    if (
+        plain
+        and (not transposed or not any(found.extra))
+        and not _is_wide(lowering, dtype, shape, transposed)
+    ):
         return _product(lowering, operands, dtype, shape, transposed=transposed)
     ones = (1,) * (AXES - len(kernel))
     none = (0,) * (AXES - len(kernel))
@@ -361,15 +367,16 @@ def convolved(
     first, second, *_ = lowering.builder.shape(weight)
     taps = math.prod(kernel)
     rows, last = ((first, second), (taps,)) if transposed else ((first,), (taps * second,))
-    made = lowering.opaque(
+    return lowering.opaque(
         "convolution",
         [
-            lowering.reshaped(image, of_five(lowering, image)),
+            image,
             lowering.reshaped(weight, (*rows, *last)),
             *bias,
         ],
         dtype,
-        (*shape[:2], *ones, *shape[2:]),
+        shape,
+        finishes=("float32",) if dtype == aclDataType.ACL_FLOAT else (),
         taps=(*ones, *kernel),
         stride=(*ones, *found.stride),
         padding=(*none, *before),
@@ -378,7 +385,20 @@ def convolved(
         transposed=transposed,
         **within,
     )
-    return lowering.reshaped(made, shape)
+
+
+def _is_wide(
+    lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...], transposed: bool
+) -> bool:
+    """Whether a kernel of one element is multiplied as a convolution, which takes in what follows.
+
+    Few rows of weights or positions are faster as a matrix product.
+    """
+    if transposed or dtype != aclDataType.ACL_FLOAT:
+        return False
+    return (
+        shape[1] // groups_of(lowering.call) > FEW_ROWS and math.prod(shape[2:]) >= LEAST_POSITIONS
+    )
 
 
 def _turned(lowering: Lowering, weight: int) -> int:

@@ -181,6 +181,73 @@ def test_a_channel_by_itself_has_the_bits_of_a_row_among_others(dtype):
         assert_near(alone, x, w, b, stride, padding, gaps, False, (0,) * axes, channels)
 
 
+def chains(y, z):
+    """What may follow a convolution, by its result and an operand of that shape."""
+    return {
+        "relu": lambda: aclnn.relu(y),
+        "clamp": lambda: aclnn.clamp(y, 0.0, 0.75),
+        "add": lambda: aclnn.add(y, z),
+        "scaled": lambda: aclnn.add(z, y, alpha=0.3),
+        "add, relu": lambda: aclnn.relu(aclnn.add(y, z, alpha=-1.7)),
+        "added, clamp": lambda: aclnn.clamp(z + y, -0.5, 0.5),
+        "silu": lambda: aclnn.silu(y),
+        "hardswish, add": lambda: aclnn.hardswish(y) + z,
+        "relu, mul": lambda: aclnn.relu(y) * z,
+        "twice": lambda: y + y,
+    }
+
+
+def followed(name, x, w, b, options, z):
+    return chains(aclnn.convolution(x, w, b, *options), z)[name]()
+
+
+@each("packed", (False, True))
+def test_what_follows_is_part_of_the_convolution(packed):
+    """Steps that were taken in, and packed weights, give the bits of calls one by one."""
+    rng = np.random.default_rng(12)
+    for number in range(60):
+        x, w, b, *options = random_call(rng, np.float32)
+        if number % 3 == 0:  # of one element: a product with the image where it lies
+            x = rng.standard_normal((2, 19, 7, 9)).astype(np.float32)
+            w = rng.standard_normal((33, 19, 1, 1)).astype(np.float32)
+            b, options = rng.standard_normal(33).astype(np.float32), ()
+        elif number % 3 == 1:  # several pieces of sums, and of panels
+            x = rng.standard_normal((2, 40, 13, 11)).astype(np.float32)
+            w = rng.standard_normal((50, 40, 3, 3)).astype(np.float32)
+            b, options = None, ((1, 2), (1, 1))
+        if rng.integers(2):
+            x.flat[rng.integers(x.size)] = rng.choice([np.nan, np.inf, -np.inf])
+        made = aclnn.convolution(x, w, b, *options)
+        z = rng.standard_normal(made.shape).astype(np.float32)
+        name = rng.choice([*chains(made, z)])
+        wanted = chains(made, z)[name]()
+
+        def chain(x, w, b, z, name=name, options=options):
+            return followed(name, x, w, b, options, z)
+
+        for threads in (1, 3):
+            planned = aclnn.compile(chain, threads=threads, packed=("w",) if packed else False)
+            if number % 3 == 0 or max(w.shape[2:]) > 1:
+                assert len(planned.executor(x, w, b, z).schedule.steps) == 1, name
+            found = planned(x, w, b, z)
+            np.testing.assert_array_equal(found, wanted, name)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted), name)
+            apart = np.zeros((*made.shape[:1], 2 * made.shape[1], *made.shape[2:]), np.float32)
+            planned(x, w, b, z, out=apart[:, ::2])
+            np.testing.assert_array_equal(apart[:, ::2], wanted, name)
+
+
+def test_packed_weights_are_shown_and_may_be_any_rows():
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal((3, 12, 6, 7)).astype(np.float32)
+    wide = rng.standard_normal((40, 6, 3, 3)).astype(np.float32)
+    planned = aclnn.compile(lambda x, w: aclnn.conv2d(x, w, groups=2), packed=("w",))
+    (memory,) = planned.executor(x, wide).plan.packed
+    assert (memory.name, memory.operand) == ("w packed", "w")
+    for w in (wide, wide[::2], wide[::-1]):
+        np.testing.assert_array_equal(planned(x, w), aclnn.conv2d(x, w.copy(), groups=2))
+
+
 @each("transposed", (False, True))
 def test_weights_of_any_strides(transposed):
     rng = np.random.default_rng(5)

@@ -66,23 +66,19 @@ from aclnn.kernels.products.product cimport (
     C,
     EXTRA,
     MOST_EXTRAS,
-    MOST_PARTS,
-    MOST_READS,
-    OPERANDS,
     OUT,
     entry,
     grid_of,
     grid_t,
     matrix_t,
     packed_bytes,
-    part_t,
     parts_of,
     product_state,
     product_t,
     round_up,
 )
 
-from aclnn.kernels.programs cimport PROGRAM_OPERANDS, run_program
+from aclnn.kernels.products.steps cimport run_finish, view_of_rows
 from aclnn.kernels.tile cimport tile_view
 
 cdef enum:
@@ -704,59 +700,16 @@ cdef inline tile_view view_of_matrix(const matrix_t *matrix, ptrdiff_t row,
     return view
 
 
-cdef inline tile_view view_of_rows(char *data, ptrdiff_t step, ptrdiff_t size) noexcept nogil:
-    cdef tile_view view
-    view.data, view.row_stride, view.col_stride = data, step, size
-    return view
-
-
 cdef inline void run_steps(const product_state *state, const block_t *block, char *sums,
                            ptrdiff_t step, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
                            ptrdiff_t cols) noexcept nogil:
-    """Pointwise steps on float32 results, the last of which writes the output."""
-    cdef tile_view views[PROGRAM_OPERANDS]
-    cdef int k, which
-    cdef ptrdiff_t i, begin
-    if state.finish.program == NULL:
-        for i in range(rows):
-            begin = 0
-            while begin < cols:
-                run_parts(state, block, sums + i * step + begin * <ptrdiff_t>sizeof(float), row + i,
-                          col + begin, min(<ptrdiff_t>FEW_COLS, cols - begin))
-                begin += FEW_COLS
-        return
-    for k in range(state.finish.n_reads):
-        which = state.finish.reads[k]
-        if which < EXTRA:
-            views[k] = view_of_rows(sums, step, sizeof(float))
-        else:
-            views[k] = view_of_matrix(&block.extras[which - EXTRA], row, col)
-    views[state.finish.n_reads] = view_of_matrix(&block.out, row, col)
-    run_program(state.finish.program, views, rows, cols, block.params + state.finish.params, 0)
-
-
-cdef inline void run_parts(const product_state *state, const block_t *block, char *sums,
-                           ptrdiff_t row, ptrdiff_t col, ptrdiff_t cols) noexcept nogil:
-    """The same, kernel after kernel, of a part of a row."""
-    cdef float[MOST_PARTS][FEW_COLS] made
-    cdef tile_view views[MOST_READS + 1]
-    cdef const part_t *part
-    cdef int n, k, which
-    for n in range(state.finish.n_parts):
-        part = &state.finish.parts[n]
-        for k in range(part.n_reads):
-            which = part.reads[k]
-            if which >= OPERANDS:
-                views[k] = view_of_rows(<char *>made[which - OPERANDS], 0,
-                                        state.finish.parts[which - OPERANDS].size)
-            elif which >= EXTRA:
-                views[k] = view_of_matrix(&block.extras[which - EXTRA], row, col)
-            else:
-                views[k] = view_of_rows(sums, 0, sizeof(float))
-        views[part.n_reads] = view_of_rows(<char *>made[n], 0, part.size)
-        if n + 1 == state.finish.n_parts:
-            views[part.n_reads] = view_of_matrix(&block.out, row, col)
-        part.run(views, 1, cols, part.state, block.params + part.params, NULL, 0)
+    cdef tile_view extras[MOST_EXTRAS]
+    cdef tile_view made = view_of_rows(sums, step, sizeof(float))
+    cdef tile_view out = view_of_matrix(&block.out, row, col)
+    cdef int which
+    for which in range(block.product.extras):
+        extras[which] = view_of_matrix(&block.extras[which], row, col)
+    run_finish(&state.finish, &made, extras, &out, rows, cols, block.params)
 
 
 cdef inline void scale_row(const block_t *block, real *sums, ptrdiff_t row, ptrdiff_t col,

@@ -29,6 +29,10 @@ INLINED vecf f32_widened_first(const int kind, const char *p, ptrdiff_t n) {
     vech halves = _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p);
     return kind == OF_F16 ? vf_from_f16(halves) : vf_from_bf16(halves);
 #else
+#if defined(LANES) && defined(__AVX2__)
+    static const int32_t some[16] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+    if (kind == OF_F32) return _mm256_maskload_ps((const float *)p, _mm256_loadu_si256((const __m256i *)(some + 8 - n)));
+#endif
     char bytes[F32_LANES * 4] = { 0 };
     memcpy(bytes, p, (size_t)(n * bytes_of(kind)));
     return f32_widened(kind, bytes);

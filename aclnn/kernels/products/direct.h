@@ -1,0 +1,252 @@
+/* Products of weights with an image whose results are finished in registers: floats, in the order of all products.
+ *
+ * Weights are packed: for each piece of k, panel after panel of about as many rows,
+ *
+ *     left[begin * rows + row * depth + k * panel rows + i] = weight [row + i, begin + k]
+ *
+ * The first panel of weights reads an image's columns where they lie, `offsets[k]` bytes from their first position, and
+ * makes a panel of them on the way. Where columns lie in several rows of positions, or end within a register, the
+ * panel is made first. Sums of several pieces wait in the output. To the last piece's are added what `ends` says. */
+#ifndef ACLNN_DIRECT_H
+#define ACLNN_DIRECT_H
+
+#include "products/finish.h"
+#include "products/image.h"
+
+enum { END_NONE, END_RELU, END_CLAMP };
+
+/* What is done with complete sums: bias, an operand that is added (by way of alpha), and an activation. */
+typedef struct {
+    const float *bias;      /* of each row; NULL for none */
+    const char *more;       /* NULL for none; its rows are `more_row` bytes apart */
+    ptrdiff_t more_row;
+    int scales_sums;        /* alpha times the sums is added to `more`; else the other way round */
+    float alpha;
+    int kind;
+    float low, high;
+} direct_end;
+
+typedef struct {
+    const image_t *image;
+    int in_place;           /* nothing behind the last column may be read */
+    ptrdiff_t rows, panels; /* of all weights of the group */
+    char *out;              /* of the first of these rows, and of the first column */
+    ptrdiff_t out_row;
+    direct_end end;
+    float *panel;           /* room for a piece of columns, and IMAGE_SLACK bytes */
+} direct_t;
+
+static inline ptrdiff_t direct_row(const direct_t *d, ptrdiff_t panel) { return d->rows * panel / d->panels; }
+
+/* --- Ends ------------------------------------------------------------------------------------------ */
+
+#ifdef LANES
+INLINED vecf direct_where_above(vecf x, vecf bound, vecf yes, vecf no) { return vf_select(vf_is_above(x, bound), yes, no); }
+INLINED vecf direct_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
+    return vf_select(vf_is_at_most(x, bound), yes, no);
+}
+#else
+INLINED vecf direct_where_above(vecf x, vecf bound, vecf yes, vecf no) {
+    for (int i = 0; i < F32_LANES; i++) yes[i] = x[i] > bound[i] ? yes[i] : no[i];
+    return yes;
+}
+INLINED vecf direct_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
+    for (int i = 0; i < F32_LANES; i++) yes[i] = x[i] <= bound[i] ? yes[i] : no[i];
+    return yes;
+}
+#endif
+
+/* As relu and clamp of single kernels (`arithmetic.pxd`): NaN stays, as does a bound that is NaN. */
+INLINED vecf direct_activated(const int kind, vecf x, vecf low, vecf high) {
+    if (kind == END_RELU) return direct_where_at_most(x, vf_set(0), vf_set(0), x);
+    x = direct_where_at_most(low, low, direct_where_above(low, x, low, x), low);
+    return direct_where_at_most(high, high, direct_where_above(x, high, high, x), high);
+}
+INLINED vecf direct_added(const direct_end *end, vecf x, vecf more) {
+    return end->scales_sums ? vf_fma(x, vf_set(end->alpha), more) : vf_fma(more, vf_set(end->alpha), x);
+}
+
+/* Rows of complete sums, where they lie: what tiles at the edge and sums that were made elsewhere end with. */
+static void direct_end_rows(const direct_end *end, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols, const float *sums,
+                            ptrdiff_t step, char *out, ptrdiff_t out_row, const char *more) {
+    for (ptrdiff_t i = 0; i < rows; i++, sums += step, out += out_row, more += more ? end->more_row : 0)
+        for (ptrdiff_t j = 0; j < cols; j += F32_LANES) {
+            const ptrdiff_t n = cols - j < F32_LANES ? cols - j : F32_LANES;
+            vecf x = f32_widened_first(OF_F32, (const char *)(sums + j), n);
+            if (end->bias) x = vf_add(vf_set(end->bias[row + i]), x);
+            if (more) x = direct_added(end, x, f32_widened_first(OF_F32, more + j * 4, n));
+            if (end->kind) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+            x = vf_tidy(x);
+            if (n == F32_LANES) vf_store(out + j * 4, x);
+            else memcpy(out + j * 4, &x, (size_t)n * 4);
+        }
+}
+
+/* --- Tiles ----------------------------------------------------------------------------------------- */
+
+INLINED void direct_sized(const int rows, const int vectors, const int on_the_way, ptrdiff_t depth, const float *a,
+                          const char *b, const ptrdiff_t *offsets, float *panel, char *out, ptrdiff_t out_row, int add,
+                          const direct_end *end, ptrdiff_t row, const char *more) {
+    vecf sums[TILE_ROWS][TILE_VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        __builtin_prefetch(out + i * out_row, 1);
+        if (vectors > 1) __builtin_prefetch(out + i * out_row + F32_LANES * 4, 1);
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) sums[i][j] = vf_set(0);
+    }
+    for (ptrdiff_t k = 0; k < depth; k++) {
+        vecf columns[TILE_VECTORS];
+        const char *from = on_the_way ? b + offsets[k] : (const char *)panel;
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) columns[j] = vf_load(from + j * F32_LANES * 4);
+        if (on_the_way)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) vf_store(panel + j * F32_LANES, columns[j]);
+        panel += vectors * F32_LANES;
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            const vecf one = vf_set(a[i]);
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) sums[i][j] = vf_fma(one, columns[j], sums[i][j]);
+        }
+        a += rows;
+    }
+    if (add)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++)
+                sums[i][j] = vf_add(vf_load(out + i * out_row + j * F32_LANES * 4), sums[i][j]);
+    if (end && end->bias)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            const vecf bias = vf_set(end->bias[row + i]);
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) sums[i][j] = vf_add(bias, sums[i][j]);
+        }
+    if (end && more)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++)
+                sums[i][j] = direct_added(end, sums[i][j], vf_load(more + i * end->more_row + j * F32_LANES * 4));
+    if (end && end->kind == END_RELU) {
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_RELU, sums[i][j], sums[0][0], sums[0][0]);
+    } else if (end && end->kind == END_CLAMP) {
+        const vecf low = vf_set(end->low), high = vf_set(end->high);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_CLAMP, sums[i][j], low, high);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) vf_store(out + i * out_row + j * F32_LANES * 4, vf_tidy(sums[i][j]));
+}
+
+#define DIRECT_ARGUMENTS \
+    ptrdiff_t depth, const float *a, const char *b, const ptrdiff_t *offsets, float *panel, char *out, \
+            ptrdiff_t out_row, int add, const direct_end *end, ptrdiff_t row, const char *more
+typedef void (*direct_fn)(DIRECT_ARGUMENTS);
+#define DIRECT_SIZED(rows, vectors, way) \
+    static void direct_tile_##rows##_##vectors##_##way(DIRECT_ARGUMENTS) { \
+        direct_sized(rows, vectors, way, depth, a, b, offsets, panel, out, out_row, add, end, row, more); \
+    }
+#define ALL_OF(rows) \
+    DIRECT_SIZED(rows, 1, 0) DIRECT_SIZED(rows, 1, 1) DIRECT_SIZED(rows, 2, 0) DIRECT_SIZED(rows, 2, 1)
+ALL_OF(1) ALL_OF(2) ALL_OF(3) ALL_OF(4)
+#if TILE_ROWS > 4
+ALL_OF(5) ALL_OF(6)
+#endif
+#if TILE_ROWS > 6
+ALL_OF(7) ALL_OF(8) ALL_OF(9) ALL_OF(10) ALL_OF(11) ALL_OF(12) ALL_OF(13) ALL_OF(14)
+#endif
+#undef ALL_OF
+#define ALL_OF(rows) \
+    { { direct_tile_##rows##_1_0, direct_tile_##rows##_1_1 }, { direct_tile_##rows##_2_0, direct_tile_##rows##_2_1 } }
+static const direct_fn direct_tiles[TILE_ROWS][TILE_VECTORS][2] = {
+    ALL_OF(1), ALL_OF(2), ALL_OF(3), ALL_OF(4),
+#if TILE_ROWS > 4
+    ALL_OF(5), ALL_OF(6),
+#endif
+#if TILE_ROWS > 6
+    ALL_OF(7), ALL_OF(8), ALL_OF(9), ALL_OF(10), ALL_OF(11), ALL_OF(12), ALL_OF(13), ALL_OF(14),
+#endif
+};
+#undef ALL_OF
+#undef DIRECT_SIZED
+#undef DIRECT_ARGUMENTS
+
+/* --- Columns --------------------------------------------------------------------------------------- */
+
+/* A panel of n columns from several rows of positions, or of fewer than its registers hold. */
+static void direct_pack(const direct_t *d, const ptrdiff_t *offsets, ptrdiff_t depth, ptrdiff_t col, ptrdiff_t n,
+                        const int vectors) {
+    const char *from[2 * IMAGE_RUNS];
+    ptrdiff_t first[2 * IMAGE_RUNS];
+    int runs = 0;
+    float *to = d->panel;
+    for (ptrdiff_t at = col; at < col + n; runs++) {
+        const image_run run = image_run_at(d->image, at, col + n);
+        from[runs] = d->image->data + run.from;
+        first[runs] = at - col;
+        at += run.count;
+    }
+    for (ptrdiff_t k = 0; k < depth; k++, to += vectors * F32_LANES)
+        for (int r = 0; r < runs; r++) { /* what lies behind a run gives way to the next one, or the next k */
+            const char *place = from[r] + offsets[k];
+            if (d->in_place) {
+                const ptrdiff_t count = (r + 1 < runs ? first[r + 1] : n) - first[r];
+                for (ptrdiff_t j = 0; j < count; j += F32_LANES)
+                    vf_store(to + first[r] + j, f32_widened_first(OF_F32, place + j * 4, count - j));
+                continue;
+            }
+            vf_store(to + first[r], vf_load(place));
+            if (vectors > 1) vf_store(to + first[r] + F32_LANES, vf_load(place + F32_LANES * 4));
+        }
+}
+
+/* A piece of k for some columns and panels of weights; with `last`, the results. `left` is the first panel's. */
+static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin, ptrdiff_t depth, ptrdiff_t first,
+                           ptrdiff_t end, ptrdiff_t col, ptrdiff_t cols, int last) {
+    const image_t *image = d->image;
+    ptrdiff_t offsets[PIECE], tap = begin % image->taps, channel = begin / image->taps * image->channel;
+    const ptrdiff_t row0 = direct_row(d, first);
+    for (ptrdiff_t k = 0; k < depth; k++) {
+        offsets[k] = channel + image->places[tap];
+        if (++tap == image->taps) tap = 0, channel += image->channel;
+    }
+    for (const ptrdiff_t stop = col + cols; col < stop; col += F32_WIDE) {
+        const ptrdiff_t n = stop - col < F32_WIDE ? stop - col : F32_WIDE;
+        const int vectors = n > F32_LANES ? 2 : 1;
+        const int is_edge = n < vectors * F32_LANES;
+        const image_run run = image_run_at(image, col, col + n);
+        const int is_run = run.count == n && !is_edge;
+        const direct_end *ends = last && !is_edge ? &d->end : NULL;
+        if (!is_run) direct_pack(d, offsets, depth, col, n, vectors);
+        for (ptrdiff_t p = first; p < end; p++) {
+            const ptrdiff_t row = direct_row(d, p), rows = direct_row(d, p + 1) - row;
+            const direct_fn tile = direct_tiles[rows - 1][vectors - 1][is_run && p == first];
+            const float *a = left + (row - row0) * depth;
+            char *out = d->out + row * d->out_row + col * 4;
+            const char *more = d->end.more ? d->end.more + row * d->end.more_row + col * 4 : NULL;
+            if (!is_edge) {
+                tile(depth, a, image->data + run.from, offsets, d->panel, out, d->out_row, begin > 0, ends, row, more);
+                continue;
+            }
+            float sums[TILE_ROWS * F32_WIDE];
+            const ptrdiff_t step = vectors * F32_LANES;
+            if (begin > 0) f32_load_tile(OF_F32, out, d->out_row, rows, n, sums, step);
+            tile(depth, a, NULL, offsets, d->panel, (char *)sums, step * 4, begin > 0, NULL, row, NULL);
+            if (last) direct_end_rows(&d->end, row, rows, n, sums, step, out, d->out_row, more);
+            else f32_store_tile(OF_F32, sums, step, rows, n, out, d->out_row);
+        }
+    }
+}
+
+#endif
