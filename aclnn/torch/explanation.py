@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -212,13 +212,26 @@ def explain(
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
         return compiled_graph(graph, example_inputs, given, found)
 
-    result = torch.compile(model, backend=explaining)(*inputs, **named)
+    result = torch.compile(_anew(model), backend=explaining, dynamic=False)(*inputs, **named)
     tensors = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
     tracked = [one for one in tensors if one.requires_grad]
     leaves = _leaves(model, inputs)
     if tracked and leaves:
         torch.autograd.grad([one.sum() for one in tracked], leaves, allow_unused=True)
     return found
+
+
+def _anew(model: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls a model, of code that nobody has compiled.
+
+    Dynamo counts compilations by code, which all modules share: it compiles no further ones once it has had enough.
+    """
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        return model(*inputs, **named)
+
+    call.__code__ = call.__code__.replace()
+    return call
 
 
 def _leaves(model: Any, inputs: Sequence[Any]) -> list[torch.Tensor]:

@@ -1397,6 +1397,17 @@ def test_the_first_node_that_differs_is_named(monkeypatch):
     assert "differences from PyTorch: at most" in str(found)
 
 
+def test_explanations_do_not_depend_on_what_was_compiled_before():
+    """Dynamo gives up on a module's code once it was compiled for as many shapes as it allows."""
+    made = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Softmax(-1))
+    run = torch.compile(made, backend="aclnn", dynamic=False)
+    for size in range(2, 12):
+        run(tensor(size, 3))
+    for size in range(2, 12):
+        found = explained(made, tensor(size, 3))
+        assert (found.taken, len(found.parts)) == (2, 1)
+
+
 def test_nodes_have_costs():
     found = explained(lambda x: torch.atan(x.exp() * 2) + x.T.exp().T, tensor(64, 64))
     assert "µs" not in str(found)
