@@ -6,13 +6,15 @@ constants. Each of these nodes costs a call of PyTorch's, of 1 to 10 µs.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from aclnn.torch.counterparts import view_of
-from aclnn.torch.effects import has_effect, seen_by_callers
+from aclnn.torch.effects import has_effect, may_be_view, seen_by_callers, shown_by
 from aclnn.torch.graphs import is_one_of_several, layout_of, value_of, values_of
 from aclnn.torch.private import DisableAutocast, OpOverload, disable_current_modes
 
@@ -34,6 +36,7 @@ LARGEST_CONSTANT = 1 << 20  # bytes: larger ones are computed by each call
 def fold(graph_module: GraphModule) -> int:
     """Apply the passes in place, and tell how many nodes are gone."""
     before = _n_calls(graph_module)
+    _name_views_by_shape(graph_module)
     _remove_nodes_without_effect(graph_module)
     _replace_constants(graph_module, _constants_of(graph_module))
     graph_module.graph.eliminate_dead_code()
@@ -44,14 +47,57 @@ def _n_calls(graph_module: GraphModule) -> int:
     return sum(node.op == "call_function" for node in graph_module.graph.nodes)
 
 
-def _remove_nodes_without_effect(graph_module: GraphModule) -> None:
-    """Let what reads a view of all of a value, as it is, read the value, and so for copies and products with 1."""
+def _name_views_by_shape(graph_module: GraphModule) -> None:
+    """Let views by strides that show all of a tensor in its order be views of a shape, and what is written into such a
+    view be the tensor."""
     results = set(graph_module.graph.output_node().all_input_nodes)
     seen = seen_by_callers(graph_module)
     for node in list(graph_module.graph.nodes):
+        if not _shows_all(node):
+            continue
+        is_view = node.target is aten.as_strided.default
+        source = node.args[0] if is_view else node.args[1]
+        # A result has strides for sizes of 1 as well, and what is written is memory of its own.
+        if node not in (results if is_view else seen) and value_of(source).is_contiguous():
+            node.target, node.kwargs = aten.view.default, {}
+            node.args = (source, list(value_of(node).shape))
+
+
+def _shows_all(node: Node) -> bool:
+    """Whether a view by strides shows all elements of a tensor that lies in order, in their order."""
+    if node.target is aten.as_strided.default:
+        size, strides, *offset = node.args[1:]
+    elif node.target is aten.as_strided_scatter.default:
+        size, strides, *offset = node.args[2:]
+    else:
+        return False
+    base = value_of(node.args[0])
+    start = offset[0] if offset and offset[0] is not None else base.storage_offset()
+    if (
+        start != base.storage_offset()
+        or not base.is_contiguous()
+        or math.prod(size) != base.numel()
+    ):
+        return False
+    step = 1
+    for count, stride in zip(reversed(size), reversed(strides), strict=True):
+        if count != 1 and stride != step:
+            return False
+        step *= count
+    return True
+
+
+def _remove_nodes_without_effect(graph_module: GraphModule) -> None:
+    """Let what reads a view of all of a value, as it is, read the value, and so for copies and products with 1."""
+    results = set(graph_module.graph.output_node().all_input_nodes)
+    shown = Counter([one for result in results for one in _all_shown_by(result)])
+    seen = seen_by_callers(graph_module)
+    for node in list(graph_module.graph.nodes):
+        while node.target is aten.detach.default and node.args[0].target is aten.detach.default:
+            node.args = node.args[0].args
         is_needed = node in seen and (node.target in _MADE or _hides_gradient(node, results))
         source = None if is_needed else _given_by(node)
-        if source is None or (node in results and not _is_kept_alone(node, source, results)):
+        if source is None or (node in results and not _is_kept_alone(node, source, shown)):
             continue
         node.replace_all_uses_with(source)
         graph_module.graph.erase_node(node)
@@ -77,12 +123,26 @@ def _given_by(node: Node) -> Node | None:
     return source if is_same else None
 
 
-def _is_kept_alone(node: Node, source: Node, results: set[Node]) -> bool:
-    """Whether a result may be the operand: autograd keeps that, and nobody else gets it. A caller may change the
-    shape of one tensor, or write into it, and not of another one."""
-    if node.target is not aten.detach.default or source in results:
+def _is_kept_alone(node: Node, source: Node, shown: Counter[Node]) -> bool:
+    """Whether a result may be the operand: autograd keeps that, and no other result is or shows it, or what it shows.
+
+    A caller may change the shape of one tensor, or write into it, and not of another one; and what shows a result has
+    the gradient of that. `shown` counts how many results are a node, or views of it.
+    """
+    if node.target is not aten.detach.default or source.op != "call_function":
         return False
-    return source.op == "call_function"
+    return all(shown[one] == 1 for one in _all_shown_by(source))
+
+
+def _all_shown_by(node: Node) -> set[Node]:
+    """A node, and all that it may be a view of."""
+    found: set[Node] = set()
+    left = [node]
+    while left:
+        found.add(one := left.pop())
+        if not is_one_of_several(one) or may_be_view(one.args[0]):  # others are apart in memory
+            left += shown_by(one)
+    return found
 
 
 # --- Constants ------------------------------------------------------------------------------------

@@ -270,31 +270,51 @@ def refuses(seed):
     return False
 
 
+def is_wrong_without_us(seed):
+    """Whether AOTAutograd alone gives something else than eager calls."""
+    try:
+        check(seed, compile_with=of_pytorch)
+    except AssertionError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--take", default="all")
-    parser.add_argument("--apart", action="store_true", help="count what AOTAutograd refuses apart")
+    parser.add_argument(
+        "--apart",
+        action="store_true",
+        help="count apart what AOTAutograd alone refuses or does wrong",
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     end, compared, refused = time.monotonic() + given.seconds, 0, 0
-    failed, seed = [], given.seed
+    failed, theirs, seed = [], [], given.seed
     for seed in range(given.seed, given.seed + given.count):
         if time.monotonic() > end:
             break
         try:
             compared += check(seed, {"take": given.take})
         except Exception as error:
-            if given.apart and isinstance(error, RuntimeError) and refuses(seed):
+            is_value = isinstance(error, AssertionError)
+            if given.apart and not is_value and refuses(seed):
                 refused += 1
+                continue
+            if given.apart and is_value and is_wrong_without_us(seed):
+                theirs.append(seed)
                 continue
             failed.append(seed)
             print(f"{seed}: {type(error).__name__}: {error}", flush=True)
     print(
-        f"seeds {given.seed} to {seed}: {compared} compared, {refused} refused by AOTAutograd alone, {len(failed)} failed: {failed[:50]}"
+        f"seeds {given.seed} to {seed}: {compared} compared, {refused} refused by AOTAutograd alone, "
+        f"{len(theirs)} wrong by it alone: {theirs[:50]}, {len(failed)} failed: {failed[:50]}"
     )
 
 
