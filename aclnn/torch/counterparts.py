@@ -173,6 +173,10 @@ def _normalized_in_training(
     return form("native_batch_norm_functional")(x, weight, bias, mean, var, True, momentum, eps)
 
 
+def _undropped(grad: Any, mask: Any, scale: float) -> Any:
+    return grad * (mask.astype(grad.dtype) * scale)
+
+
 # What is a view of an operand: taken where an adjacent node is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -240,6 +244,7 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
         "native_batch_norm_functional",
         _normalized_in_training,
     ),
+    aten.native_dropout_backward.default: ("native_dropout_backward", _undropped),
     aten.lift_fresh_copy.default: ("clone", lambda x: x),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }

@@ -70,11 +70,49 @@ def _rounded(x: Any, *, decimals: int) -> Any:
     return form("round")(x)
 
 
+def _filled_with(
+    x: Any, size: Sequence[int], value: Any, *, dtype: Any = None, **layout: Any
+) -> Any:  # fmt: skip
+    """A tensor of one number, of the dtype of another one."""
+    if not x.size or 0 in size:
+        raise NotImplementedError("there is nothing in it")
+    first = x[(0,) * x.ndim]
+    first = first if dtype is None else form("cast")(first, acl_dtype(dtype))
+    return form("fill")(_spread(first, tuple(size)), value)
+
+
+def _like(value: Any) -> Form:
+    return lambda x, **named: _filled_with(x, x.shape, value, **named)
+
+
+def _unwritten(x: Any, size: Sequence[int], strides: Sequence[int], **named: Any) -> Any:
+    """Memory that is written before it is read, if ever: zeros."""
+    if not _is_dense(size, strides):
+        raise NotImplementedError("its elements do not lie side by side")
+    return _filled_with(x, size, 0, **named)
+
+
+def _is_dense(size: Sequence[int], strides: Sequence[int]) -> bool:
+    step = 1
+    for stride, count in sorted(zip(strides, size, strict=True)):
+        if count > 1 and stride != step:
+            return False
+        step *= count
+    return True
+
+
 # --- Reductions ----------------------------------------------------------------------------------
 
 
 def _mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
     return form("mean")(x, dim, keepdim, dtype=plain_dtype(dtype))
+
+
+def _summed_up(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Sums of the numbers that PyTorch casts to the dtype first."""
+    if dtype is not None and x.dtype.kind == "f" and not dtype.is_floating_point:
+        x = form("cast")(x, acl_dtype(dtype))
+    return form("cumsum")(x, dim, dtype=plain_dtype(dtype))
 
 
 FEW = 4  # rows of which a sum by calls of add is faster, and rounds as often as one in any order
@@ -140,6 +178,20 @@ def _norm(x: Any, p: Any, dim: Any, keepdim: bool = False) -> Any:
 def _named(name: str) -> Form:
     """A form that takes the same arguments by position."""
     return lambda *args, **named: form(name)(*args, **named)
+
+
+def _histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many elements are in each of several equal ranges, rounded as PyTorch does where one begins."""
+    if x.dtype.itemsize < 4 or not x.size or not min < max:
+        raise NotImplementedError(
+            "the range is that of the elements, which are of half precision or none"
+        )
+    flat = x.reshape((-1,))
+    places = form("cast")((flat - min) * bins / (max - min), acl_dtype(torch.int64))
+    is_inside = form("logical_and")(form("ge")(flat, min), form("le")(flat, max))
+    places = form("where")(is_inside, form("minimum")(places, np.int64(bins - 1)), np.int64(bins))
+    none = form("fill")(_spread(flat[:1], (bins + 1,)), 0.0)
+    return form("index_add")(none, 0, places, form("fill")(flat, 1.0))[:bins]
 
 
 # --- Indices -------------------------------------------------------------------------------------
@@ -362,6 +414,34 @@ def _spread_over_windows(grad: Any, x: Any, size: Sequence[int]) -> Any:
     return spread.reshape(x.shape)
 
 
+def _columns_to_image(
+    x: Any, size: Sequence[int], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int],
+    stride: Sequence[int],
+) -> Any:  # fmt: skip
+    """Sums of what windows have of each element: places of a window one after the other, as PyTorch adds them."""
+    wide = [n + 2 * margin for n, margin in zip(size, padding, strict=True)]
+    counts = [
+        (n - apart * (width - 1) - 1) // step + 1
+        for n, apart, width, step in zip(wide, dilation, kernel, stride, strict=True)
+    ]
+    outer = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
+    columns = x.reshape((*outer, *kernel, *counts))
+    made = form("fill")(
+        _spread(x[..., :1, :1].reshape((*x.shape[:-2], 1, 1, 1)), (*outer, *wide)), 0.0
+    )
+    for place in np.ndindex(*kernel):
+        firsts = [n * apart for n, apart in zip(place, dilation, strict=True)]
+        window = tuple([
+            slice(first, first + step * (count - 1) + 1, step)
+            for first, step, count in zip(firsts, stride, counts, strict=True)
+        ])  # fmt: skip
+        made[(..., *window)] = (
+            made[(..., *window)] + columns[(..., *place, slice(None), slice(None))]
+        )
+    inner = [slice(margin, margin + n) for n, margin in zip(size, padding, strict=True)]
+    return made[(..., *inner)]
+
+
 def _normalized_by_group_backward(
     grad: Any, x: Any, mean: Any, rstd: Any, weight: Any, n: int, channels: int, size: int, groups: int,
     wanted: Sequence[bool],
@@ -423,17 +503,26 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.bitwise_and.Scalar_Tensor: ("bitwise_and", _bits("bitwise_and")),
     aten.bitwise_or.Scalar_Tensor: ("bitwise_or", _bits("bitwise_or")),
     aten.bitwise_xor.Scalar_Tensor: ("bitwise_xor", _bits("bitwise_xor")),
+    aten.col2im.default: ("col2im", _columns_to_image),
     aten.clamp.Tensor: ("maximum", _clamped),
     aten.clamp_max.Tensor: ("minimum", lambda x, most: form("minimum")(x, most)),
     aten.clamp_min.Tensor: ("maximum", lambda x, least: form("maximum")(x, least)),
-    aten.cumsum.default: (
-        "cumsum",
-        lambda x, dim, *, dtype=None: form("cumsum")(x, dim, dtype=plain_dtype(dtype)),
-    ),
+    aten.cumsum.default: ("cumsum", _summed_up),
     aten.div.Scalar_mode: ("div_mod", _divided),
     aten.div.Tensor_mode: ("div_mod", _divided),
     aten.dot.default: ("matmul", lambda a, b: form("matmul")(a, b)),
     aten._fused_rms_norm.default: ("native_rms_norm", _rms_norm),
+    aten.empty_like.default: ("fill", _like(0)),
+    aten.full_like.default: ("fill", lambda x, value, **named: _like(value)(x, **named)),
+    aten.new_empty.default: ("fill", lambda x, size, **named: _filled_with(x, size, 0, **named)),
+    aten.new_empty_strided.default: ("fill", _unwritten),
+    aten.new_full.default: ("fill", _filled_with),
+    aten.new_ones.default: ("fill", lambda x, size, **named: _filled_with(x, size, 1, **named)),
+    aten.new_zeros.default: ("fill", lambda x, size, **named: _filled_with(x, size, 0, **named)),
+    aten.ones_like.default: ("fill", _like(1)),
+    aten.zero.default: ("fill", _like(0)),
+    aten.zeros_like.default: ("fill", _like(0)),
+    aten.histc.default: ("histc", _histogram),
     aten.index.Tensor: ("index", _indexed),
     aten._unsafe_index.Tensor: ("index", _indexed),
     aten.index_fill.int_Scalar: ("index_fill", _named("index_fill")),
