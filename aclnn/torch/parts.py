@@ -75,7 +75,21 @@ class Part:
             made = self._prepared.run(tensors)
             if made is not NotImplemented:
                 return made if self._is_plain else self._finished(made, tensors)
+        if any(one.is_conj() or one.is_neg() for one in tensors):
+            return self._run_resolved(tensors)
         return self._run(tensors)
+
+    def _run_resolved(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """The results for tensors of which some show numbers conjugated or negated, as gradients of a result may."""
+        resolved = [one.resolve_conj().resolve_neg() for one in tensors]
+        made = self._run(resolved)
+        for place in self._written:
+            if resolved[place] is not tensors[place]:
+                tensors[place].copy_(resolved[place])
+        own = {id(one): given for one, given in zip(resolved, tensors, strict=True)}
+        if self.is_one:
+            return own.get(id(made), made)
+        return tuple([own.get(id(one), one) for one in made])
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         made = self.compiled(*tensors)

@@ -128,6 +128,10 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         nodes = _without_border(list(partition.nodes))
         writes = writes_in(nodes, support.writes)
         nodes += writes
+        if _reads_nothing(nodes):
+            for node in nodes:
+                support.reasons.setdefault(node, "it reads no tensor")
+            continue
         # PyTorch would copy what a part writes in place.
         if not (any(map(is_in_place, writes)) or _pays(nodes, support.choice)):
             for node in nodes:
@@ -138,6 +142,11 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
     for partition in found:
         _show_outside(sorted(partition.nodes, key=order.__getitem__))
     return found
+
+
+def _reads_nothing(nodes: list[Node]) -> bool:
+    """Whether a part would be called with nothing, which says by no tensor that it gives tensors."""
+    return {one for node in nodes for one in node.all_input_nodes} <= set(nodes)
 
 
 def _small_enough(proposed: Sequence[Any], order: Mapping[Node, int]) -> Iterator[Any]:

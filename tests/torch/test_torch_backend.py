@@ -110,6 +110,36 @@ def causal(q, bias):
     return torch.nn.functional.scaled_dot_product_attention(q, q + bias, q, attn_mask=mask)
 
 
+@pytest.mark.parametrize("take", ["all", "default"])
+def test_views_by_strides(take):
+    """Those of all that there is in its order are views of a shape; others are not."""
+
+    def function(x):
+        y = x * 2
+        whole, turned = y.as_strided((2, 12), (12, 1)), y.as_strided((6, 4), (1, 6))
+        inner = y[1:].as_strided((3, 1, 3), (3, 7, 1), 0)
+        part = y[1:].as_strided((3, 6), (6, 1))
+        written = y.as_strided_scatter(x.T + 1, (6, 4), (4, 1))
+        other = y.as_strided_scatter(x[:, :3], (4, 3), (6, 1), 2)
+        return (
+            whole.exp(),
+            turned + 1,
+            inner.sin(),
+            part + 3,
+            written.cos(),
+            other * 2,
+            y.as_strided((4, 6, 1), (6, 1, 9)),
+        )
+
+    x = tensor(4, 6)
+    made, wanted = torch.compile(function, backend="aclnn", options={"take": take})(x), function(x)
+    for one, other in zip(made, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.stride() == other.stride()
+    left = explained(lambda x: (x * 2).as_strided((2, 12), (12, 1)).exp(), x).left
+    assert left == []
+
+
 def test_constants_are_folded():
     q = tensor(1, 2, 6, 8)
     found = explained(causal, q, tensor(8))
@@ -297,7 +327,38 @@ def normalized_by_batch(x, y, index):
     return norm(x, y[0], y[1] + 1, y[2], y[3], False, 0.1, 1e-5).relu()
 
 
-@pytest.mark.parametrize("function", [scattered, indexed, normalized_by_batch])
+def filled(x, y, index):
+    """What is larger than constants are is filled by each call."""
+    grown = x.new_full((600, 512), 2.5) * x[0, 0]
+    made = (
+        torch.zeros_like(grown) + 1,
+        torch.ones_like(grown) * 2,
+        grown.new_zeros((512, 600)).T + grown,
+    )
+    written = torch.empty_like(x).copy_(y), x.new_empty_strided((4, 2), (1, 4)).zero_() + x[0, 0]
+    return (*made, *written, torch.full_like(grown, 3, dtype=torch.int64))
+
+
+def folded_windows(x, y, index):
+    fold = torch.nn.functional.fold
+    columns = torch.stack([x.flatten()[:12], y.flatten()[:12]], -1).reshape(12, 2)
+    return fold(columns, (4, 3), (3, 2), 1, 1, (3, 4)) * 2, fold(
+        columns.T.reshape(4, 6), (3, 4), 2
+    ) + 1
+
+
+def counted(x, y, index):
+    """How many elements are in ranges, and where ranges of them end."""
+    bounds = torch.tensor([0.0, 3.0, 4.0, -1.0, float("nan")])
+    found = torch.cat([index.flatten().float(), x.flatten() * 3, bounds])
+    return torch.histc(found, 4, 0, 3).cumsum(0, dtype=torch.int32), torch.histc(
+        found, 7, 0.1, 2.5
+    ) * 2
+
+
+@pytest.mark.parametrize(
+    "function", [scattered, indexed, normalized_by_batch, filled, folded_windows, counted]
+)
 def test_what_forms_stand_for(function):
     given = tensor(4, 5), tensor(4, 5, seed=1), torch.tensor([[0, 3], [1, 1]])
     found = explained(function, *given)
@@ -1296,6 +1357,8 @@ def test_rows_are_copied_before_they_change(take):
     [
         lambda x: x > 0.5, torch.argmax, lambda x: torch.masked_select(x, x > 0.5),
         lambda x: (x > 0.5).sum(), lambda x: (x.round().to(torch.int64), x.detach() * 2),
+        lambda x: (made := x.sum(), made.unsqueeze(0).detach()),
+        lambda x: (made := x.exp(), made.t().detach(), made.t().detach()),
     ],
 )  # fmt: skip
 def test_results_without_gradients_of_what_requires_them(function):
@@ -1344,6 +1407,49 @@ def test_numbers_become_tensors(tracked):
         return torch.scalar_tensor(2.5) * x, torch.scalar_tensor(3), torch.tensor([x.shape[0], 2.0])
 
     compared_with_eager(function, [tensor(3, 4)], tracked, "all")
+
+
+def test_gradients_that_show_others_conjugated_are_read_as_such():
+    """Those of results that do: what compiled them had no such in mind."""
+    x = tensor(4, 6)
+    made = torch.compile(torch.fft.ihfft, backend="aclnn", options={"take": "all"})
+    for _ in range(2):
+        found = []
+        for one in (made, torch.fft.ihfft):
+            leaf = x.clone().requires_grad_()
+            result = one(leaf)
+            seed = torch.complex(torch.ones_like(result.real), result.real.detach()).conj()
+            found.append(torch.autograd.grad(result, leaf, seed)[0])
+        torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float32])
+def test_parts_resolve_views_that_negate(dtype):
+    z = torch.complex(tensor(3, 4), tensor(3, 4, seed=1))
+    shown = z.conj() if dtype.is_complex else z.conj().imag
+    part = part_of(lambda x: x * 2 + 1, torch.ones(3, 4, dtype=dtype))
+    for x in (torch.ones(3, 4, dtype=dtype), shown, shown):
+        torch.testing.assert_close(part(x), x * 2 + 1)
+
+
+def test_dropout_leaves_its_random_numbers_alone():
+    def function(x):
+        return torch.nn.functional.dropout(x.exp(), 0.3).sin()
+
+    x = tensor(4, 8).requires_grad_()
+    found = aclnn.torch.explain(function, x, options={"take": "all"})
+    assert {name for name, _ in found.left} == {"native_dropout", "getitem"}
+    assert len(found.parts) == 3  # before it, behind it, and backward
+
+
+def test_parts_read_tensors():
+    def function():
+        return torch.scalar_tensor(2.5), torch.scalar_tensor(4)
+
+    found = explained(function)
+    assert found.parts == []
+    assert found.left == [("scalar_tensor", "it reads no tensor")] * 2
+    compared_with_eager(function, [], False, "all")
 
 
 def test_constants_that_are_returned_have_constants_that_depend_on_them():
