@@ -1,6 +1,7 @@
 """Programs as other people write them, through the backend of torch.compile: each as it runs by itself."""
 
 import copy
+import multiprocessing
 import threading
 
 import pytest
@@ -133,6 +134,23 @@ def test_autocast(dtype):
             return made.float() * 2
 
     trains_alike(Mixed(), tensor(3, 8).requires_grad_(), near=2e-2)
+
+
+def test_scaled_losses_in_mixed_precision():
+    ours, eager = model(), model()
+    for net, run in ((ours, compiled(ours)), (eager, eager)):
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for turn in range(2):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = run(tensor(3, 8, seed=turn)).float().square().mean()
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+    same(dict(ours.named_parameters()), dict(eager.named_parameters()), 2e-2)
 
 
 def test_hooks_of_modules_and_tensors():
@@ -294,6 +312,76 @@ def test_modules_that_write_buffers(training):
         x = tensor(6, 8, seed=turn)
         same(run(x), eager(x), 1e-4)
         same(dict(ours.named_buffers()), dict(eager.named_buffers()))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.ao.quantization.*")
+def test_quantizers_that_watch_ranges():
+    quantization = pytest.importorskip("torch.ao.quantization")
+
+    def quantized():
+        by_channel = quantization.FakeQuantize(
+            observer=quantization.MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127,
+            dtype=torch.qint8, qscheme=torch.per_channel_symmetric, ch_axis=1,
+        )  # fmt: skip
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Linear(8, 16), quantization.FakeQuantize(), nn.ReLU(), quantization.MinMaxObserver(),
+            quantization.FusedMovingAvgObsFakeQuantize(), nn.Linear(16, 4), by_channel,
+        )  # fmt: skip
+
+    ours, eager = quantized(), quantized()
+    run = compiled(ours)
+    for turn in range(4):
+        x = tensor(6, 8, seed=turn)
+        made, wanted = run(x), eager(x)
+        same(made, wanted, 1e-4)
+        made.sum().backward()
+        wanted.sum().backward()
+        same(dict(ours.named_buffers()), dict(eager.named_buffers()), 1e-4)
+    same([one.grad for one in ours.parameters()], [one.grad for one in eager.parameters()], 1e-4)
+
+
+NORMS = {
+    "weight": nn.utils.parametrizations.weight_norm,
+    "spectral": nn.utils.parametrizations.spectral_norm,
+    "orthogonal": nn.utils.parametrizations.orthogonal,
+}
+
+
+@pytest.mark.parametrize("name", sorted(NORMS))
+def test_weights_that_are_computed(name):
+    torch.manual_seed(0)
+    eager = nn.Sequential(NORMS[name](nn.Linear(8, 8)), nn.Tanh())
+    ours = copy.deepcopy(eager)
+    run = compiled(ours)
+    for turn in range(3):
+        made, wanted = (one(tensor(3, 8, seed=turn)) for one in (run, eager))
+        same(made, wanted, 1e-4)
+        made.sum().backward()
+        wanted.sum().backward()
+        same(dict(ours.named_buffers()), dict(eager.named_buffers()), 1e-4)
+    same([one.grad for one in ours.parameters()], [one.grad for one in eager.parameters()], 1e-3)
+
+
+def test_tables_whose_rows_are_scaled_when_they_are_read():
+    ours = nn.Embedding(10, 4, padding_idx=0, max_norm=1.0)
+    eager = copy.deepcopy(ours)
+    at = torch.tensor([1, 2, 4, 0])
+    same(compiled(lambda at: ours(at) * 2)(at), eager(at) * 2)
+    same(ours.weight, eager.weight)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_layers(kind):
+    torch.manual_seed(0)
+    net, x = kind(4, 6, 2, batch_first=True, bidirectional=True), tensor(2, 5, 4)
+    packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3], batch_first=True)
+
+    def function(x, rows):
+        of_rows, last = net(nn.utils.rnn.PackedSequence(rows, packed.batch_sizes))
+        return net(x), of_rows.data, last
+
+    alike(function, x, packed.data)
 
 
 def test_weights_changed_between_calls():
@@ -515,6 +603,40 @@ def test_threads_that_train_and_infer():
     for one in threads:
         one.join()
     assert not failed
+
+
+def run_after_a_fork(run, x, pipe):
+    torch.set_num_threads(1)  # those of the parent are gone
+    try:
+        (grad,) = torch.autograd.grad(run(x.requires_grad_()).sum(), x)
+        pipe.send([one.detach().tolist() for one in (run(x), run(x[:2]), grad)])
+    except BaseException as error:
+        pipe.send(repr(error))
+
+
+def test_compiled_models_run_and_compile_after_a_fork():
+    net, x = model(), tensor(5, 8)
+    run = compiled(net)
+    run(x).sum().backward()
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=run_after_a_fork, args=(run, x.clone(), there))
+    child.start()
+    assert here.poll(120)
+    found = here.recv()
+    child.join()
+    assert isinstance(found, list), found
+    (grad,) = torch.autograd.grad(net(x.requires_grad_()).sum(), x)
+    same(list(map(torch.tensor, found)), [net(x).detach(), net(x[:2]).detach(), grad])
+
+
+def test_exported_programs_of_sizes_that_vary():
+    net = model().eval()
+    sizes = {0: torch.export.Dim("rows", min=2, max=64)}
+    program = torch.export.export(net, (tensor(3, 8),), dynamic_shapes=(sizes,))
+    run = compiled(program.module())
+    for rows in (2, 5, 9):
+        same(run(tensor(rows, 8)), net(tensor(rows, 8)))
 
 
 def test_exported_programs():
