@@ -64,7 +64,7 @@ def _name_views_by_shape(graph_module: GraphModule) -> None:
 
 
 def _shows_all(node: Node) -> bool:
-    """Whether a view by strides shows all elements of a tensor that lies in order, in their order."""
+    """Whether a view by strides shows all elements of a contiguous tensor, in their order."""
     if node.target is aten.as_strided.default:
         size, strides, *offset = node.args[1:]
     elif node.target is aten.as_strided_scatter.default:

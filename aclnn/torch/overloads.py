@@ -181,7 +181,7 @@ def _named(name: str) -> Form:
 
 
 def _histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """How many elements are in each of several equal ranges, rounded as PyTorch does where one begins."""
+    """Counts of elements in equal ranges, rounded as PyTorch does where one begins."""
     if x.dtype.itemsize < 4 or not x.size or not min < max:
         raise NotImplementedError(
             "the range is that of the elements, which are of half precision or none"

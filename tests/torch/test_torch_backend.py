@@ -348,7 +348,7 @@ def folded_windows(x, y, index):
 
 
 def counted(x, y, index):
-    """How many elements are in ranges, and where ranges of them end."""
+    """Counts of elements in ranges, and where ranges of them end."""
     bounds = torch.tensor([0.0, 3.0, 4.0, -1.0, float("nan")])
     found = torch.cat([index.flatten().float(), x.flatten() * 3, bounds])
     return torch.histc(found, 4, 0, 3).cumsum(0, dtype=torch.int32), torch.histc(
