@@ -27,6 +27,7 @@ from aclnn.kernels.products.direct cimport (
     direct_columns,
     direct_end,
     direct_end_rows,
+    direct_plane,
     direct_row,
     direct_t,
 )
@@ -120,6 +121,7 @@ cdef struct conv_t:
     bint plain                               # kernels of one element with steps of 1
     bint within                              # no weight is multiplied by what is around the input
     bint by_planes                           # a channel for each row of weights: depthwise
+    bint in_place                            # of which floats are stored as they are made
     ptrdiff_t batch, groups, channels, rows  # of a group: channels and rows of weights
     ptrdiff_t size[AXES]                     # of the input
     ptrdiff_t out[AXES]
@@ -170,7 +172,7 @@ cdef inline ptrdiff_t positions_of(const conv_t *c, int axis, ptrdiff_t residue)
 
 cdef void lay_rows(const conv_t *c, layout_t *layout) noexcept nogil:
     cdef ptrdiff_t reach = (c.kernel[2] - 1) * c.dilation[2]
-    layout.step = 1 if c.transposed or c.by_planes else c.stride[2]
+    layout.step = 1 if c.transposed or c.by_planes and not c.in_place else c.stride[2]
     layout.residues = min(layout.step, reach + 1)
     layout.each = (layout.length[2] + layout.step - 1) // layout.step
     layout.row = layout.residues * layout.each * c.image_item
@@ -321,6 +323,9 @@ cdef int convolve(const array_view *views, const void *state, const void *params
     divide_room(&c, <char *>scratch, &room)
     room.params = <const char *>params
     cells = cells_of(&c)
+    if c.in_place and not c.within and c.bands == 1:
+        convolve_planes(&c, own, cells * chunk // chunks, cells * (chunk + 1) // chunks, &room)
+        return 0
     for cell in range(cells * chunk // chunks, cells * (chunk + 1) // chunks):
         convolve_cell(&c, own, cell, &room)
     return 0
@@ -354,7 +359,8 @@ cdef void divide(conv_t *c, ptrdiff_t chunks) noexcept nogil:
             c.bands = min(most, each)
     if each > c.bands:
         c.downs = max(<ptrdiff_t>1, min(c.rows // LEAST_ROWS, each // c.bands))
-    if c.bands == 1 and c.downs == 1 and c.out[0] == 1 and not c.transposed and not c.direct:
+    if (c.bands == 1 and c.downs == 1 and c.out[0] == 1 and not c.transposed
+            and not c.direct and not c.in_place):
         most = min(c.batch * c.groups // chunks, SEVERAL_COLS // max(<ptrdiff_t>1, cols))
         most = min(most, SEVERAL_BYTES // max(<ptrdiff_t>1, image))
         c.entries = max(<ptrdiff_t>1, min(c.batch, most))
@@ -404,7 +410,7 @@ cdef void convolve_cell(const conv_t *c, const array_view *views, ptrdiff_t cell
         multiply_direct(c, views, &at, room)
         return
     sum_cell(c, views, &at, room)
-    if c.has_steps or c.end or c.adds:
+    if c.has_steps or c.adds or c.end and not c.in_place:
         finish_cell(c, views, &at, room)
 
 
@@ -829,12 +835,15 @@ cdef void finish_cell(const conv_t *c, const array_view *views, const place_t *a
     cdef const char *more
     cdef ptrdiff_t one, row, z
     cdef int which
+    cdef ptrdiff_t rows = at.count[1], cols = at.count[2], planes = at.count[0]
     part.rows = part.count[0] = 1
+    if are_dense(c, views, at):
+        rows, cols, planes = 1, rows * cols * planes, 1
     for one in range(at.entries):
         part.entry = at.entry + one
         for row in range(at.rows):
             part.first = at.first + row
-            for z in range(at.count[0]):
+            for z in range(planes):
                 part.begin[0] = at.begin[0] + z
                 made = view_of_rows(place_in(c, out, &part), out.strides[3], out.strides[4])
                 if c.has_steps:
@@ -842,19 +851,50 @@ cdef void finish_cell(const conv_t *c, const array_view *views, const place_t *a
                         extra = &views[2 + c.has_bias + which]
                         extras[which] = view_of_rows(place_in(c, extra, &part), extra.strides[3],
                                                      extra.strides[4])
-                    run_finish(&c.stepped.product.finish, &made, extras, &made, at.count[1],
-                               at.count[2], room.params)
+                    run_finish(&c.stepped.product.finish, &made, extras, &made, rows, cols,
+                               room.params)
                     continue
                 more = NULL
                 if c.adds:
                     extra = &views[2 + c.has_bias]
                     more, end.more_row = place_in(c, extra, &part), extra.strides[3]
-                direct_end_rows(&end, 0, at.count[1], at.count[2], <float *>made.data,
+                direct_end_rows(&end, 0, rows, cols, <float *>made.data,
                                 made.row_stride // <ptrdiff_t>sizeof(float), made.data,
                                 made.row_stride, more)
 
 
+cdef inline bint are_dense(const conv_t *c, const array_view *views,
+                           const place_t *at) noexcept nogil:
+    """Whether positions of results, and of what steps read, are contiguous."""
+    cdef int which
+    for which in range(2 + c.has_bias, 3 + c.has_bias + c.extras):
+        if not rows_follow(&views[which], at.count):
+            return False
+    return True
+
+
 # --- A channel by itself --------------------------------------------------------------------------
+
+cdef void convolve_planes(const conv_t *c, const array_view *views, ptrdiff_t first,
+                          ptrdiff_t last, room_t *room) noexcept nogil:
+    """Channels by themselves, whose images have one layout."""
+    cdef place_t at = place_of_cell(c, first)
+    cdef layout_t layout
+    cdef ptrdiff_t cell
+    cdef int axis
+    memset(&layout, 0, sizeof(layout))
+    for axis in range(AXES):
+        lay_axis(c, axis, at.begin[axis], at.count[axis], &layout)
+    lay_rows(c, &layout)
+    memset(room.image, 0, room.image_bytes)
+    room.taps = find_taps(c, NULL, &layout, 0, NULL, False, room)
+    at.entries = 1
+    for cell in range(first, last):
+        at.entry, at.group = cell // c.groups, cell % c.groups
+        convolve_plane(c, views, at.entry, at.group, at.begin, at.count, &layout, room)
+        if c.has_steps or c.adds:
+            finish_cell(c, views, &at, room)
+
 
 cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t entry,
                          ptrdiff_t channel, const ptrdiff_t *begin, const ptrdiff_t *count,
@@ -866,14 +906,19 @@ cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t ent
     cdef const char *source = (input.data + entry * input.strides[0] + channel * input.strides[1])
     cdef char *place
     cdef float[PIECE] weights
+    cdef const float *factors = weights
     cdef float bias = 0
+    cdef direct_end end
     cdef ptrdiff_t z
-    if input.strides[4] == c.item or c.size[2] == 1:
+    if layout.step == 1 and (input.strides[4] == c.item or c.size[2] == 1):
         lay_plane(c, layout, input, source, room.image)
     else:
         lay_image(c, layout, input, source, room.image)
-    c.stepped.product.load[1](weight.data + channel * weight.strides[0], weight.strides[1],
-                              <char *>weights, room.taps)
+    if c.in_place and weight.strides[1] == sizeof(float):
+        factors = <const float *>(weight.data + channel * weight.strides[0])
+    else:
+        c.stepped.product.load[1](weight.data + channel * weight.strides[0], weight.strides[1],
+                                  <char *>weights, room.taps)
     if c.has_bias:
         c.stepped.product.load[2](views[2].data + channel * views[2].strides[0], 0, <char *>&bias,
                                   1)
@@ -881,6 +926,13 @@ cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t ent
         place = (out.data + entry * out.strides[0] + channel * out.strides[1]
                  + (begin[0] + z) * out.strides[2] + begin[1] * out.strides[3]
                  + begin[2] * out.strides[4])
+        if c.in_place:
+            end = end_of(c, room.params)
+            end.bias = &bias if c.has_bias else NULL
+            end.kind = END_NONE if c.adds else end.kind
+            direct_plane(room.image + z * c.stride[0] * layout.plane, room.places, room.taps,
+                         factors, layout.row * c.stride[1], count[1], count[2], place, &end)
+            continue
         sum_plane(c, room.image + z * c.stride[0] * layout.plane, layout.row * c.stride[1],
                   room, weights, &bias, out, count[1], count[2], place)
 
@@ -1242,6 +1294,7 @@ cdef class ConvolutionState:
         dtypes = {*in_dtypes, out_dtype}
         self.may_be_direct = (dtypes == {"float32"} and c.rows > FEW_ROWS and not transposed
                               and not within and self.is_dense(strides))
+        c.in_place = c.by_planes and dtypes == {"float32"} and self.is_dense(strides)
         c.plain = (self.may_be_direct and {*kernel, *stride} == {1} and not any(padding)
                    and given == out and (c.size[2] == 1 or strides[0][-1] == sizeof(float)))
         self.choose()

@@ -249,4 +249,103 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
     }
 }
 
+/* --- One row of weights, one channel --------------------------------------------------------------- */
+
+/* Results of a channel by itself, `row` bytes of the image apart. Vectors of positions are results of a row; the last
+ * one overlaps the one before it. Where a row is shorter than a vector, the next row overwrites what is stored behind
+ * it, so rows have to be contiguous. */
+enum { PLANE_ROWS = 4, PLANE_CHAINS = 8 };
+
+INLINED void plane_store(const direct_end *end, vecf x, char *to, ptrdiff_t n) {
+    if (end->bias) x = vf_add(vf_set(*end->bias), x);
+    if (end->kind) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+    x = vf_tidy(x);
+    if (n >= F32_LANES) vf_store(to, x);
+    else memcpy(to, &x, (size_t)n * 4);
+}
+INLINED ptrdiff_t plane_col(ptrdiff_t vector, ptrdiff_t cols) {
+    const ptrdiff_t x = vector * F32_LANES, last = cols > F32_LANES ? cols - F32_LANES : 0;
+    return x < last ? x : last;
+}
+
+/* Kernels of 3 x 3 with steps of 1 between rows: a vector of the image is read once for three rows of results. */
+INLINED void plane_of_three(const int rows, const char *data, const ptrdiff_t *places, const vecf *weights, ptrdiff_t row,
+                            ptrdiff_t cols, int is_last, char *out, const direct_end *end) {
+    const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES;
+    for (ptrdiff_t v = 0; v < vectors; v++) {
+        const ptrdiff_t x = plane_col(v, cols);
+        vecf sums[PLANE_ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) sums[r] = vf_set(0);
+#pragma GCC unroll 6
+        for (int i = 0; i < rows + 2; i++)
+#pragma GCC unroll 3
+            for (int j = 0; j < 3; j++) {
+                const vecf one = vf_load(data + i * row + places[j] + x * 4);
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    if (i - r >= 0 && i - r < 3) sums[r] = vf_fma(weights[(i - r) * 3 + j], one, sums[r]);
+            }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+            plane_store(end, sums[r], out + (r * cols + x) * 4, is_last && r == rows - 1 ? cols - x : F32_LANES);
+    }
+}
+
+static void plane_of_nine(const char *data, const ptrdiff_t *places, const float *weights, ptrdiff_t row, ptrdiff_t rows,
+                          ptrdiff_t cols, char *out, const direct_end *end) {
+    vecf w[9];
+#pragma GCC unroll 9
+    for (int k = 0; k < 9; k++) w[k] = vf_set(weights[k]);
+    for (; rows > PLANE_ROWS; rows -= PLANE_ROWS, data += PLANE_ROWS * row, out += PLANE_ROWS * cols * 4)
+        plane_of_three(4, data, places, w, row, cols, 0, out, end);
+    switch (rows) {
+    case 1: plane_of_three(1, data, places, w, row, cols, 1, out, end); break;
+    case 2: plane_of_three(2, data, places, w, row, cols, 1, out, end); break;
+    case 3: plane_of_three(3, data, places, w, row, cols, 1, out, end); break;
+    default: plane_of_three(4, data, places, w, row, cols, 1, out, end);
+    }
+}
+
+/* Any others: vectors side by side, which share what is read of the weights. */
+INLINED void plane_of_others(const ptrdiff_t taps, const char *data, const ptrdiff_t *places, const float *weights,
+                             ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols, char *out, const direct_end *end) {
+    const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES, total = rows * vectors;
+    ptrdiff_t line = 0, vector = 0;
+    for (ptrdiff_t at = 0; at < total; at += PLANE_CHAINS) {
+        const char *from[PLANE_CHAINS];
+        ptrdiff_t to[PLANE_CHAINS];
+        vecf x[PLANE_CHAINS];
+#pragma GCC unroll 8
+        for (int i = 0; i < PLANE_CHAINS; i++) {
+            const ptrdiff_t col = plane_col(vector, cols);
+            from[i] = data + line * row + col * 4;
+            to[i] = line * cols + col;
+            x[i] = vf_set(0);
+            if (at + i + 1 < total && ++vector == vectors) vector = 0, line++;
+        }
+#pragma GCC unroll 9
+        for (ptrdiff_t k = 0; k < taps; k++) {
+            const vecf weight = vf_set(weights[k]);
+            const ptrdiff_t place = places[k];
+#pragma GCC unroll 8
+            for (int i = 0; i < PLANE_CHAINS; i++) x[i] = vf_fma(weight, vf_load(from[i] + place), x[i]);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < PLANE_CHAINS; i++)
+            if (at + i < total)
+                plane_store(end, x[i], out + to[i] * 4, rows * cols - to[i]);
+    }
+}
+
+static void direct_plane(const char *data, const ptrdiff_t *places, ptrdiff_t taps, const float *weights, ptrdiff_t row,
+                         ptrdiff_t rows, ptrdiff_t cols, char *out, const direct_end *end) {
+    const int is_square = taps == 9 && places[4] - places[3] == places[1] - places[0]
+                          && places[5] - places[3] == places[2] - places[0];
+    if (is_square && places[3] - places[0] == row && places[6] - places[3] == row)
+        plane_of_nine(data, places, weights, row, rows, cols, out, end);
+    else if (taps == 9) plane_of_others(9, data, places, weights, row, rows, cols, out, end);
+    else plane_of_others(taps, data, places, weights, row, rows, cols, out, end);
+}
+
 #endif

@@ -32,3 +32,6 @@ cdef extern from "products/direct.h" nogil:
     void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin, ptrdiff_t depth,
                         ptrdiff_t first, ptrdiff_t end, ptrdiff_t col, ptrdiff_t cols,
                         bint last) noexcept
+    void direct_plane(const char *data, const ptrdiff_t *places, ptrdiff_t taps,
+                      const float *weights, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols,
+                      char *out, const direct_end *end) noexcept
