@@ -122,6 +122,9 @@ cdef extern from "entries.h" nogil:
     void rt_run_reset(void *)
     void rt_set_latest(rt_event *, void *)
 
+    enum:
+        RT_IN_PYTHON
+    int rt_bad_flags(const char *, int64_t)
     int rt_life_state "rt_life.state"
     int rt_life_count "rt_life.count"
     size_t rt_aclDataTypeSize(int)
@@ -699,6 +702,11 @@ cdef class Event:
         raise TypeError("an event cannot be copied or pickled: it is of this process")
 
 
+def bad_flags(str function not None, int64_t flags):
+    """A status: whether an event can have such flags."""
+    return rt_bad_flags(PyUnicode_AsUTF8(function), flags)
+
+
 # --- Calls of programs in C that the Python layer serves ------------------------------------------
 
 cdef class Handle:
@@ -835,6 +843,7 @@ cdef enum:
     NO_HANDLE = 15  # which no object has
     MOST_INT = 0x7fffffff
 
+IN_PYTHON = RT_IN_PYTHON  # the status of a call that captures may record, which C leaves to Python
 cdef dict bindings = {}
 # What is passed in the place of a value that is no number for a parameter: what C refuses.
 cdef dict refused = {

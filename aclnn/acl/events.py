@@ -12,20 +12,19 @@ from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.checks import LONGEST_MILLISECONDS, bad_handle, milliseconds, refuse_destroyed
 from aclnn.acl.constants import (
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-    ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
     ACL_ERROR_RT_PARAM_INVALID,
     ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
     ACL_ERROR_RT_STREAM_NOT_CAPTURED,
     ACL_SUCCESS,
-    aclrtEventFlag,
 )
 from aclnn.acl.errors import AclnnError, fail
 from aclnn.acl.watch import watching
 
 OK = int(ACL_SUCCESS)
-EXTERNAL, IPC = aclrtEventFlag.ACL_EVENT_EXTERNAL, aclrtEventFlag.ACL_EVENT_IPC
-EVERY_FLAG = sum(aclrtEventFlag)
 WITH_EXTERNAL = 1  # the flag of records and waits
+IN_PYTHON = (
+    _runtime.IN_PYTHON
+)  # the status of what captures may record, which C leaves to this layer
 
 __all__ = [
     "aclrtCreateEvent",
@@ -197,21 +196,12 @@ def aclrtCreateEventExWithFlag(flag: int) -> tuple[aclrtEvent | None, int]:
 
 def _created(function: str, flag: Any) -> tuple[aclrtEvent | None, int]:
     flags = as_int(flag)
-    if flags is None or flags <= 0 or flags & ~EVERY_FLAG:
+    if flags is None or abs(flags) >= 2**31:
         return None, fail(
             ACL_ERROR_RT_PARAM_INVALID, f"{function}: flag is {shown(flag)}, no aclrtEventFlag"
         )
-    for alone in (EXTERNAL, IPC):
-        if flags & alone and flags != alone:
-            return None, fail(
-                ACL_ERROR_RT_PARAM_INVALID,
-                f"{function}: flag is {flags:#x}, but {alone.name} stands alone",
-            )
-    if flags == IPC:
-        return None, fail(
-            ACL_ERROR_RT_FEATURE_NOT_SUPPORT, f"{function}: no event is shared by processes"
-        )
-    return new_event(flags), OK
+    status = _runtime.bad_flags(function, flags)
+    return (None, status) if status else (new_event(flags), OK)
 
 
 def new_event(flags: int = 0) -> aclrtEvent:
@@ -283,10 +273,12 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
     (0, 107017)
     """
-    if status := bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
-        return status
-    if status := streams.bad_stream("aclrtRecordEvent", stream):
-        return status
+    status = call("aclrtRecordEvent", event, stream)
+    return _recorded(event, stream) if status == IN_PYTHON else status
+
+
+def _recorded(event: Any, stream: Any) -> int:
+    """Record an event where streams may be captured, or are looked at."""
     if event.external:
         return _external(stream, captures.RECORD, event, "aclrtRecordEvent")
     capture = captures.capture_of(stream)
@@ -398,18 +390,11 @@ def aclrtResetEvent(event: Any, stream: Any) -> int:
     107000
     """
     function = "aclrtResetEvent"
-    if status := bad_handle(function, "event", event, aclrtEvent):
+    status = call(function, event, stream)
+    if status != IN_PYTHON:
         return status
-    if status := streams.bad_stream(function, stream):
-        return status
-    if not event.external:
-        return fail(
-            ACL_ERROR_RT_PARAM_INVALID,
-            f"{function}: event {event.number} was not made with ACL_EVENT_EXTERNAL; others are "
-            "recorded again instead",
-        )
-    if stream is None or stream.redirect is not None:
-        return streams.submit(stream, ExternalTask(captures.RESET, event), function)
+    if event.external:
+        return _external(stream, captures.RESET, event, function)
     return event.reset(function, stream)
 
 
@@ -448,10 +433,12 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
     (0, 0)
     """
-    if status := bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
-        return status
-    if status := streams.bad_stream("aclrtStreamWaitEvent", stream):
-        return status
+    status = call("aclrtStreamWaitEvent", stream, event)
+    return _waited_for(stream, event) if status == IN_PYTHON else status
+
+
+def _waited_for(stream: Any, event: Any) -> int:
+    """Let a stream wait for an event where streams may be captured, or are looked at."""
     if event.external:
         return _external(stream, captures.WAIT, event, "aclrtStreamWaitEvent")
     if (recorded := _captured_wait(stream, event)) is not None:
@@ -557,8 +544,10 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
     0
     """
     function = "aclrtStreamWaitEventWithTimeout"
-    limit, status = milliseconds(function, timeout)
-    return status or _waited(function, stream, event, limit)
+    status = call(function, stream, event, timeout)
+    if status != IN_PYTHON:
+        return status
+    return _waited(function, stream, event, milliseconds(function, timeout)[0])
 
 
 def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> int:

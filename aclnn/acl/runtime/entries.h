@@ -1186,7 +1186,14 @@ static int rt_pair(const char *function, aclrtEvent event, aclrtStream stream, r
     if (status) rt_put(&(*one)->base);
     return status;
 }
-static int rt_of_python(rt_stream *stream) { return rt_captured() || rt_redirected(stream); }
+static int rt_of_python(rt_stream *stream) {
+    return rt_captured() || rt_redirected(stream) || (rt_holds_lock && rt_watched);
+}
+/* The default stream waits at once, with the interpreter's lock if that is held: Python lets go of it. */
+static int rt_waits_in_python(rt_stream *stream) { return rt_of_python(stream) || (stream == NULL && rt_holds_lock); }
+/* Have the Python layer do a call, which it does itself where the call comes from there. */
+enum { RT_IN_PYTHON = -2 };
+#define RT_PASS(name, kinds, ...) (rt_holds_lock ? RT_IN_PYTHON : RT_ASK(name, kinds, NULL, __VA_ARGS__))
 
 static aclError rt_aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     static const char *const name = "aclrtRecordEvent";
@@ -1195,7 +1202,7 @@ static aclError rt_aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     rt_stream *on;
     int status = rt_pair(name, event, stream, &mark, &on);
     if (status) return status;
-    if (RT_UNLIKELY(rt_of_python(on))) status = RT_ASK(name, "es", NULL, RT_AS(event), RT_AS(stream));
+    if (RT_UNLIKELY(rt_of_python(on))) status = RT_PASS(name, "es", RT_AS(event), RT_AS(stream));
     else status = rt_record(name, mark, on);
     rt_let_go(on);
     rt_let_go(mark);
@@ -1208,7 +1215,7 @@ static aclError rt_aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
     rt_stream *on;
     int status = rt_pair(name, event, stream, &mark, &on);
     if (status) return status;
-    if (RT_UNLIKELY(rt_of_python(on))) status = RT_ASK(name, "se", NULL, RT_AS(stream), RT_AS(event));
+    if (RT_UNLIKELY(rt_waits_in_python(on))) status = RT_PASS(name, "se", RT_AS(stream), RT_AS(event));
     else status = rt_await(name, on, mark, -1);
     rt_let_go(on);
     rt_let_go(mark);
@@ -1222,8 +1229,8 @@ static aclError rt_aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEven
     int status = rt_limit(name, timeout);
     if (!status) status = rt_pair(name, event, stream, &mark, &on);
     if (status) return status;
-    if (RT_UNLIKELY(rt_of_python(on)))
-        status = RT_ASK(name, "sei", NULL, RT_AS(stream), RT_AS(event), (uint64_t)(int64_t)timeout);
+    if (RT_UNLIKELY(rt_waits_in_python(on)))
+        status = RT_PASS(name, "sei", RT_AS(stream), RT_AS(event), (uint64_t)(int64_t)timeout);
     else status = rt_await(name, on, mark, rt_milliseconds(timeout));
     rt_let_go(on);
     rt_let_go(mark);
@@ -1263,7 +1270,7 @@ static aclError rt_aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     rt_stream *on;
     int status = rt_pair(name, event, stream, &mark, &on);
     if (status) return status;
-    if (RT_UNLIKELY(rt_of_python(on))) status = RT_ASK(name, "es", NULL, RT_AS(event), RT_AS(stream));
+    if (RT_UNLIKELY(rt_of_python(on))) status = RT_PASS(name, "es", RT_AS(event), RT_AS(stream));
     else status = rt_reset(name, mark, on);
     rt_let_go(on);
     rt_let_go(mark);
