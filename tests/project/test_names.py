@@ -61,6 +61,7 @@ USES = {
     "aclnn/torch/npu/compositions.py": "the vendor's functions that are composed of operators",
     "aclnn/torch/npu/equivalents.py": "PyTorch's operators, of other arguments",
     "aclnn/torch/npu/products.py": "a product, which PyTorch composes of others",
+    "aclnn/torch/npu/weights.py": "attention that is composed of operators",
     "aclnn/torch/npu/hccl.py": "collectives",
     "aclnn/torch/npu/kernels.py": "cells of recurrent layers",
     "aclnn/torch/npu/transfer.py": "PyTorch's functions that take a device",

@@ -14,6 +14,7 @@ import torch
 
 from aclnn.torch.npu.declarations import declared
 from aclnn.torch.npu.refusals import checked
+from aclnn.torch.npu.weights import Attention, attended, gradients
 from aclnn.torch.overloads import form
 from aclnn.torch.schemas import acl_dtype
 
@@ -755,13 +756,14 @@ def _check_fusion(query: Any, key: Any, value: Any, head_num: int, input_layout:
 
 def _fusion_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
     options = {key: given[key] for key in ("pse", "padding_mask", "atten_mask", "keep_prob", "pre_tockens",
-               "next_tockens", "inner_precise", "prefix", "actual_seq_qlen", "actual_seq_kvlen", "sparse_mode")}  # fmt: skip
-    dq, dk, dv, *_ = _npu(
+               "next_tockens", "inner_precise", "prefix", "actual_seq_qlen", "actual_seq_kvlen", "sparse_mode", "sink")}  # fmt: skip
+    dq, dk, dv, dpse, dsink = _npu(
         "npu_fusion_attention_grad", given["query"], given["key"], given["value"], grads[0], given["head_num"],
         given["input_layout"], softmax_max=results[1], softmax_sum=results[2], softmax_in=results[3],
-        attention_in=results[0], scale_value=given["scale"], **options,
+        attention_in=results[0], scale_value=given["scale"], seed=int(results[4]), **options,
     )  # fmt: skip
-    return {"query": dq, "key": dk, "value": dv}
+    return {"query": dq, "key": dk, "value": dv, "pse": dpse if dpse.numel() else None,
+            "sink": dsink if dsink.numel() else None}  # fmt: skip
 
 
 @declared("""npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout,
@@ -787,15 +789,30 @@ def _fusion_attention(query: Any, key: Any, value: Any, head_num: int, input_lay
         actual_seq_qlen,
         actual_seq_kvlen,
     )
+    if dropout_mask is not None:
+        raise checked("NOT_SUPPORT: npu_fusion_attention draws its mask of dropout itself", "007")
     if sink is not None or keep_prob != 1:
-        raise checked(
-            "NOT_SUPPORT: npu_fusion_attention is emulated without sink and dropout", "007"
+        seed = int(torch.randint(1 << 62, (1,), device="npu").item()) if keep_prob != 1 else 0
+        options = _options(
+            atten_mask, pre_tockens, next_tockens, inner_precise, prefix, sparse_mode
         )
+        call = Attention(
+            query, key, value, head_num, input_layout, scale, keep_prob, seed, pse, sink, options
+        )
+        out, most, total, count = attended(call)
+        return out, most, total, torch.empty(0, dtype=query.dtype), seed, 0, count
     out, most, total = form("fusion_attention")(
         query, key, value, head_num, input_layout, pse, padding_mask, atten_mask, scale, keep_prob, pre_tockens,
         next_tockens, inner_precise, prefix, actual_seq_qlen, actual_seq_kvlen, sparse_mode,
     )  # fmt: skip
     return out, most, total, torch.empty(0, dtype=query.dtype), 0, 0, 0
+
+
+def _options(
+    atten_mask: Any, before: int, behind: int, precise: int, prefix: Any, mode: int
+) -> dict[str, Any]:
+    return {"atten_mask": atten_mask, "pre_tockens": before, "next_tockens": behind, "inner_precise": precise,
+            "prefix": prefix, "sparse_mode": mode}  # fmt: skip
 
 
 _FUSION2 = """Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, float scale=1., float keep_prob=1.,
@@ -815,8 +832,8 @@ def _as_first(given: dict[str, Any]) -> dict[str, Any]:
             f"NOT_SUPPORT: attention with {', '.join(used) or f'pse_type {pse_type}'} has no kernel here",
             "007",
         )
-    if pse_type == 0 and given["pse"] is not None:  # which is added before the product is scaled
-        given["pse"] = given["pse"] * given.get("scale", given.get("scale_value"))
+    if pse_type == 0 and given["pse"] is not None:  # which is added to the scaled product
+        given["pse"] = given["pse"] / given.get("scale", given.get("scale_value"))
     for one in ("pre_tokens", "next_tokens"):
         given[one.replace("tokens", "tockens")] = given.pop(one)
     for one in ("actual_seq_qlen", "actual_seq_kvlen"):
@@ -826,7 +843,10 @@ def _as_first(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fusion_gradients2(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    return _fusion_gradients(_as_first(dict(given)), results, grads)
+    found = _fusion_gradients(_as_first(dict(given)), results, grads)
+    if given["pse_type"] == 0 and found["pse"] is not None:
+        found["pse"] = found["pse"] / given["scale"]
+    return found
 
 
 @declared(f"""npu_fusion_attention_v2(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
@@ -841,7 +861,7 @@ def _fusion_attention_v2(**given: Any) -> Any:
            "aclnnFlashAttentionScoreV3", _fusion_gradients2)  # fmt: skip
 def _fusion_attention_v3(**given: Any) -> Any:
     made = _fusion_attention(**_as_first(given), dropout_mask=None)
-    return (*made[:4], torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+    return (*made[:4], torch.tensor([made[4]]), torch.zeros(1, dtype=torch.int64))
 
 
 _GRAD2 = (
@@ -859,8 +879,8 @@ _GRAD2 = (
            str input_layout, *, {_GRAD2})
            -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnFlashAttentionScoreGradV2")  # fmt: skip
 def _fusion_attention_grad_v2(**given: Any) -> Any:
-    dq, dk, dv, *_ = _fusion_attention_grad(**_as_first(given))
-    return dq, dk, dv, None, None, None, None
+    dq, dk, dv, dpse, dsink = _fusion_attention_grad(**_as_first(given))
+    return dq, dk, dv, dpse, None, None, dsink
 
 
 @declared("""npu_fusion_attention_grad(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
@@ -875,9 +895,16 @@ def _fusion_attention_grad(query: Any, key: Any, value: Any, dy: Any, head_num: 
                            padding_mask: Any, atten_mask: Any, softmax_max: Any, softmax_sum: Any, attention_in: Any,
                            scale_value: float, keep_prob: float, pre_tockens: int, next_tockens: int,
                            inner_precise: int, prefix: Any, actual_seq_qlen: Any, actual_seq_kvlen: Any,
-                           sparse_mode: int, **others: Any) -> Any:  # fmt: skip
+                           sparse_mode: int, seed: int, sink: Any, **others: Any) -> Any:  # fmt: skip
+    input_layout = input_layout.upper()
+    if sink is not None or keep_prob != 1 or (pse is not None and input_layout != "TND"):
+        options = _options(
+            atten_mask, pre_tockens, next_tockens, inner_precise, prefix, sparse_mode
+        )
+        return gradients(Attention(query, key, value, head_num, input_layout, scale_value, keep_prob, seed, pse, sink,
+                                   options), dy)  # fmt: skip
     dq, dk, dv = form("fusion_attention_grad")(
-        query, key, value, dy, head_num, input_layout.upper(), softmax_max, softmax_sum, attention_in, pse,
+        query, key, value, dy, head_num, input_layout, softmax_max, softmax_sum, attention_in, pse,
         padding_mask, atten_mask, scale_value, keep_prob, pre_tockens, next_tockens, inner_precise, prefix,
         actual_seq_qlen, actual_seq_kvlen, sparse_mode,
     )  # fmt: skip

@@ -151,6 +151,84 @@ def test_later_versions_of_fusion_attention_do_as_the_first():
         torch_npu.npu_fusion_attention_v2(*plain, 2, "BNSD", query_rope=plain[0])
 
 
+def shares(own, scale, mask=None, pse=None, sink=None):
+    """Weights of keys, and those of a sink."""
+    query, key = own
+    key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
+    scores = (query @ key.mT + (0 if pse is None else pse)) * scale
+    scores = scores if mask is None else scores.masked_fill(mask, -torch.inf)
+    if sink is None:
+        return scores.softmax(-1)
+    beside = sink.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    return torch.cat((scores, beside), -1).softmax(-1)[..., :-1]
+
+
+def test_shifts_and_sinks_of_attention_have_gradients():
+    own, others = leaves((2, 4, 6, 16), (2, 2, 20, 16), (2, 2, 20, 16), (1, 4, 6, 20), (4,))
+    mask = torch.ones(6, 20, dtype=torch.bool).triu(9)
+    for sink in (False, True):
+        query, key, value, pse, given = others
+        made = torch_npu.npu_fusion_attention(
+            query, key, value, 4, "BNSD", pse=pse, atten_mask=mask.npu(), scale=0.2, sink=given if sink else None
+        )[0]  # fmt: skip
+        weights = shares(own[:2], 0.2, mask, own[3], own[4] if sink else None)
+        wanted = weights @ own[2].repeat_interleave(2, 1)
+        count = 5 if sink else 4
+        same_with_gradients(wanted, made, own[:count], others[:count])
+        for one in (*own, *others):
+            one.grad = None
+    with pytest.raises(
+        RuntimeError, match="sink should have 4 elements, one for each head, but got 6"
+    ):
+        torch_npu.npu_fusion_attention(query, key, value, 4, "BNSD", sink=torch.ones(6).npu())
+    later = torch_npu.npu_fusion_attention_v2(
+        query, key, value, 4, "BNSD", pse=pse, pse_type=0, scale=0.2
+    )[0]
+    scores = own[0] @ own[1].repeat_interleave(2, 1).mT * 0.2 + own[3]
+    wanted = scores.softmax(-1) @ own[2].repeat_interleave(2, 1)
+    same_with_gradients(wanted, later, own[:4], others[:4])
+
+
+@pytest.mark.parametrize("layout", ["BNSD", "BSND", "BSH", "SBH"])
+def test_attention_has_dropout(layout):
+    torch.manual_seed(0)
+    heads = [torch.randn(2, 4, 6, 16) for _ in range(3)]
+    orders = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "BSH": (0, 2, 1, 3), "SBH": (2, 0, 1, 3)}
+    given = [one.permute(orders[layout]) for one in heads]
+    given = [one.flatten(-2) for one in given] if len(layout) == 3 else given
+    on = [one.contiguous().npu().requires_grad_() for one in given]
+    torch.npu.manual_seed(3)
+    made, *_, seed, offset, count = torch_npu.npu_fusion_attention(
+        *on, 4, layout, scale=0.25, keep_prob=0.5
+    )
+    assert (offset, count) == (0, 2 * 4 * 6 * 6)
+    torch.npu.manual_seed(3)
+    again = torch_npu.npu_fusion_attention(*on, 4, layout, scale=0.25, keep_prob=0.5)
+    assert torch.equal(made, again[0])
+    assert again[4] == seed
+    assert made.shape == on[0].shape
+    # The result is linear in the values, with the weights that were kept: the gradient says which.
+    made.backward(torch.ones_like(made))
+    total = (on[2].grad * on[2].detach()).sum()
+    torch.testing.assert_close(total, made.detach().sum(), atol=1e-3, rtol=1e-3)
+    plain = torch_npu.npu_fusion_attention(*on, 4, layout, scale=0.25)[0]
+    assert not torch.allclose(plain, made)
+    if layout == "BNSD":
+        size, on[0].grad = 1e-2, None
+        with torch.no_grad():
+            on[0][0, 0, 0, 0] += size
+        torch.npu.manual_seed(3)
+        moved = torch_npu.npu_fusion_attention(*on, 4, layout, scale=0.25, keep_prob=0.5)[0]
+        torch.npu.manual_seed(3)
+        with torch.no_grad():
+            on[0][0, 0, 0, 0] -= size / 2
+        torch_npu.npu_fusion_attention(*on, 4, layout, scale=0.25, keep_prob=0.5)[
+            0
+        ].sum().backward()
+        difference = (moved - made).sum().item() / size
+        assert on[0].grad[0, 0, 0, 0].item() == pytest.approx(difference, abs=2e-2)
+
+
 def attention(lengths, **named):
     torch.manual_seed(0)
     on = [torch.randn(1, 2, 4, 16).half().npu() for _ in range(3)]
