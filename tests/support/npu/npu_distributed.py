@@ -1,14 +1,20 @@
 """Collectives of the process group ``hccl`` in two processes, each with a device of its own."""
 
+import os
+
 import pytest
 import torch
 import torch.distributed as dist
 from torch import multiprocessing, nn
 
 import aclnn.torch.npu as npu
+from aclnn import measurements
 
 pytestmark = pytest.mark.filterwarnings("default")  # programs of others warn
 SIZE = 2
+FOLDER = (
+    measurements.folder()
+)  # with the device's compiled part, which tests otherwise have a folder of their own for
 
 
 def begin(rank, file):
@@ -77,7 +83,8 @@ def models(rank):
     torch.testing.assert_close(sharded.weight.grad.full_tensor().cpu(), plain.weight.grad)
 
 
-def both(rank, file):
+def both(rank, file, folder):
+    os.environ["ACLNN_CACHE_DIR"] = str(folder)
     collectives(begin(rank, file), rank)
     models(rank)
     dist.destroy_process_group()
@@ -85,4 +92,4 @@ def both(rank, file):
 
 @pytest.mark.skipif(not dist.is_gloo_available(), reason="needs Gloo")
 def test_two_processes(tmp_path):
-    multiprocessing.spawn(both, (tmp_path / "store",), SIZE)
+    multiprocessing.spawn(both, (tmp_path / "store", FOLDER), SIZE)
