@@ -80,7 +80,7 @@ class Variable(Generic[T]):
         >>> NUM_THREADS.read()
         Traceback (most recent call last):
         ...
-        aclnn.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
+        aclnn.AclnnError: ACLNN_NUM_THREADS is 'many', must be an integer from 1 to 1024
         >>> del os.environ["ACLNN_NUM_THREADS"]
         """
         text = self.text
@@ -100,7 +100,7 @@ _WHOLE = re.compile("([+-]?)([0-9]+)")
 
 
 def whole(text: str, low: int, high: int) -> int:
-    """A whole number from `low` to `high`, in plain digits.
+    """An integer from `low` to `high`, in plain digits.
 
     What else `int` reads, such as ``1_0`` or ``²``, is more likely a slip.
 
@@ -109,14 +109,14 @@ def whole(text: str, low: int, high: int) -> int:
     >>> whole("1_0", 0, 99)
     Traceback (most recent call last):
     ...
-    ValueError: must be a whole number from 0 to 99
+    ValueError: must be an integer from 0 to 99
     """
     if found := _WHOLE.fullmatch(text):
         sign, digits = found[1], found[2].lstrip("0") or "0"
         # Python converts no more than some thousand digits.
         if len(digits) <= len(str(max(-low, high))) and low <= int(sign + digits) <= high:
             return int(sign + digits)
-    raise ValueError(f"must be a whole number from {low} to {high}")
+    raise ValueError(f"must be an integer from {low} to {high}")
 
 
 def truth(text: str) -> bool:
@@ -223,7 +223,7 @@ PLANNER = Variable(
 )
 MATERIALIZE = Variable(
     "ACLNN_MATERIALIZE",
-    "Whether every intermediate is kept whole, to be looked at; see `aclnn.executor`.",
+    "Whether every intermediate is stored in full, for inspection; see `aclnn.executor`.",
     "; ".join(", ".join(f"`{word}`" for word in words) for words in (_TRUE, _FALSE)),
     False,
     truth,
@@ -252,7 +252,7 @@ VERBOSE_TO = Variable(
 )
 CACHE_DIR: Variable[Path | None] = Variable(
     "ACLNN_CACHE_DIR",
-    'The folder of what was measured on this machine, by which `torch.compile(backend="aclnn")` chooses.',
+    'The folder of measurements on this machine, by which `torch.compile(backend="aclnn")` chooses.',
     "an absolute path",
     None,
     _absolute,
@@ -277,7 +277,7 @@ REPORT: Variable[Path | None] = Variable(
 MOST_DEVICES = 64
 NPU_DEVICES = Variable(
     "ACLNN_NPU_DEVICES",
-    "How many devices `aclrtGetDeviceCount` counts: all have this machine's memory, and streams of their own.",
+    "How many devices `aclrtGetDeviceCount` counts: all share this machine's memory, and have separate streams.",
     f"1 to {MOST_DEVICES}",
     1,
     partial(whole, low=1, high=MOST_DEVICES),

@@ -65,7 +65,7 @@ class Value:
     dtype : DType
         Data type of the elements.
     storage : {'input', 'output', 'workspace', 'tile', 'constant', 'part'}
-        Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
+        The owner of the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
         'part': a view of an output, which a node writes.
     alias_of : int or None
         For an output: the input whose first element has the same address.  For any other value:
@@ -99,12 +99,12 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, without gaps: what a dense copy takes."""
+        """Bytes of the elements, without gaps: the size of a dense copy."""
         return self.size * self.dtype.itemsize
 
     @property
     def distinct_bytes(self) -> int:
-        """Bytes of the elements without those that a stride of 0 repeats."""
+        """Bytes of the elements, counting elements that a stride of 0 repeats once."""
         sizes = [n for n, s in zip(self.shape, self.strides, strict=True) if s != 0]
         return math.prod(sizes) * self.dtype.itemsize if self.size else 0
 
@@ -218,7 +218,7 @@ class Node:
         ----------
         key : str
         default : object
-            What is given where the node has no such attribute.
+            The result if the node has no such attribute.
 
         Returns
         -------
@@ -431,7 +431,7 @@ class Graph(Viewed):
         Parameters
         ----------
         what : hashable
-            What it is known by.
+            Its name.
         find : callable
             Takes nothing.
 
@@ -533,7 +533,7 @@ class Graph(Viewed):
         Returns
         -------
         dict of int to tuple of Node
-            By id of what is written, a value or a view, and of the value that owns its bytes.
+            By id of the written value or view, and of the value that owns its bytes.
 
         Examples
         --------
@@ -584,7 +584,7 @@ class Graph(Viewed):
         Returns
         -------
         dict of int to tuple of Node
-            By id of the value, without those that nobody reads; nodes are in the order given.
+            By id of the value, without values that no node reads; nodes keep the order of the graph.
 
         Examples
         --------
@@ -634,7 +634,7 @@ class Graph(Viewed):
         Returns
         -------
         int
-            Every element is counted once; of an input that the node reads a part of, what it reads
+            Every element is counted once; of an input that the node reads in part, only that part
             at most, wherever it is.
 
         Examples
@@ -803,7 +803,7 @@ class Graph(Viewed):
         return self._view("svg", plan, heat, whole)
 
     def to_onnx(self, plan: Any = None) -> bytes:
-        """An ONNX model of a domain of its own, with the facts of a plan where one is given.
+        """An ONNX model in a separate domain, with properties of a plan if there is one.
 
         No kernel is known here, so that viewers show it, and nothing runs it.
 

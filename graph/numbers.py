@@ -15,14 +15,14 @@ def whole_number(value: Any, what: str) -> int:
     >>> whole_number(2.0, "threads")
     Traceback (most recent call last):
     ...
-    ValueError: threads is 2.0, must be a whole number
+    ValueError: threads is 2.0, must be an integer
     """
     if type(value) is int:
         return value
     if not isinstance(value, bool):
         with suppress(TypeError):
             return index(value)  # NumPy's integers have an index too
-    raise ValueError(f"{what} is {value!r}, must be a whole number")
+    raise ValueError(f"{what} is {value!r}, must be an integer")
 
 
 def positive_number(value: Any, what: str) -> int:

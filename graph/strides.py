@@ -74,7 +74,7 @@ def broadcast_strides(
     Returns
     -------
     tuple of int
-        One stride for each dimension of `target`, 0 along those that are repeated.
+        One stride for each dimension of `target`, 0 along repeated dimensions.
 
     Raises
     ------

@@ -36,7 +36,7 @@ FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 # Loops that are the same would be made once.
 FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
 FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
-# What no instruction set has, what branches, or, of whole numbers' fractions, is a call that fills memory.
+# What no instruction set has, what branches, or, of integers' fractions, is a call that fills memory.
 ELEMENT_BY_ELEMENT = re.compile(
     r"(div|divs|div_trunc|div_floor|floor_divide|fmod|remainder|pow|pows|rpows)_(whole_)?in_int64_t|"
     r"(div|divs|pow|pows|rpows)_in_|(fmod|remainder)_in_double|frac_whole_in_int64_t|"

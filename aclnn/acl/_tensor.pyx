@@ -45,7 +45,7 @@ cdef class aclTensor:
 
     Created by `aclCreateTensor`. Strides and offset count elements. A tensor keeps its memory
     alive, but does not own it. Pickles hold the storage's bytes as far as the view reaches, so that
-    tensors of one array have memory of their own afterwards; device memory cannot be pickled.
+    tensors of one array have separate memory afterwards; device memory cannot be pickled.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def as_count(name: str, value: object) -> int:
 
 
 def as_truth(name: str, value: Any) -> bool:
-    """The truth value of an argument; text is refused, as even "false" would be true.
+    """The bool of an argument; text is refused, as even "false" would be true.
 
     >>> as_truth("x", np.True_), as_truth("x", 0)
     (True, False)

@@ -177,7 +177,7 @@ class Capture:
             if other is not stream:
                 return fail(
                     ACL_ERROR_STREAM_TASK_GROUP_INTR,
-                    f"{function}: {named(stream)} is given work while a task group of "
+                    f"{function}: {named(stream)} receives work while a task group of "
                     f"{named(other)} is open with {len(group.tasks)} tasks; end the group with "
                     f"aclmdlRICaptureTaskGrpEnd first. {self.summary()}",
                 )

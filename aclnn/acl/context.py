@@ -22,14 +22,14 @@ def aclrtCreateContext(deviceId: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts; the thread chooses it, too.
+        A device, from 0 to `aclrtGetDeviceCount` - 1; the thread selects it, too.
 
     Returns
     -------
     context : int
         0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist.
 
     Notes
     -----

@@ -98,7 +98,7 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for arguments that `aclrtMemcpy` would
         refuse; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
-        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream. While a stream
+        ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no thread for the stream. While a stream
         is captured in a mode that binds the calling thread:
         ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC (107041) for a buffer, as host memory must come from
         `aclrtMallocHost`, and ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream.

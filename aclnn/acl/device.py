@@ -32,12 +32,12 @@ def aclrtSetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def aclrtResetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist;
         ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
         `aclrtSynchronizeDevice` has them.
 
@@ -80,12 +80,12 @@ def aclrtResetDeviceForce(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
 
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist;
         ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
         `aclrtSynchronizeDevice` has them.
 
@@ -185,16 +185,16 @@ def aclrtGetDeviceInfo(deviceId: int, attr: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
     attr : aclrtDevAttr
-        Cores are those of this machine that the process may use, for each kind of core.
+        Cores count the processors that the process may use, for each kind of core.
 
     Returns
     -------
     value : int
         A count, or bytes; 0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist;
         ACL_ERROR_RT_PARAM_INVALID (107000) if `attr` is no aclrtDevAttr.
 
     Examples
@@ -213,16 +213,16 @@ def aclGetDeviceCapability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
     Parameters
     ----------
     deviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
     deviceInfo : aclDeviceInfo
-        Cores are those of this machine that the process may use.
+        Cores count the processors that the process may use.
 
     Returns
     -------
     value : int
         A count, or bytes; 0 on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist;
         ACL_ERROR_INVALID_PARAM (100000) if `deviceInfo` is no aclDeviceInfo, or undefined.
 
     Examples
@@ -241,14 +241,14 @@ def aclrtDeviceCanAccessPeer(deviceId: int, peerDeviceId: int) -> tuple[int, int
     Parameters
     ----------
     deviceId, peerDeviceId : int
-        One of those that `aclrtGetDeviceCount` counts.
+        A device, from 0 to `aclrtGetDeviceCount` - 1.
 
     Returns
     -------
     canAccessPeer : int
         1 for two devices, which have the same memory; 0 for one.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def aclrtDeviceEnablePeerAccess(peerDeviceId: int, flags: int) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for the thread's own device;
-        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not;
+        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist;
         ACL_ERROR_RT_PARAM_INVALID (107000) for other flags.
 
     Examples
@@ -295,7 +295,7 @@ def aclrtDeviceDisablePeerAccess(peerDeviceId: int) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for the thread's own device;
-        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that there is not.
+        ACL_ERROR_RT_INVALID_DEVICEID (107001) for a device that does not exist.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def aclDataTypeSize(dataType: int) -> int:
     Returns
     -------
     int
-        0 for what is no data type, and for types whose elements are no whole bytes.
+        0 for values that are no data type, and for types whose elements are smaller than a byte.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def aclFloatToFloat16(value: float) -> int:
     Returns
     -------
     int
-        16 bits, ties to even; 0x7BFF for NaN. 0, with a message, for what is no number.
+        16 bits, ties to even; 0x7BFF for NaN. 0, with a message, if the argument is not a number.
 
     Examples
     --------

@@ -255,8 +255,8 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
-        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
-        thread can be had for the stream.
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no
+        thread for the stream.
         With an event that a capture has recorded: ACL_ERROR_RT_EVENT_CAPTURED (107028) on a stream
         that is not captured, ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream,
         ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) on a stream of another capture.
@@ -375,8 +375,8 @@ def aclrtResetEvent(event: Any, stream: Any) -> int:
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for another event;
         ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or stream that is
-        destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for
-        the stream.
+        destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no thread for the
+        stream.
         What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903),
         ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000),
         ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS
@@ -399,7 +399,7 @@ def aclrtResetEvent(event: Any, stream: Any) -> int:
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
-    """Let what a stream is given from now on wait for an event.
+    """Make further work of a stream wait for an event.
 
     Parameters
     ----------
@@ -412,8 +412,8 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
-        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
-        thread can be had for the stream.
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no
+        thread for the stream.
         With an event that a capture has recorded: ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for
         the default stream, ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) for a stream of another
         capture.
@@ -480,7 +480,7 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
     timeout : int
         Seconds; 0 waits for ever, as it has to be with flag 1.
     flag : int
-        0, or 1 on a stream that is captured: the model waits for what was recorded outside, each
+        0, or 1 on a stream that is captured: the model waits for work that was recorded outside, each
         time that it runs.
 
     Returns

@@ -74,7 +74,7 @@ def aclFinalizeReference() -> tuple[int, int]:
     Returns
     -------
     refCount : int
-        How many calls are left.
+        The number of remaining calls.
     status : int
         ACL_SUCCESS (0) or as `aclFinalize`: ACL_ERROR_UNINITIALIZE (100001),
         ACL_ERROR_REPEAT_FINALIZE (100037), ACLNN_ERR_RUNTIME_ERROR (361001),

@@ -29,7 +29,7 @@ def aclrtMemGetAllocationGranularity(option: int, prop: Any = None) -> tuple[int
     Parameters
     ----------
     option : aclrtMemGranularityOptions
-        The minimum, or what is recommended: they are the same here.
+        The minimum or the recommended granularity: they are the same here.
     prop : object, optional
         Of the memory; not looked at.
 

@@ -250,7 +250,7 @@ def aclrtFreeHost(address: int) -> int:
 
 
 def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
-    """Tell how much memory this machine has.
+    """Report the memory of this machine.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def aclmdlRICaptureEnd(stream: Any) -> tuple[models.aclmdlRI | None, int]:
         ACL_SUCCESS (0). ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for a stream that is not
         captured, ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED (107036) for one that joined the capture of
         another, ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
-        captures go on then. The others drop what was recorded:
+        captures continue then. The others drop the recorded calls:
         ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD (107038) on a thread that did not begin the
         capture, unless its mode is RELAXED; ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after
         a call that could not be recorded; ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) with an open

@@ -221,7 +221,7 @@ def aclmdlRIExecuteAsync(modelRI: Any, stream: Any) -> int:
         ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on one that updates a task group;
         ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream while a stream is captured
         in a mode that binds the calling thread;
-        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream.
+        ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no thread for the stream.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def _run_within(run: _Run, limit: int) -> int:
 
 
 def aclmdlRIDestroy(modelRI: Any) -> int:
-    """Destroy a model and release what it keeps alive.
+    """Destroy a model and release the objects that it keeps alive.
 
     Parameters
     ----------

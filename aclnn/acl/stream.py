@@ -312,17 +312,17 @@ def aclrtLaunchHostFunc(stream: Any, fn: Callable[[Any], Any], args: Any = None)
     stream : aclrtStream or None
         None, the default stream, calls it now.
     fn : callable
-        What it returns is not looked at; what it raises surfaces at the stream's next synchronise.
+        Its result is ignored; an exception is reported by the stream's next synchronise.
         On a captured stream, each run of the model calls it.
     args : object, optional
-        What it is given.
+        Its argument.
 
     Returns
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for what cannot be called;
         ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
-        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream. What a capture
+        ACLNN_ERR_RUNTIME_ERROR (361001) when the system has no thread for the stream. What a capture
         records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903), ACL_ERROR_STREAM_TASK_GROUP_INTR
         (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP
         (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) as `aclrtRecordEvent` has them.

@@ -206,7 +206,7 @@ def _apply(function: str, stream: Any, update: captures.Update) -> int:
         return fail(
             ACL_ERROR_STREAM_TASK_GROUP_STATUS,
             f"{function}: {given} operators were given for the {len(group.tasks)} of the task "
-            "group, which stays as it was",
+            "group, which is unchanged",
         )
     replay = models.replay_of(group.model, function)
     numbers = [task.number for task in group.tasks]

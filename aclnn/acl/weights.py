@@ -55,7 +55,7 @@ def aclnnCalculateMatmulWeightSizeV2(tensorShape: Any, dataType: int) -> tuple[i
     tensorShape : aclIntArray
         The shape of the weight, 2 to 6 sizes.
     dataType : aclDataType
-        Its dtype, whose elements are whole bytes.
+        Its dtype, whose elements have at least a byte.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def _bytes(sizes: tuple[int, ...], dtype: int) -> int:
             raise invalid(f"tensorShape[{place}] is {size}, must be at least 1")
     one = _runtime.type_size(as_member("dataType", dtype, aclDataType))
     if not one:
-        raise invalid(f"dataType is {shown(dtype)}, whose elements are no whole bytes")
+        raise invalid(f"dataType is {shown(dtype)}, whose elements are smaller than a byte")
     found = math.prod(sizes) * one
     if found > _LARGEST:
         raise invalid(f"tensorShape is {sizes}, a weight may have 2^63 - 1 bytes")

@@ -164,7 +164,7 @@ class _Arguments:
         return f"aclnn.aclCreateBoolArray({values})"
 
     def _scalar(self, parameter: Parameter) -> str:
-        """A whole number with integers is one, too."""
+        """An integer with integers is one, too."""
         given = self.given[parameter.role]
         whole = self.of_integers and given.lstrip("-").isdigit()
         return f"aclnn.aclCreateScalar({given}, aclnn.{'ACL_INT64' if whole else 'ACL_FLOAT'})"

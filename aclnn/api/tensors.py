@@ -22,9 +22,9 @@ def tensor(array: Any, format: int = ACL_FORMAT_ND) -> aclTensor:
     ----------
     array : array
         Whose strides are not negative; a NumPy array, a PyTorch tensor or whatever functional forms take. A list
-        becomes an array of its own: ``float32`` of floats, ``int64`` of integers.
+        becomes a new array: ``float32`` for floats, ``int64`` for integers.
     format : aclFormat
-        What the tensor says that its dimensions mean.
+        The format: the meaning of the tensor's dimensions.
 
     Returns
     -------

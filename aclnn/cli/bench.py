@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--rows", nargs="*", choices=rows.FORMS, metavar="NAME",
-        help="row-wise operators in place of the matrix (all of them, if none are named)",
+        help="row-wise operators instead of the matrix (all of them, if none are named)",
     )  # fmt: skip
     add("--axes", nargs="+", default=rows.AXES, choices=rows.AXES, help="along which --rows go")
     add(
@@ -55,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--attention", action="store_true",
-        help="attention in place of the matrix: 1 to 1,024 queries over 128 to 4,096 keys",
+        help="attention instead of the matrix: 1 to 1,024 queries over 128 to 4,096 keys",
     )  # fmt: skip
     add(
         "--products", action="store_true",
-        help="matrix products in place of the matrix: 1 to 512 rows, B by rows and by columns",
+        help="matrix products instead of the matrix: 1 to 512 rows, B by rows and by columns",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=threads, default=[1], metavar="N", help="(default 1)")

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE:NAME",
         help="a function in a Python file or module that gives an executor, such as one of a compiled "
-        "function; it is called with strategy= and materialize= where these are given; or a model in "
+        "function; it is called with strategy= and materialize= if these are set; or a model in "
         "ONNX, FILE.onnx",
     )  # fmt: skip
     parser.add_argument(
@@ -62,11 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
-        help="any operand or option by its name, also one that this command has a flag of its own for",
+        help="any operand or option by its name, also names that are flags of this command",
     )  # fmt: skip
     parser.add_argument(
         "--materialize", action=argparse.BooleanOptionalAction,
-        help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
+        help="store every intermediate in full (default: as ACLNN_MATERIALIZE says)",
     )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
     parser.add_argument(
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"Each operand and option of the operator has a flag, which `{parser.prog} OPERATOR --help` "
         f"describes, with an example. An operand is in words, such as --self {_EXAMPLE} or --self "
         "'bfloat16[128,64:strides=1,128]', or a number where the operator takes one; the tensors of a "
-        "list have a flag each. Several numbers or truth values have commas between them."
+        "list have a flag each. Separate several numbers or bools by commas."
     )
     for role in _described():
         try:
@@ -136,7 +136,7 @@ def flags_words(operator: Operator | str | None) -> str:
 
 def _operand_words(operator: Operator, role: str) -> str:
     if role in operator.outputs:
-        return "what is written to, made where it is not given"
+        return "the output, allocated if it is missing"
     words = "a tensor, once for each of the list" if role in operator.lists else "a tensor"
     words += " or a number" if _takes_numbers(operator, role) else ""
     return words if operator.is_required(role) else f"{words}; may be left out"
@@ -444,11 +444,11 @@ _PARSERS: Mapping[str, Callable[[Attribute, str], Any]] = {
 _KIND_WORDS = {
     "scalar": "a number",
     "float": "a number",
-    "int": "a whole number",
-    "bool": "a truth value",
+    "int": "an integer",
+    "bool": "a bool",
     "str": "a word",
-    "ints": "whole numbers with commas between them",
-    "bools": "truth values with commas between them",
+    "ints": "integers, separated by commas",
+    "bools": "bools, separated by commas",
     "dtype": f"one of {', '.join(dtypes.NAMES)}",
 }
 

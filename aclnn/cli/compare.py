@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument(
         "--with", dest="other", choices=OTHERS, default="onnxruntime",
-        help="what it is compared with (default onnxruntime)",
+        help="the reference (default onnxruntime)",
     )  # fmt: skip
     parser.add_argument(
         "--limit",

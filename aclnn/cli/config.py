@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clear-measurements",
         action="store_true",
-        help="remove what was measured on this machine, so that it is measured anew",
+        help="remove the measurements of this machine",
     )
     capi = parser.add_argument_group("programs in C and C++")
     capi.add_argument("--cflags", action="store_true", help="print the compiler's flags")
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print a folder laid out as an installation of CANN",
     )
     capi.add_argument(
-        "--capi", action="store_true", help="tell which library, package and interpreter they use"
+        "--capi", action="store_true", help="show which library, package and interpreter they use"
     )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--alignment",
         type=size,
         metavar="BYTES",
-        help="what every place of --lifetimes is a multiple of, such as 512",
+        help="alignment of every offset of --lifetimes, such as 512",
     )
     parser.add_argument(
         "--timeout", type=seconds, metavar="S",

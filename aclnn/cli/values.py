@@ -24,7 +24,7 @@ def option(parse: Callable[[str], T]) -> Callable[[str], T]:
     >>> threads("5000")
     Traceback (most recent call last):
     ...
-    argparse.ArgumentTypeError: '5000' must be a whole number from 1 to 1024
+    argparse.ArgumentTypeError: '5000' must be an integer from 1 to 1024
     """
 
     def parsed(text: str) -> T:

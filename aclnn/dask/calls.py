@@ -33,7 +33,7 @@ def call(
     if handle.name == operator.in_place or handle.name.endswith("_"):
         raise invalid("arrays of Dask's are not written; `=` binds a name to the result")
     if out is not None:
-        raise invalid("out is given, but arrays of Dask's are not written")
+        raise invalid("out is given, but Dask arrays cannot be written")
     if operator.lists:
         layout_of(Facts(handle.name, (), (), {}))
     operands = [

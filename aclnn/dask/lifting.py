@@ -53,7 +53,7 @@ def lift(
     ------
     AclnnError
         From the call, if a result is not of its arguments' shape, or if some operator or view
-        may need other elements than those of its place and `whole` is not given.
+        may read elements of other positions and `whole` is not given.
 
     Examples
     --------
@@ -75,11 +75,11 @@ def lift(
     @functools.wraps(function)
     def over_chunks(*args: Any, out: Any = None, **named: Any) -> da.Array:
         if out is not None:
-            raise invalid(f"{plan._name}: out is given, but arrays of Dask's are not written")
+            raise invalid(f"{plan._name}: out is given, but Dask arrays cannot be written")
         operands = [chunked(one, f"argument {place}") for place, one in enumerate(args)]
         if given := [name for name, one in named.items() if isinstance(one, da.Array)]:
             raise invalid(
-                f"{plan._name}: {given[0]} is an array of Dask's, which is given by position"
+                f"{plan._name}: {given[0]} is a Dask array, which must be passed by position"
             )
         result, watched = _traced(plan, operands, named)
         shape = broadcast_shapes(*[one.shape for one in operands if isinstance(one, da.Array)])
@@ -92,8 +92,8 @@ def lift(
         refuse_shapes(plan._name, leaves, shape, {axis % len(shape) for axis in axes if shape})
         if whole is None and watched.reasons:
             raise invalid(
-                f"{plan._name}: {', '.join(dict.fromkeys(watched.reasons))} may need other elements than "
-                "those of one place: aclnn.dask.lift(function, whole=axes) says which axes have to be "
+                f"{plan._name}: {', '.join(dict.fromkeys(watched.reasons))} may read elements "
+                "of other positions: aclnn.dask.lift(function, whole=axes) says which axes have to be "
                 "in one chunk"
             )
         ndim = len(shape)
@@ -172,7 +172,7 @@ def _compute(
 
 
 class _Watched(Recording):
-    """A recording that notes what may need other elements than those of one place."""
+    """A recording that notes calls that may read elements of other positions."""
 
     def __init__(self, trace: Trace):
         super().__init__(trace.recording.name)

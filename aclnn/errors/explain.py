@@ -10,7 +10,7 @@ from aclnn.acl.errors import latest_failure
 
 _CREATE = "The operator library could not set up an executor; on the CPU this does not happen."
 _LIBRARY_FILE = (
-    "The NPU's operator library found a broken or missing file of its own. The CPU library has no "
+    "The NPU's operator library found one of its files broken or missing. The CPU library has no "
     "such files and never returns this."
 )
 _DEVICE = "The NPU's runtime or driver failed; the CPU library never returns this."
@@ -58,13 +58,13 @@ _MEANINGS: dict[int, tuple[str, str]] = {
         "Does not happen on the CPU.",
     ),
     aclnnStatus.ACLNN_ERR_INNER_NULLPTR: (
-        "An executor function was given a null or destroyed executor or tensor.",
+        "An executor function received a null or destroyed executor or tensor.",
         "Keep executors until their last use; do not destroy one twice.",
     ),
     aclnnStatus.ACLNN_ERR_INNER_WRONG_ATTR_INFO_SIZE: (_LIBRARY_FILE, "Does not happen here."),
     aclnnStatus.ACLNN_ERR_INNER_KEY_CONFLICT: (_LIBRARY_FILE, "Does not happen here."),
     aclnnStatus.ACLNN_ERR_INNER_INVALID_IMPL_MODE: (
-        "The implementation mode asked for is unknown.",
+        "The requested implementation mode is unknown.",
         "Does not happen on the CPU.",
     ),
     aclnnStatus.ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND: (
@@ -72,7 +72,7 @@ _MEANINGS: dict[int, tuple[str, str]] = {
         "Does not happen on the CPU.",
     ),
     aclError.ACL_ERROR_INVALID_PARAM: (
-        "A runtime function was given an argument of the wrong kind or value.",
+        "A runtime function received an argument of a wrong type or value.",
         "The message names it.",
     ),
     aclError.ACL_ERROR_UNINITIALIZE: (
@@ -131,12 +131,12 @@ _MEANINGS: dict[int, tuple[str, str]] = {
         "Call aclmdlRICaptureEnd first.",
     ),
     aclError.ACL_ERROR_RT_STREAM_CAPTURED: (
-        "A captured stream was asked for what only a stream that runs can do.",
+        "A call on a captured stream that needs a running stream.",
         "The message names the capture. Synchronise and destroy streams after aclmdlRICaptureEnd.",
     ),
     aclError.ACL_ERROR_RT_EVENT_CAPTURED: (
         "An event that a capture has recorded does not happen before its model runs.",
-        "Use other events for what runs now.",
+        "Use other events for work that runs now.",
     ),
     aclError.ACL_ERROR_RT_STREAM_NOT_CAPTURED: (
         "The call makes sense on a captured stream only.",
@@ -153,14 +153,14 @@ _MEANINGS: dict[int, tuple[str, str]] = {
     ),
     aclError.ACL_ERROR_STREAM_CAPTURE_CONFLICT: (
         "An event would tie two captures together.",
-        "Use events of their own for each capture.",
+        "Use separate events for each capture.",
     ),
     aclError.ACL_ERROR_STREAM_TASK_GROUP_STATUS: (
         "A task group was begun, ended or updated out of turn, or with another number of tasks.",
-        "The message says what is open. Begin and end come in pairs on one stream.",
+        "The message names the open group. Begin and end come in pairs on one stream.",
     ),
     aclError.ACL_ERROR_STREAM_TASK_GROUP_INTR: (
-        "Another stream of the capture was given work while a task group was open.",
+        "Another stream of the capture received work while a task group was open.",
         "End the group first.",
     ),
     aclError.ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED: (
@@ -202,7 +202,7 @@ _MEANINGS: dict[int, tuple[str, str]] = {
     aclError.ACL_ERROR_BAD_ALLOC: ("Memory could not be allocated.", "Ask for less."),
     aclError.ACL_ERROR_RT_MEMORY_ALLOCATION: (
         "Device memory could not be allocated.",
-        "Ask for less, or free what is no longer used: aclrtGetMemInfo tells what is left.",
+        "Request less, or free unused memory: aclrtGetMemInfo reports the free memory.",
     ),
     aclError.ACL_ERROR_RT_INTERNAL_ERROR: ("The runtime failed inside.", "Report it."),
 }
@@ -212,7 +212,7 @@ _LATEST: Any = type("Latest", (), {"__repr__": lambda self: "<that of the latest
 
 
 def explain(status: int = _LATEST) -> str:
-    """Explain what a status means, what causes it, and what to do.
+    """Explain a status: its meaning, its causes, and how to avoid it.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ cdef class aclOpExecutor(Bindings):
     workspace_size : int
         Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
     own_workspaces : int
-        How many workspaces runs have allocated so far: none if each run gets one, or needs none.
+        Number of workspaces that runs have allocated: 0 if each run gets one, or needs none.
         The executor keeps one, so runs that do not overlap allocate one.
     graph : aclnn.graph.Graph
         The op-graph as scheduled.
@@ -212,7 +212,7 @@ cdef class aclOpExecutor(Bindings):
     the same output race, as they would with any other writer.
 
     Memory that is bound later may lie so that an input crosses the output. Such a run is planned
-    anew, with a workspace of its own, and the attributes show the plan of the run that began last.
+    again, with a separate workspace, and the attributes show the plan of the run that began last.
     Phase two goes on asking for the workspace that phase one announced.
 
     Examples
@@ -446,7 +446,8 @@ cdef class aclOpExecutor(Bindings):
     def to_onnx(self, as_built=False):
         """Make a model in ONNX that computes the same, with the standard's operators.
 
-        What the standard has no operator for is a function made of its operators. Steps in Python
+        A node without an operator in the standard becomes a function of the standard's operators.
+        Steps in Python
         and complex numbers are nodes that only viewers understand.
 
         Parameters

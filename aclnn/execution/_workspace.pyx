@@ -109,7 +109,7 @@ class WorkspacePool:
         Parameters
         ----------
         nbytes : int
-            How large it has to be.
+            Its size in bytes.
 
         Returns
         -------

@@ -33,7 +33,7 @@ def refuse_unreadable(tensor: Any, name: str) -> None:
         raise wrong_kind(f"{name} has dtype {dtype}, which no operator takes")
     if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise wrong_kind(
-            f"{name} requires grad, but what is planned is not differentiated; use {name}.detach(), "
+            f"{name} requires grad, but planned calls are not differentiated; use {name}.detach(), "
             "or torch.no_grad()"
         )
     if tensor.is_conj():

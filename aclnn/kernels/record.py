@@ -265,7 +265,7 @@ class Record:
         `last` are the least and the largest index.
     computed_in : {'double', 'real', 'number', 'num'}
         Of a formula: ``double``, every real result is rounded once from it; ``real``, float or double, for
-        what float32 loses nothing of but by one rounding; ``number``, any, also whole numbers, in which it
+        what float32 loses nothing of but by one rounding; ``number``, any, also integers, in which it
         is exact; ``num``, double and vectors, as in `activations.pxd`.
     forms : tuple of str
         Further forms, by the endings of their names (`ENDINGS`).

@@ -41,7 +41,7 @@ _NUMBERS = (
     "integers as integers; results of integers wrap around. With a complex number the result is "
     "complex."
 )
-_TRUTH = "Of truth values the sum is 'or', the difference 'exclusive or'."
+_TRUTH = "For bools the sum is 'or', the difference 'exclusive or'."
 _ALPHA = Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype", "zero"))
 
 
@@ -86,7 +86,7 @@ def _lower_sum(formula: str, expression: str) -> Callable[[Lowering], Mapping[st
         tensors = [role for role in BOTH if role in lowering.call.tensors]
         roles = [role for role in (*BOTH, "alpha") if role in lowering.call.scalars]
         params = lowering.params(roles, dtype)
-        if dtype == aclDataType.ACL_BOOL:  # whatever alpha is, it counts as a truth value
+        if dtype == aclDataType.ACL_BOOL:  # whatever alpha is, it counts as a bool
             params = (*params[:-1], int(not lowering.call.scalars["alpha"].zero))
         operands = operands_as(lowering, tensors, dtype, shape)
         made = lowering.point(formula, operands, dtype, shape, params=params, expression=expression)

@@ -19,7 +19,7 @@ INPUTS = (
 RESULTS = ("out", "first", "second")
 EVERYTHING = 1 << 40  # as many keys before or behind a query as there can be
 ACCURACY = (
-    "Sums and exponentials are float32, rounded once to the result's dtype: results lie within "
+    "Sums and exponentials are float32, rounded once to the result's dtype: results are within "
     "(D + 24)·2⁻²⁴ times the largest score, plus 2⁻²⁰, of the exact ones relative to the largest "
     "value, and half a unit in the last place of the result's dtype."
 )

@@ -42,7 +42,7 @@ _OUT_WORDS = (
     "size of `value`"
 )
 _ATTRIBUTES = (
-    Attribute("is_causal", False, "bool", keyword_only=False, doc="Hide the keys behind a query."),
+    Attribute("is_causal", False, "bool", keyword_only=False, doc="Mask the keys after a query."),
     Attribute("scale", None, "float", doc="Factor of scores; by default 1/√E, E the heads' size."),
     Attribute("enable_gqa", False, "bool", doc="Whether key and value may have fewer heads."),
 )

@@ -30,7 +30,7 @@ from aclnn.operators.lowering import Lowering
 from aclnn.operators.pointwise import BOTH, camel, with_number
 
 _BITS = (*INTEGERS, aclDataType.ACL_BOOL)
-_NOTES = "Of truth values it is the logical function."
+_NOTES = "For bools it is the logical function."
 
 
 def _of_both(call: Call) -> aclDataType | None:

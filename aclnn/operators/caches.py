@@ -419,7 +419,7 @@ gather_pa_kv_cache = Operator(
     summary="Read the keys and values of batches out of the pages of caches.",
     expression="key[n] = key_cache[block_tables[b, j // size], j % size], batch after batch, j < seq_lens[b]",
     notes=(
-        f"{_EXACT} Rows after those of the last batch stay as they are. A block that there is not, or more rows than "
+        f"{_EXACT} Rows after those of the last batch stay as they are. A missing block, or more rows than "
         "`key` has, end the run with 161002. With `seq_offset`, a batch begins seq_offset // size pages later. With "
         "cache_mode 'PA_NZ' caches are (blocks, heads·size/c, slots, c), c elements being 32 bytes, and rows have one "
         "dimension."

@@ -347,7 +347,7 @@ def promotes_with_number(role: str, scalar: str) -> Rule:
 
 
 def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -> Rule:
-    """Truth values take whole numbers as factors."""
+    """Bools take integers as factors."""
 
     def test(call: Call) -> str | None:
         source, target = call.scalars[scalar].dtype, result(call)

@@ -486,7 +486,7 @@ def _index_fits() -> Rule:
             return None
         return f"{call.names['out']} has shape {call.shape('out')}, must have {shape}"
 
-    return Rule("`out` has the shape of what is chosen", test, ("out", "input", "indices"))
+    return Rule("`out` has the shape of the selection", test, ("out", "input", "indices"))
 
 
 _INDEX_LIKE = {"indices": {"dtype": _LONG, "shape": (1,), "strides": (1,)}}
@@ -577,13 +577,13 @@ def _values_fit() -> Rule:
         if shape is None:
             return (
                 f"{call.names['indices']} have a mask together with other indices, and {call.names['values']} of shape "
-                f"{given} does not tell how many elements it chooses"
+                f"{given} does not determine the number of selected elements"
             )
         if broadcast_shapes(given, shape) == shape:
             return None
         return f"{call.names['values']} has shape {given}, which does not broadcast to {shape}"
 
-    return Rule("`values` broadcasts to the shape of what is chosen", test, ("values", "indices"))
+    return Rule("`values` broadcasts to the shape of the selection", test, ("values", "indices"))
 
 
 def _lower_put(lowering: Lowering) -> Mapping[str, int]:
@@ -663,7 +663,7 @@ index_put = Operator(
     notes=(
         f"{_RANGE} A dimension without an index has None; in C-shaped calls an empty tensor. Of indices that are "
         "the same the last one counts; sums are in row-major order, those of half precision in float32, rounded "
-        "once. Truth values are added by or."
+        "once. Bools are added by or."
     ),
     inputs=("input", "values", "indices"),
     parameters=("input", "indices", "values", "accumulate"),

@@ -263,7 +263,7 @@ convolution_backward = Operator(
     ),
     seealso=("convolution",),
     accuracy=(
-        "Results lie within K·2⁻²⁴ of the sum of magnitudes, K being the number of terms, and half a unit of the "
+        "Results are within K·2⁻²⁴ of the sum of magnitudes, K being the number of terms, and half a unit of the "
         "last place."
     ),
     keeps_channels_last=True,

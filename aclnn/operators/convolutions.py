@@ -466,7 +466,7 @@ _NOTES = (
     "the size of the image, nor on threads."
 )
 _ACCURACY = (
-    "Results lie within K·2⁻²⁴ of the sum of magnitudes, K being the channels of a group times the "
+    "Results are within K·2⁻²⁴ of the sum of magnitudes, K being the channels of a group times the "
     "size of the kernel, and half a unit of the last place."
 )
 _STRIDE = Attribute(

@@ -33,7 +33,7 @@ class Required:
 REQUIRED = Required()
 
 ROW_ACCURACY = (
-    "Float32 results lie within 1 ULP of the exact value, float16 and bfloat16 ones within 0.501; "
+    "Float32 results are within 1 ULP of the exact value, float16 and bfloat16 ones within 0.501; "
     "what cancels does so in float64."
 )
 GRADIENT_ACCURACY = ROW_ACCURACY.replace("1 ULP", "2 ULP")

@@ -248,7 +248,7 @@ _DIVIDED = (
 )
 kl_div = Operator(
     name="kl_div",
-    summary="Divergence of a distribution from one whose logarithms are given.",
+    summary="Divergence of a distribution from one given by its logarithms.",
     expression=(
         "out = target·(ln target - input), with log_target e^target·(target - input), of each pair of elements, their "
         "sum, or that divided by their number or by the first size of input"

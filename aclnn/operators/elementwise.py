@@ -37,7 +37,7 @@ _NOT_FLOATING = (*INTEGERS, aclDataType.ACL_BOOL)
 
 
 def floating(call: Call) -> aclDataType | None:
-    """The dtype of the input, but float32 for integers and truth values."""
+    """The dtype of the input, or float32 for integers and bools."""
     dtype = promoted(call, ("input",))
     return aclDataType.ACL_FLOAT if dtype in _NOT_FLOATING else dtype
 
@@ -220,7 +220,7 @@ ceil = _function(
 )
 trunc = _function(
     "trunc",
-    "The whole part of the element.",
+    "The integer part of the element.",
     "⌊|input|⌋ with the sign of input",
     ("[1.5, -1.5]", "[ 1., -1.]"),
     unless_on("Ascend950", of_cann(dtype_among("input", FLOATING))),
@@ -232,7 +232,7 @@ trunc = _function(
 )
 frac = _function(
     "frac",
-    "What the whole part leaves of the element.",
+    "The element without its integer part.",
     "input - trunc(input)",
     ("[1.5, -1.5]", "[ 0.5, -0.5]"),
     of_cann(same_dtype("out", "input")),

@@ -75,7 +75,7 @@ def shape_and_dtype(printed: str) -> tuple[tuple[int, ...], str]:
 
 
 def as_first(printed: str, made: str) -> str:
-    """Truth values as they are printed where they took the place of floats.
+    """Bools as they are printed, replacing floats.
 
     >>> as_first("array([False,  True])", "np.float32([1, 2])")
     'array([0., 1.], dtype=float32)'

@@ -1242,7 +1242,7 @@ def _options(words: Words, after: int = _UNLIMITED) -> tuple[Attribute, ...]:
     if words.mode:
         rest += [
             Attribute(words.before, _UNLIMITED, "int", doc="Keys before a query that it sees."),
-            Attribute(words.after, after, "int", doc="Keys behind a query that it sees."),
+            Attribute(words.after, after, "int", doc="Number of keys after a query that it sees."),
         ]
     rest.append(Attribute(words.layout, "BSH", "str", doc="What dimensions are."))
     rest.append(
@@ -1455,7 +1455,7 @@ def _small_heads() -> Rule:
 prompt_flash_attention = Operator(
     name="prompt_flash_attention",
     differentiable=False,
-    summary="Attention of whole prompts.",
+    summary="Attention of full prompts.",
     expression="out = softmax(scale_value·query·keyᵀ + pse_shift, hidden keys without weight)·value",
     notes=_NOTES + _QUANTISED_OUT.format("quant_scale2") + _QUANTISED_PRODUCTS,
     infer=lambda call: {"out": (_out_dtype(call, _PFA), _out_shape(call, _PFA))},
@@ -1680,7 +1680,11 @@ _FAS_ATTRIBUTES = (
         "pre_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys before a query it sees."
     ),
     Attribute(
-        "next_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys behind a query it sees."
+        "next_tockens",
+        _UNLIMITED,
+        "int",
+        keyword_only=False,
+        doc="Number of keys after a query that it sees.",
     ),
     Attribute("inner_precise", 0, "int", keyword_only=False, doc="From 0 to 2; no effect."),
     Attribute(

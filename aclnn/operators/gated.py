@@ -544,7 +544,7 @@ _CLIPPED = (
 _CLIPPED_OPTIONS = (
     _DIM,
     Attribute("alpha", 1.702, "float", doc="Factor of the sigmoid's argument."),
-    Attribute("limit", 7.0, "float", doc="The bound at which halves are clipped."),
+    Attribute("limit", 7.0, "float", doc="The bound at which both halves are clipped."),
     Attribute("bias", 1.0, "float", doc="Added to the second half."),
     Attribute("interleaved", True, "bool", doc="Whether halves alternate along `dim`."),
 )

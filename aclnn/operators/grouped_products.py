@@ -656,7 +656,7 @@ grouped_matmul = Operator(
         Attribute("split_item", 0, "int", doc="0, 1: several results; 2, 3: one."),
         Attribute("group_type", WITHOUT, "int", doc="-1: no groups; 0: groups of rows; 2: of columns of x."),
         Attribute("group_list_type", 0, "int", doc="How groups are listed: 0 to 2."),
-        Attribute("act_type", 0, "int", doc="An activation of what is dequantised."),
+        Attribute("act_type", 0, "int", doc="An activation after dequantization."),
         Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, float16 for int8."),
     ),
     parameters=("x", "weight"),

@@ -205,9 +205,9 @@ _STEP = ("input", "values")
 heaviside = Operator(
     name="heaviside",
     differentiable=False,
-    summary="Step from 0 to 1, with a value of its own at 0.",
+    summary="Step from 0 to 1, with a separate value at 0.",
     expression="x < 0: 0; x = 0: values; x > 0: 1",
-    notes="NaN gives 0. `values` are taken in the dtype of `input`.",
+    notes="NaN gives 0. `values` are cast to the dtype of `input`.",
     formula="heaviside",
     infer=infer_broadcast(*_STEP),
     inputs=_STEP,

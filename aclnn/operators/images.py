@@ -222,7 +222,7 @@ _CEIL = Attribute(
     False,
     "bool",
     keyword_only=False,
-    doc="Whether windows may reach beyond what was added.",
+    doc="Whether windows may extend beyond the padding.",
 )
 _IMAGE_LIKE = {"shape": (1, 2, 2), "strides": (4, 2, 1)}
 
@@ -352,7 +352,7 @@ max_pool2d = Operator(
             0,
             "int",
             keyword_only=False,
-            doc="Whether windows may reach beyond what was added, if not 0.",
+            doc="Whether windows may extend beyond the padding, if not 0.",
         ),
         Attribute("auto_pad", 0, "int", doc="Must be 0."),
     ),
@@ -501,7 +501,7 @@ def _lower_adaptive(lowering: Lowering) -> Mapping[str, int]:
 
 adaptive_avg_pool2d = Operator(
     name="adaptive_avg_pool2d",
-    summary="Means of as many windows as results are wanted.",
+    summary="Means of windows, for a requested number of results.",
     expression="out[i, j] = mean input over ⌊i·L/o⌋ … ⌈(i+1)·L/o⌉ in both dimensions",
     notes="Sums are in float64 and rounded once.",
     inputs=("input",),
@@ -660,7 +660,7 @@ def _scales_fit() -> Rule:
 upsample_bilinear2d = _resizing(
     "upsample_bilinear2d",
     "aclnnUpsampleBilinear2d",
-    "An image in another size, of elements between those that are there.",
+    "An image resized by interpolation.",
     "out[i, j] = the four elements around x = max(0, (i + 1/2)·L/o - 1/2), weighted by their distance, in both dimensions",
     notes=(
         "With `align_corners` x is i·(L - 1)/(o - 1). Positions follow from the sizes: scales must be 0, which CANN "

@@ -114,7 +114,7 @@ softmax_cross_entropy_with_logits = Operator(
         "(array([0.6931472], dtype=float32), array([[-0.5,  0.5]], dtype=float32))",
     ),
     accuracy=(
-        "Computed in float32: losses of probabilities lie within 3 ULP; differences have the error of softmax "
+        "Computed in float32: losses of probabilities are within 3 ULP; differences have the error of softmax "
         "and one more rounding. Half precision is rounded once more."
     ),
     seealso=("log_softmax", "softmax"),

@@ -382,7 +382,7 @@ _ROUNDED = (
 )
 
 _ACCURACY = (
-    "Results lie within K·2⁻²⁴ of the product of magnitudes, K being how many products are summed "
+    "Results are within K·2⁻²⁴ of the product of magnitudes, K being how many products are summed "
     "up, and half a unit of the last place."
 )
 
@@ -692,7 +692,7 @@ addmv = replace(
     ),
     notes=(
         f"{_SCALED} Other dtypes are computed in what all promote to, factors that are not 1 "
-        "included; of truth values products are 'and', sums 'or'."
+        "included; for bools products are 'and', sums 'or'."
     ),
     rules=(
         *[dtype_among(role, _VECTORS) for role in (*_ADDED_VECTOR, "out")],

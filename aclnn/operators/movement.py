@@ -457,10 +457,8 @@ slice = _moved(
     notes="Negative bounds count from the end; bounds beyond it stand for the end.",
     attributes=(
         _ALONG,
-        Attribute("start", 0, "int", keyword_only=False, doc="The first element that is taken."),
-        Attribute(
-            "end", _END, "int", keyword_only=False, doc="The first element that is no longer taken."
-        ),
+        Attribute("start", 0, "int", keyword_only=False, doc="The first element of the slice."),
+        Attribute("end", _END, "int", keyword_only=False, doc="The first element after the slice."),
         Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
     ),
     gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},

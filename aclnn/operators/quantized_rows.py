@@ -201,7 +201,7 @@ def _where_given(rule: Rule, role: str) -> Rule:
 
 
 _NORM_QUANT = {
-    "summary": "RMS norm of a sum, as integers by scales that are given, with the sum.",
+    "summary": "RMS norm of a sum, quantized with given scales, and the sum.",
     "expression": f"y1 = round(y/scales1 + zero_points1), y2 likewise, y = {_NORM}",
     "notes": (
         f"{ROUNDED} Without `div_mode`, y·scales1. y2 is written with `scales2` only. x is the rounded sum; the "
@@ -710,7 +710,7 @@ dequant_swiglu_quant = Operator(
         "activation_scale; dynamic: y = round(v/scale), scale = max |v|/127, v = u·quant_scale"
     ),
     notes=(
-        f"{ROUNDED} Sums are INT32; halves are taken as they are. A floating bias is added after the scales. With "
+        f"{ROUNDED} Sums are INT32; half-precision inputs are not scaled. A floating bias is added after the scales. With "
         "`group_index`, which has the number of rows of each group, scales and bias have a row for each; rows "
         "that no group has are left alone in C-shaped calls, else 0. swiglu_mode 1 takes pairs, 2 halves: the gate "
         "below clamp_limit, the other within it: gate·sigmoid(glu_alpha·gate)·(linear + glu_bias); 3 clamps silu(gate). "

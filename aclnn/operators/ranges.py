@@ -175,7 +175,7 @@ arange = Operator(
     attributes=(
         _number("start", REQUIRED, "The first number."),
         _number("end", None, "Where the numbers end."),
-        _number("step", 1, "How far apart they are."),
+        _number("step", 1, "Difference between adjacent elements."),
         _DTYPE,
     ),
     unlike={"start": {"value": 0}, "end": {"value": 6}, "step": {"value": 1}},

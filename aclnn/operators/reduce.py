@@ -262,7 +262,7 @@ sum = Operator(
         "Float16, bfloat16 and float32 sums are exact and rounded once. Over dimensions that are "
         "not adjacent, sums of the inner ones are rounded to float64 first. Integers wrap around. "
         "Each element is cast to `dtype` first: floats to integers lose their fractions, and the "
-        "sum of truth values is whether any is true. The sum of no elements is 0. aclnnSum is another function, for lists of tensors."
+        "sum of bools is whether any is true. The sum of no elements is 0. aclnnSum is another function, for lists of tensors."
     ),
     inputs=("input",),
     attributes=(
@@ -745,7 +745,7 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
         name=name,
         summary=f"The {word} elements along a dimension, and their indices.",
         expression=f"out = input[indices], {name[:3]} x over the elements along dim",
-        notes="A NaN is taken before all others, and of equal elements the first one.",
+        notes="A NaN precedes all others; of equal elements the first one is selected.",
         inputs=("input",),
         outputs=("out", "indices"),
         attributes=(
@@ -802,7 +802,7 @@ min_dim = _extreme(
 )
 
 
-# --- Truth values -------------------------------------------------------------------------------------
+# --- Bools --------------------------------------------------------------------------------------------
 
 
 def _truth_dtype(call: Call) -> aclDataType:
@@ -871,7 +871,7 @@ all = _truth_of("all", "all elements are true", "true", "False, False")
 
 
 def _lower_product(lowering: Lowering) -> Mapping[str, int]:
-    """Lowering of products; of truth values, whether all are true."""
+    """Lowering of products; for bools, whether all are true."""
     call, (dtype, shape) = lowering.call, lowering.results["out"]
     if 0 in call.shape("input"):
         return {"out": lowering.filled(1, dtype, shape)}

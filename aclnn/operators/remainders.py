@@ -54,7 +54,7 @@ def _beside(call: Call) -> aclDataType | None:
 
 
 def _quotient_dtype(call: Call) -> aclDataType | None:
-    """Truth values are divided as float32 by CANN's function."""
+    """Bools are divided as float32 by CANN's function."""
     both = promoted(call, BOTH) if not call.scalars else _beside(call)
     return aclDataType.ACL_FLOAT if both == aclDataType.ACL_BOOL else both
 
@@ -175,7 +175,7 @@ floor_divide, floor_divide_scalar = _family(
     expression="⌊input/other⌋",
     notes=(
         "The quotient is exact before it is rounded. Beside an infinite divisor it is 0 or -1, of an "
-        "infinite dividend NaN; floats divided by 0 are infinite or NaN, integers give 0. Truth values are "
+        "infinite dividend NaN; floats divided by 0 are infinite or NaN, integers give 0. Bools are "
         "divided as float32. The result is converted to the dtype of `out`, whatever that is."
     ),
     seealso=("div_mod", "remainder"),

@@ -675,7 +675,7 @@ _HOT = (*FLOATING[:2], *_INDICES)
 one_hot = Operator(
     name="one_hot",
     differentiable=False,
-    summary="Rows with one number in the place of each index, and another in all others.",
+    summary="Rows with one number at the position of each index, and another elsewhere.",
     expression="out[…, k] = on_value if input[…] = k, else off_value",
     notes=(
         "An index that is no class gives a row without `on_value`. `num_classes` has to be given: PyTorch's "
@@ -816,9 +816,7 @@ def _size_is_right() -> Rule:
 _REPEAT_DIM = Attribute(
     "dim", None, "int", keyword_only=False, doc="The dimension; None repeats all elements."
 )
-_REPEATS = Attribute(
-    "repeats", REQUIRED, "int", keyword_only=False, doc="How often, a whole number."
-)
+_REPEATS = Attribute("repeats", REQUIRED, "int", keyword_only=False, doc="Number of repetitions.")
 
 
 def _repetition(name: str, *dims: Attribute, **more: Any) -> Operator:

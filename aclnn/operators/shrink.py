@@ -78,7 +78,7 @@ _SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
 
 shrink = activation(
     "shrink",
-    summary="Shrinkage with a bound and a step of its own.",
+    summary="Shrinkage with a bound and a separate step.",
     expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
     notes="NaN gives 0, because it exceeds no bound.",
     any_rank=True,

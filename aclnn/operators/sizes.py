@@ -17,7 +17,7 @@ PLANNING, FAILED_PLAN = ACLNN_ERR_INNER_TILING_ERROR, ACLNN_ERR_INNER_NULLPTR
 
 
 def number(call: Call, role: str) -> int:
-    """An option that is a whole number."""
+    """An option that is an integer."""
     found = call.switches[role]
     assert isinstance(found, int)
     return found

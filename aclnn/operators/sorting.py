@@ -493,7 +493,7 @@ scaled_masked_softmax = Operator(
     summary="Softmax of scaled scores, of which a mask hides some.",
     expression="softmax(where(mask, -10000, x·scale)) along the last dimension",
     notes=(
-        "Where the mask is true a score becomes -10000, so that rows which are hidden as a whole are uniform. "
+        "Where the mask is true a score becomes -10000, so rows that are fully masked are uniform. "
         "Scores are scaled in float32."
     ),
     inputs=("x", "mask"),

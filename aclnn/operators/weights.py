@@ -33,7 +33,7 @@ trans_matmul_weight_ = Operator(
     expression="input",
     notes=(
         "An NPU rewrites the weight in a private layout, which later products read. Products read "
-        "the plain layout here: elements and format stay what they are, and a second call is fine."
+        "the plain layout here: elements and format stay unchanged, and a second call is allowed."
     ),
     infer=_unchanged,
     lower=_lower,

@@ -250,7 +250,7 @@ class Profile(Tabled):
 
     @boundary
     def to_model_explorer(self, executor: int = 0) -> str:
-        """The graph of an executor for Model Explorer, whose nodes say what they took.
+        """The graph of an executor for Model Explorer, with the time and bytes of each node.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class Profile(Tabled):
         str
             JSON: a slice for each run, with one for each of its steps on each thread inside, which
             has the source lines of its nodes; arrows from the caller to the threads that took part
-            in a step; a slice on a track of its own for each wait in a stream's queue; and a
+            in a step; a slice on a separate track for each wait in a stream's queue; and a
             counter of live workspace bytes over all concurrent runs. Times are in microseconds
             from the first submission or the beginning of the first run.
         """

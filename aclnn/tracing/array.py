@@ -452,21 +452,21 @@ class TracedArray(Unreadable):
 
     def __bool__(self) -> bool:
         self.__aclnn_read__()
-        raise _refused("the truth value was asked of")
+        raise _refused("the truth value was requested from")
 
     def __float__(self) -> float:
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def __int__(self) -> int:
         self.__aclnn_read__()
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def __complex__(self) -> complex:
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def __index__(self) -> int:
         self.__aclnn_read__()
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def __aclnn_read__(self) -> None:
         """Have an integer that was given become part of the description."""
@@ -474,27 +474,27 @@ class TracedArray(Unreadable):
             self.trace.integers_read.add(self.place)
 
     def item(self, *args: Any) -> Any:
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def tolist(self) -> Any:
-        raise _refused("numbers were asked of")
+        raise _refused("numbers were requested from")
 
     def __array__(self, *args: Any, **options: Any) -> np.ndarray:
-        raise _refused("the memory was asked of")
+        raise _refused("the memory was requested from")
 
     def no_memory(self) -> AclnnError:
         """Error that the buffer protocol raises."""
-        return _refused("the memory was asked of")
+        return _refused("the memory was requested from")
 
     @property
     def __array_interface__(self) -> Any:
-        raise _refused("the memory was asked of")
+        raise _refused("the memory was requested from")
 
     def __dlpack_device__(self) -> Any:
-        raise _refused("the memory was asked of")
+        raise _refused("the memory was requested from")
 
     def __reduce__(self) -> Any:
-        raise _refused("a pickle was asked of")
+        raise _refused("a pickle was requested from")
 
     def __copy__(self) -> TracedArray:
         return self.copy()
@@ -503,21 +503,21 @@ class TracedArray(Unreadable):
         return self.copy()
 
     def __round__(self, digits: Any = None) -> Any:
-        raise _refused("a number was asked of")
+        raise _refused("a number was requested from")
 
     def __format__(self, how: str) -> str:
         if how:
-            raise _refused("a number was asked of")
+            raise _refused("a number was requested from")
         return repr(self)
 
     def __dlpack__(self, *args: Any, **options: Any) -> Any:
-        raise _refused("the memory was asked of")
+        raise _refused("the memory was requested from")
 
     def tobytes(self, *args: Any) -> bytes:
-        raise _refused("the memory was asked of")
+        raise _refused("the memory was requested from")
 
     def __contains__(self, item: Any) -> bool:
-        raise _refused("the truth value was asked of")
+        raise _refused("the truth value was requested from")
 
     @_of_callers
     def __getattr__(self, name: str) -> Any:

@@ -262,7 +262,7 @@ def _heaviside(trace: Trace, x: Any, values: Any) -> Any:
 
 
 def _of_truth(name: str, logical: str) -> Callable[..., Any]:
-    """A function of bits, which has an operator for truth values only."""
+    """A function of bits, which has an operator for bool only."""
 
     def record(trace: Trace, *operands: Any) -> Any:
         if not all(kind_of(one) == BOOL for one in operands):

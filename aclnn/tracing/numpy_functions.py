@@ -373,7 +373,7 @@ def repeated(array: Any, repeats: Any, axis: Any = None) -> Any:
     count = as_int(repeats)
     if count is None or count < 0:
         raise invalid(
-            f"repeats are {shown(repeats)}, must be one whole number; aclnn.call embeds anything else"
+            f"repeats are {shown(repeats)}, must be one integer; aclnn.call embeds anything else"
         )
     if axis is None:
         array, axis = array.ravel(), 0

@@ -27,7 +27,7 @@ def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -
         Called as ``function(*views, out=view)``, with NumPy arrays. In a compiled function these
         are views of planned memory, which are invalid after the call.
     *operands : array
-        What it reads.
+        Its inputs.
     shape : int or tuple of int
         Of the result.
     dtype : dtype

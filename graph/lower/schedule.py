@@ -351,7 +351,7 @@ def compile(
     fixed : collection of str
         Names of inputs that do not change between runs: kernels get packed forms of these.
     most_packed : int, optional
-        How many packed forms there may be.
+        The largest number of packed inputs.
 
     Returns
     -------

@@ -104,7 +104,7 @@ def _needs_a_copy(graph: Graph, draft: Rewriter, node: Node, opaque: Iterable[No
         if not reader.reads_strided or not reader.takes_in(node):
             return f"{reader.name} reads row-major memory"
     if draft.views_of(out.id) and (source.shape != out.shape or not draft.move_views(out, source)):
-        return "a view of it has no strides in what it is a copy of"
+        return "a view of it has no strides in the source of the copy"
     return ""
 
 

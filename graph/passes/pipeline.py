@@ -153,7 +153,7 @@ def run_passes(
     graph : Graph
     pipeline : str or iterable of callable
         'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
-        notes on what it did.
+        notes about its changes.
     verify : bool
         Whether to verify the graph after each of this package's passes too; those of your own
         are always followed by the verifier.

@@ -33,7 +33,7 @@ class Entry:
     name : str
     nbytes : int
     assumed : str
-        What the number rests on, where it does not follow from the model.
+        The assumption behind the number, if it does not follow from the model.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Footprint(Tabled):
 
 
 def footprint_of(name: str, entries: Iterable[Entry], plan: WorkspacePlan) -> Footprint:
-    """The sum of what is there all the time and a plan of intermediates.
+    """The sum of permanent memory and a plan of intermediates.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def footprint_of(name: str, entries: Iterable[Entry], plan: WorkspacePlan) -> Fo
     Raises
     ------
     ValueError
-        For a kind that there is not, or fewer bytes than none.
+        For an unknown kind, or a negative number of bytes.
 
     Examples
     --------

@@ -75,7 +75,7 @@ Piece = tuple[int, int, int, int]  # steps from, until before; bytes from, until
 class Lifetime:
     """Something that needs `nbytes` from step `lower` until before step `upper`.
 
-    `contents` says in words what it holds, such as ``float32[4,8]``.  `same_as` names the lifetime
+    `contents` describes its contents, such as ``float32[4,8]``.  `same_as` names the lifetime
     whose bytes it takes over, as a result in place takes those of its operand: both get one
     offset, and are planned as one lifetime from the first start to the last end.
 
@@ -86,7 +86,7 @@ class Lifetime:
     Raises
     ------
     ValueError
-        Naming the field and its value: steps and bytes are whole numbers, and
+        Naming the field and its value: steps and bytes are integers, and
         ``0 <= lower < upper``.
 
     Examples
@@ -201,7 +201,7 @@ class Lifetime:
         Parameters
         ----------
         nbytes : int, optional
-            What it is padded to; its own bytes if not given.
+            Its padded bytes; by default those of the lifetime.
 
         Returns
         -------
@@ -263,7 +263,7 @@ class SpareMemory:
 
 @dataclass(frozen=True, slots=True)
 class PackedMemory:
-    """Memory of its own for an input that kernels read in another form, made once for many runs.
+    """Separate memory for an input that kernels read in a packed layout, made once for many runs.
 
     Attributes
     ----------

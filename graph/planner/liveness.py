@@ -37,7 +37,7 @@ def graph_lifetimes(
     threads : int
         Number of threads that tiles are for.
     tiling : Tiling, optional
-        How large tiles are.
+        Sizes of tiles.
     scratch_of : callable, optional
         Gives for a node, and rows and columns of its tiles, the bytes of memory of its own that
         its kernel needs on each thread.
@@ -53,7 +53,7 @@ def graph_lifetimes(
     Raises
     ------
     ValueError
-        When `threads` is no whole number, or less than 1.
+        When `threads` is not an integer, or less than 1.
 
     Examples
     --------

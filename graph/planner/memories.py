@@ -110,7 +110,7 @@ class DevicePlan(Tabled):
     ----------
     memories : tuple of Memory
     plans : tuple of WorkspacePlan
-        One for each memory; what is in a fast memory several times has a number behind its name.
+        One for each memory; buffers that are in a fast memory several times have a number after their name.
     moves : tuple of Move
         Copies between memories, by step.
     seconds : float

@@ -164,7 +164,7 @@ class WorkspacePlan(Tabled):
     spare : tuple of SpareMemory
         Outputs whose memory intermediates may use before it is written.
     packed : tuple of PackedMemory
-        Inputs that are packed once for many runs, in memory of their own outside the workspace.
+        Inputs that are packed once for many runs, in separate memory outside the workspace.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class WorkspacePlan(Tabled):
         Raises
         ------
         KeyError
-            When there is none; the message lists those that exist.
+            When there is none; the message lists the existing names.
         """
         for buffer in self.buffers:
             if buffer.name == name:
@@ -333,9 +333,9 @@ class WorkspacePlan(Tabled):
         Raises
         ------
         BudgetError
-            Saying how many too many, and what is live at the peak.
+            With the number of bytes above the budget, and the buffers that are live at the peak.
         ValueError
-            If `budget` is no whole number.
+            If `budget` is not an integer.
 
         Examples
         --------
@@ -432,7 +432,7 @@ def plan_lifetimes(
     Parameters
     ----------
     lifetimes : iterable of Lifetime
-        Each with a name of its own.
+        Each with a unique name.
     strategy : str or callable
         'default', 'bucket', 'naive' or 'exact', or a planner of your own, whatever can be called:
         it takes the lifetimes and gives an `Assignment`.  Lifetimes with `same_as` reach it as one;
@@ -443,7 +443,7 @@ def plan_lifetimes(
     threads : int
         Threads that lifetimes with `parts` hold tiles for.
     tiling : Tiling, optional
-        What the tiles were cut by.
+        The sizes that the tiles were cut by.
     timeout : float, optional
         Seconds that 'exact' may search for; 1 if not given.
     spare : iterable of SpareMemory
@@ -456,7 +456,7 @@ def plan_lifetimes(
     Raises
     ------
     ValueError
-        Naming the argument and what it may be.
+        Naming the argument and its allowed values.
 
     Examples
     --------
@@ -545,7 +545,7 @@ def _check_lifetimes(lives: Sequence[Lifetime]) -> None:
     if len({life.name for life in lives}) == len(lives):
         return
     (name, count), *_ = Counter(life.name for life in lives).most_common(1)
-    raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
+    raise ValueError(f"lifetimes: {count} are called {name!r}; each has a unique name")
 
 
 def plan_workspace(
@@ -585,7 +585,7 @@ def plan_workspace(
     Raises
     ------
     ValueError
-        Naming the argument and what it may be.
+        Naming the argument and its allowed values.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def read_lifetimes(path: str | PathLike[str], device: int | None = None) -> tupl
     Raises
     ------
     ValueError
-        What is wrong with the content.
+        The error in the content.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def _loaded(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("lists lie in one another too deep to be read") from None
+        raise ValueError("lists are nested too deeply to be read") from None
 
 
 def _mapping(given: Any, what: str) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ LINK = 32e9  # bytes a second between the device and the host, as a bus of sixte
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change to a program, with what it saves.
+    """A change to a program, with the bytes that it saves.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Change:
 
     Examples
     --------
-    >>> Change("offload", "a", 4096, "1 µs of copies", "copy a to the host behind step 2").saves
+    >>> Change("offload", "a", 4096, "1 µs of copies", "copy a to the host after step 2").saves
     4096
     """
 
@@ -135,7 +135,7 @@ class _Trials:
         return found + self._in_place(life)
 
     def _hole(self, life: Lifetime) -> tuple[int, int] | None:
-        """The last use before the peak and the first one behind it."""
+        """The last use before the peak and the first one after it."""
         at = self.plan.peak_step
         before = [step for step in life.used if step < at]
         behind = [step for step in life.used if step > at]
@@ -164,11 +164,11 @@ class _Trials:
         return Change(
             "offload", life.name, self._saved(self._without(life, divided)),
             f"{seconds * 1e6:.4g} µs of copies at {self.link / 1e9:g} GB/s",
-            f"copy it to the host behind {self._step(last)}, and back before {self._step(first)}",
+            f"copy it to the host after {self._step(last)}, and back before {self._step(first)}",
         )  # fmt: skip
 
     def _divided(self, life: Lifetime, hole: tuple[int, int]) -> list[Lifetime]:
-        """Before and behind the hole; the second need not be where the first was."""
+        """The parts before and after the hole, which may have different offsets."""
         last, first = hole
         one = replace(life, upper=last + 1, uses=(), gaps=())
         two = replace(life, name=f"{life.name}#2", lower=first, uses=(), gaps=())

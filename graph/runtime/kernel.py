@@ -31,7 +31,7 @@ def one_call(threads: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The form of its own in which a kernel takes one of its operands.
+    """The packed layout in which a kernel takes one of its operands.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Kernel:
     cost : float
         Nanoseconds that an element takes, roughly; of an opaque kernel, the whole call.
     owner : object
-        Keeps alive what the addresses stand for.
+        Keeps the objects at the addresses alive.
     prepare : int
         Address of a `prepare_kernel`; 0 where the kernel takes the node's numbers as they are.
     params_size : int
@@ -87,7 +87,7 @@ class Kernel:
         Gives the bytes that each thread lends a kernel for a tile, from its rows and columns; None where
         these are 0.
     chunks : callable
-        Gives for a number of threads how often an opaque kernel is called.
+        Returns the number of calls of an opaque kernel for a number of threads.
     failures : mapping of int to str
         A sentence for each code that the kernel gives where it fails, in which ``{detail}`` stands for
         the number that it gives with it.
@@ -98,7 +98,7 @@ class Kernel:
     flops : int
         Multiplications and additions; 0: the kernel does not say.
     check : int
-        Address of a `call_kernel` that looks at what an opaque kernel refuses, and writes nothing; 0: none.
+        Address of a `call_kernel` that finds the inputs that an opaque kernel refuses, and writes nothing; 0: none.
     checked : tuple of int
         Places of the operands that it looks at.
     packing : Packing, optional
@@ -152,7 +152,7 @@ class Kernel:
         Parameters
         ----------
         code, detail : int
-            What the kernel gave.
+            The result of the kernel.
 
         Returns
         -------

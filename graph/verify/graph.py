@@ -71,14 +71,14 @@ def _require_own_names(what: str, things: Iterable[Value | Node]) -> None:
     seen = set()
     for thing in things:
         if thing.name in seen:
-            _refuse(thing.name, f"every {what} has a name of its own")
+            _refuse(thing.name, f"every {what} has a unique name")
         seen.add(thing.name)
 
 
 def _check_values(graph: Graph) -> None:
     """Values by themselves: names, shapes, storage, and that arguments are arguments."""
     ids = {value.id for value in graph.values}
-    _require(len(ids) == len(graph.values), "graph", "every value has an id of its own")
+    _require(len(ids) == len(graph.values), "graph", "every value has a unique id")
     _require_own_names("value", graph.values)
     for value in graph.values:
         if value.is_view and value.alias_of not in ids:
@@ -91,7 +91,7 @@ def _check_values(graph: Graph) -> None:
     inputs = frozenset(graph.inputs)
     for value in graph.values:
         if value.storage == "input" and not value.is_view:
-            _require(value.id in inputs, value.name, "what is of storage 'input' is an input")
+            _require(value.id in inputs, value.name, "values of storage 'input' are inputs")
     made = {graph.root(id).id for node in graph.nodes for id in node.outputs if id in ids}
     for id in graph.outputs:
         _require(id in ids, f"value {id}", "outputs are values of the graph")

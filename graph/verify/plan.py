@@ -25,7 +25,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     """Return a valid plan of any origin, raise `PlanError` for any other.
 
     No two buffers in use at one step may share a byte, unless one takes the other's place over;
-    every buffer has a name of its own and a step, is aligned, large enough and inside the
+    every buffer has a unique name and a step, is aligned, large enough and inside the
     workspace, or inside an output that is not written before the buffer's last step; no space is
     asked for nothing.
 
@@ -51,7 +51,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     >>> validate(replace(plan, size=64))
     Traceback (most recent call last):
     ...
-    aclnn.graph.verify.plan.PlanError: a: does not fit into its place or into the workspace
+    aclnn.graph.verify.plan.PlanError: a: does not fit into its offset range or into the workspace
     """
     by_name: dict[str, Buffer] = {}
     spare = {memory.output: memory for memory in plan.spare}
@@ -61,13 +61,13 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
         if a.offset < 0 or a.offset % ALIGNMENT:
             raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
         if a.nbytes > a.padded:
-            raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
+            raise PlanError(f"{a.name}: does not fit into its offset range or into the workspace")
         if a.output:
             _check_in_output(a, spare.get(a.output))
         elif a.offset + a.padded > plan.size:
-            raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
+            raise PlanError(f"{a.name}: does not fit into its offset range or into the workspace")
         if a.name in by_name:
-            raise PlanError(f"{a.name}: every buffer has a name of its own")
+            raise PlanError(f"{a.name}: every buffer has a unique name")
         by_name[a.name] = a
     for memory in [one for one in plan.spare if one.only_heir]:
         here = [a for a in plan.buffers if a.output == memory.output]
@@ -89,7 +89,7 @@ def _check_in_output(a: Buffer, memory: SpareMemory | None) -> None:
     if a.offset + a.padded > memory.nbytes:
         raise PlanError(f"{a.name}: does not fit into the {memory.nbytes} bytes of {a.output}")
     if a.parts:
-        raise PlanError(f"{a.name}: tiles lie in the workspace, not in {a.output}")
+        raise PlanError(f"{a.name}: tiles are in the workspace, not in {a.output}")
     is_heir = a.name == memory.heir and a.offset == 0
     if a.last >= memory.until + is_heir:
         raise PlanError(f"{a.name}: {a.output} is written at step {memory.until}, before its end")
@@ -101,12 +101,12 @@ def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
     while at.same_as:
         if at.same_as not in by_name or at.same_as in seen:
             raise PlanError(
-                f"{at.name}: takes the place of {at.same_as}, which has none of its own"
+                f"{at.name}: shares the bytes of {at.same_as}, which has no bytes itself"
             )
         at = by_name[at.same_as]
         seen.add(at.name)
     if (at.offset, at.output) != (buffer.offset, buffer.output):
-        raise PlanError(f"{buffer.name}: is not in the place of {at.name}")
+        raise PlanError(f"{buffer.name}: is not at the offset of {at.name}")
     return at.name
 
 

@@ -75,7 +75,7 @@ class TraceFault:
     rows : tuple of int
         The lines at fault.
     message : str
-        What is wrong, with names.
+        The error, with names.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class TraceChecker:
     >>> for row, words in enumerate([("s1", "alloc", "a", 0, 64), ("s2", "write", "a")], 1):
     ...     for fault in checker.take(TraceEvent(row, *words)):
     ...         print(fault)
-    rows 1 and 2: write of a on stream s2 is not ordered behind its alloc on stream s1
+    rows 1 and 2: write of a on stream s2 is not ordered after its alloc on stream s1
     """
 
     places: Mapping[str, Buffer] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class TraceChecker:
             rows = memory.born.event.row, event.row
             where = _words(memory.born.event.stream)
             yield TraceFault(
-                "lifetime", rows, f"{what} is not ordered behind its alloc on stream {where}"
+                "lifetime", rows, f"{what} is not ordered after its alloc on stream {where}"
             )
         if not memory.begin <= begin <= end <= memory.end:
             yield TraceFault(

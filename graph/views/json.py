@@ -229,7 +229,7 @@ def read_document(text: str, kind: type, schema: dict[str, Any]) -> Any:
     try:
         return read(kind, checked_document(json.loads(text), schema))
     except RecursionError:
-        raise ValueError("lists lie in one another too deep to be read") from None
+        raise ValueError("lists are nested too deeply to be read") from None
 
 
 def checked_document(document: Any, schema: dict[str, Any], where: str = "") -> dict[str, Any]:

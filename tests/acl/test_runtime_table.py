@@ -939,7 +939,7 @@ def test_a_setting_of_devices_that_makes_no_sense(setting):
         print(aclnn.aclrtSetDevice(0), aclnn.aclGetRecentErrMsg(), aclnn.aclrtGetDeviceCount())
     """
     assert run_python(program, ACLNN_NPU_DEVICES=setting) == [
-        f"107001 aclrtSetDevice: ACLNN_NPU_DEVICES is '{setting}', must be a whole number from 1 to 64 (0, 107001)"
+        f"107001 aclrtSetDevice: ACLNN_NPU_DEVICES is '{setting}', must be an integer from 1 to 64 (0, 107001)"
     ]
 
 

@@ -35,7 +35,7 @@ def test_sizes_are_bytes_of_the_plain_layout():
         ((3, 0), 1, INVALID, r"tensorShape\[1\] is 0, must be at least 1"),
         ((-3, -4), 1, INVALID, r"tensorShape\[0\] is -3"),
         ((2**31, 2**32), 1, INVALID, "2\\^63 - 1 bytes"),
-        ((3, 4), aclnn.ACL_INT4, INVALID, "no whole bytes"),
+        ((3, 4), aclnn.ACL_INT4, INVALID, "smaller than a byte"),
         ((3, 4), 1000, INVALID, "no member of aclDataType"),
     ],
 )

@@ -191,8 +191,8 @@ def test_a_commands_own_flag_wins(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [(["cast", "--input", "float32[3]", "--dtype", "float33"], "--dtype: 'float33' must be one of"),
-     (["permute", "--input", "float32[3]", "--dims", "0,x"], "--dims: '0,x' must be whole numbers"),
-     (["softmax", "--input", "float32[3]", "--dim", "0.5"], "--dim: '0.5' must be a whole number"),
+     (["permute", "--input", "float32[3]", "--dims", "0,x"], "--dims: '0,x' must be integers"),
+     (["softmax", "--input", "float32[3]", "--dim", "0.5"], "--dim: '0.5' must be an integer"),
      (["leaky_relu", "--self", "float32[3]", "--negative-slope", "x"], "--negative-slope: 'x' must be a number"),
      (["gelu", "--self", "float32[3]", "--approximate", "erf"], "--approximate: 'erf' must be 'none' or 'tanh'"),
      (["gelu", "--self", "float32[3]", "--self", "float32[3]"], "--self is given twice"),
@@ -365,12 +365,12 @@ def test_two_things_in_one_file_are_refused(capsys, tmp_path, monkeypatch, optio
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["bench", "--threads", "5000"], "--threads: '5000' must be a whole number from 1 to 1024"),
-     (["bench", "--sizes", "0"], "--sizes: '0' must be a whole number from 1 to "),
-     (["demo", "--seed", "x"], "--seed: 'x' must be a whole number from 0 to "),
+    [(["bench", "--threads", "5000"], "--threads: '5000' must be an integer from 1 to 1024"),
+     (["bench", "--sizes", "0"], "--sizes: '0' must be an integer from 1 to "),
+     (["demo", "--seed", "x"], "--seed: 'x' must be an integer from 0 to "),
      (["plan", "elu_backward", "--is-result", "maybe"], "--is-result: 'maybe' must be one of 1, true"),
-     (["plan", "gelu", "--self", "float32[2,x]"], "every size must be a whole number from 0 to"),
-     (["plan", "gelu", "--self", "float32[2:offset=-1]"], "the offset must be a whole number from 0")],
+     (["plan", "gelu", "--self", "float32[2,x]"], "every size must be an integer from 0 to"),
+     (["plan", "gelu", "--self", "float32[2:offset=-1]"], "the offset must be an integer from 0")],
 )  # fmt: skip
 def test_numbers_that_are_none_are_named_with_the_rule(capsys, arguments, words):
     with pytest.raises(SystemExit):

@@ -141,8 +141,8 @@ def test_only_axes_that_belong_together_are_rechunked():
     ("call", "said"),
     [
         (lambda x: aclnn.leaky_relu_(x), "arrays of Dask's are not written"),
-        (lambda x: aclnn.gelu(x, out=X), "out is given, but arrays of Dask's are not written"),
-        (lambda x: aclnn.gelu(X, out=x), "out is given, but arrays of Dask's are not written"),
+        (lambda x: aclnn.gelu(x, out=X), "out is given, but Dask arrays cannot be written"),
+        (lambda x: aclnn.gelu(X, out=x), "out is given, but Dask arrays cannot be written"),
         (lambda x: aclnn.cat([x, x], 0), "use dask.array's own: concatenate"),
         (lambda x: aclnn.permute(x, [1, 0]), "use dask.array's own: transpose"),
         (lambda x: aclnn.split(x, 10), "use dask.array's own: x[start:end]"),
@@ -252,7 +252,9 @@ def test_elementwise_functions_go_over_any_chunks():
 
 
 def test_functions_of_rows_say_which_axes_are_whole():
-    with pytest.raises(aclnn.AclnnError, match="norm: rms_norm may need other elements"):
+    with pytest.raises(
+        aclnn.AclnnError, match="norm: rms_norm may read elements of other positions"
+    ):
         norm(chunked(X), WEIGHT)
     lifted = aclnn.dask.lift(norm, whole=-1)
     result = lifted(chunked(X), WEIGHT)
@@ -269,9 +271,9 @@ def test_arrays_that_a_function_closes_over_are_whole():
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (lambda x: x[::-1], "a slice may need other elements"),
-        (lambda x: aclnn.silu(x[:, ::-1]), "a slice may need"),
-        (lambda x: aclnn.add(x, aclnn.amax(x, [1], True)), "amax may need"),
+        (lambda x: x[::-1], "a slice may read elements of other positions"),
+        (lambda x: aclnn.silu(x[:, ::-1]), "a slice may read"),
+        (lambda x: aclnn.add(x, aclnn.amax(x, [1], True)), "amax may read"),
         (lambda x: (x, aclnn.sum(x, [1])), "gives shape \\(100,\\) for arguments of shape"),
         (lambda x: (x, 3 * X), "gives an array that is not made of its arguments"),
         (lambda x: None, "gives no array"),
@@ -292,7 +294,7 @@ def test_lift_checks_what_it_is_told():
     with pytest.raises(aclnn.AclnnError, match="whole has 2, but the result has 2 axes"):
         aclnn.dask.lift(gate, whole=2)(chunked(X), WEIGHT)
     with pytest.raises(
-        aclnn.AclnnError, match="weight is an array of Dask's, which is given by position"
+        aclnn.AclnnError, match="weight is a Dask array, which must be passed by position"
     ):
         aclnn.dask.lift(gate)(chunked(X), weight=chunked(WEIGHT))
 

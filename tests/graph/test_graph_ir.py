@@ -92,7 +92,7 @@ X, OUT, CONTIGUOUS, CAST, BROADCAST, RELU = range(6)  # ids of the chain's value
         (swapped(3, inputs=(CAST,)), "relu", "operands of a pointwise node have the shape"),
         (swapped(3, kind="ViewCopy"), "relu", "ViewCopy writes an output"),
         (swapped(2, outputs=(X,)), "x_broadcast", "x is made once"),
-        (swapped(2, name="x_cast"), "x_cast", "every node has a name of its own"),
+        (swapped(2, name="x_cast"), "x_cast", "every node has a unique name"),
     ],
 )
 def test_every_rule_names_the_node_and_itself(graph, name, rule):
@@ -123,7 +123,7 @@ def test_values_are_checked():
         ({"strides": (1,)}, "as many strides as dimensions"),
         ({"storage": "attic"}, "storage is one of"),
         ({"shape": (-1, 2)}, "no negative dimension"),
-        ({"name": "out"}, "name of its own"),
+        ({"name": "out"}, "unique name"),
         ({"storage": "constant"}, "storage is 'input'"),
     ):
         with pytest.raises(GraphError, match=rule):

@@ -148,8 +148,8 @@ def test_validate_knows_what_may_lie_in_outputs():
         ((a, replace(b, offset=a.offset), c), "a and b are in use together|b and a are"),
         ((a, replace(b, output="other"), c), "b: other is no output whose memory is spare"),
         ((a, replace(b, offset=960), c), "b: does not fit into the 1000 bytes of out"),
-        ((a, replace(b, offset=512, parts=(1,)), c), "b: tiles lie in the workspace"),
-        ((a, replace(b, same_as="c"), c), "b: is not in the place of c"),
+        ((a, replace(b, offset=512, parts=(1,)), c), "b: tiles are in the workspace"),
+        ((a, replace(b, same_as="c"), c), "b: is not at the offset of c"),
     ):  # fmt: skip
         with pytest.raises(PlanError, match=words):
             validate(replace(plan, buffers=buffers))

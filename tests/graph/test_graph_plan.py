@@ -69,7 +69,7 @@ def test_arguments_that_make_no_sense_are_named():
             lambda: plan_lifetimes([("a", 0, 2, 9)]),
             "lifetimes[0] is ('a', 0, 2, 9), must be a Lifetime",
         ),
-        (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
+        (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a unique name"),
         (
             lambda: Lifetime("a", 0, 2**70, 1),
             "a: [0, 1180591620717411303424) is not a range of steps",
@@ -78,14 +78,14 @@ def test_arguments_that_make_no_sense_are_named():
             lambda: Lifetime("a", 2, 2, 1),
             "[2, 2) is not a range of steps: 0 <= lower < upper <= 4611686",
         ),
-        (lambda: Lifetime("a", 0, 1, 1.5), "a: nbytes is 1.5, must be a whole number"),
-        (lambda: Lifetime("a", 0, 1, True), "a: nbytes is True, must be a whole number"),
-        (lambda: Lifetime("a", 0.0, 1, 1), "a: lower is 0.0, must be a whole number"),
-        (lambda: Lifetime("a", 0, "1", 1), "a: upper is '1', must be a whole number"),
-        (lambda: plan_lifetimes([one], threads=1.5), "threads is 1.5, must be a whole number"),
-        (lambda: plan_workspace(wasteful(), threads=1.5), "threads is 1.5, must be a whole"),
+        (lambda: Lifetime("a", 0, 1, 1.5), "a: nbytes is 1.5, must be an integer"),
+        (lambda: Lifetime("a", 0, 1, True), "a: nbytes is True, must be an integer"),
+        (lambda: Lifetime("a", 0.0, 1, 1), "a: lower is 0.0, must be an integer"),
+        (lambda: Lifetime("a", 0, "1", 1), "a: upper is '1', must be an integer"),
+        (lambda: plan_lifetimes([one], threads=1.5), "threads is 1.5, must be an integer"),
+        (lambda: plan_workspace(wasteful(), threads=1.5), "threads is 1.5, must be an"),
         (lambda: graph_lifetimes(wasteful(), threads=0), "threads is 0, must be at least 1"),
-        (lambda: Tiling(elements=4.5), "tiling: elements is 4.5, must be a whole number"),
+        (lambda: Tiling(elements=4.5), "tiling: elements is 4.5, must be an integer"),
         (lambda: Lifetime("a", 0, 1, -1), "a: a size of -1, must be from 0 to"),
         (lambda: run_passes(GraphBuilder().build(), "zzz"), "pipeline is 'zzz', must be one of"),
         (lambda: run_passes(GraphBuilder().build(), None), "pipeline is None, must be one of"),
@@ -295,7 +295,7 @@ def test_the_budget_error_names_what_is_live_at_the_peak():
 def test_budgets_and_plans_that_are_none():
     plan = plan_lifetimes([Lifetime("a", 0, 2, 100)])
     for budget in (None, "5", 1.5):
-        with pytest.raises(ValueError, match=r"^budget is .*, must be a whole number$"):
+        with pytest.raises(ValueError, match=r"^budget is .*, must be an integer$"):
             plan.check(budget)
     with pytest.raises(ValueError, match=r"^other is NoneType, must be a WorkspacePlan$"):
         plan.diff(None)

@@ -308,9 +308,9 @@ def test_numbers_are_refused_or_can_be_shown(kind, data):
      ({"size": 10**400}, "must fit into 64 bits"),
      ({"proof": "maybe"}, "proof is 'maybe', must be one of optimal, feasible"),
      ({"threads": 0}, "threads is 0, must be at least 1"),
-     ({"size": 64}, "does not fit into its place or into the workspace"),
+     ({"size": 64}, "does not fit into its offset range or into the workspace"),
      ({"first": 3, "last": 1}, "its steps, 3 to 1, are none"),
-     ({"name": "twin"}, "twin: every buffer has a name of its own")],
+     ({"name": "twin"}, "twin: every buffer has a unique name")],
 )  # fmt: skip
 def test_plans_that_cannot_be_are_refused(change, words):
     document = json.loads(wasteful_plan().to_json())

@@ -417,8 +417,8 @@ def test_validate_knows_who_may_share_a_place():
     x, y, z = plan.buffers
     for buffers, words in (
         ((x, replace(y, same_as=""), z), "in use together"),
-        ((x, replace(y, same_as="q"), z), "y: takes the place of q, which has none"),
-        ((replace(x, same_as="y"), y, z), "which has none of its own"),
+        ((x, replace(y, same_as="q"), z), "y: shares the bytes of q, which has no bytes"),
+        ((replace(x, same_as="y"), y, z), "which has no bytes itself"),
         ((x, replace(y, offset=320 if x.offset else 64), z), "y: "),
         ((x, y, replace(z, offset=x.offset)), "z are in use together|and z"),
     ):

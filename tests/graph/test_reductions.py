@@ -140,7 +140,7 @@ def test_what_changes_save_is_what_planning_anew_gives():
     saved = plan.size - plan_lifetimes(parts).size
     assert kinds["skip"].saves == saved == 4096
     assert kinds["skip"].kind == "offload"
-    assert "behind step 2, and back before step 9" in kinds["skip"].words
+    assert "after step 2, and back before step 9" in kinds["skip"].words
     # c is written over b.
     assert kinds["c"].kind == "in place"
     assert (

@@ -207,7 +207,7 @@ def test_faults_are_said_in_words():
         "s1,workspace,ws,4096,512\ns2,workspace,ws,4352,512\ns1,write,b,96,64\ns1,free,c,,\n"
     )
     assert [str(fault) for fault in check_trace(trace_from_csv(text))] == [
-        "rows 1 and 2: write of a on stream s2 is not ordered behind its alloc on stream s1",
+        "rows 1 and 2: write of a on stream s2 is not ordered after its alloc on stream s1",
         "rows 2 and 3: write of a and write of a, bytes [0, 128), may be at once: streams s2 and s1",
         "rows 2 and 4: a is freed on stream s1 while stream s2 may write it",
         "rows 4 and 5: read of a on stream s1 is behind its end",

@@ -484,7 +484,7 @@ def pairs_of(dtype):
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 def test_comparisons_are_exact_in_the_dtype(kernels, dtype):
     if dtype == np.uint64:
-        pytest.skip("whole numbers are int64")
+        pytest.skip("integers are int64")
     a, b = pairs_of(dtype)
     reads = "float32" if dtype in HALVES else dtype.name
     for formula in COMPARED:

@@ -18,7 +18,7 @@ OK, INVALID = 0, 161002
 NAMES = samples.FUNCTIONAL
 OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
 # Results without dimensions have no strides, and their inputs have to have elements.
-PLANNED_WITH_NUMBERS = ("bitwise_and", "bitwise_or", "bitwise_xor")  # whole numbers
+PLANNED_WITH_NUMBERS = ("bitwise_and", "bitwise_or", "bitwise_xor")  # integers
 FIXED = ("dropout_p", "keep_prob")  # options of which one number is taken
 WITH_INPUTS = [name for name in NAMES if REGISTRY[name].inputs]
 WITHOUT_DIMS = ("max", "min", *("nll_loss", "nll_loss_forward", "cross_entropy_loss"))
@@ -685,7 +685,7 @@ INDEXED += ("nll_loss", "nll_loss_forward", "cross_entropy_loss", "cross_entropy
 
 
 def whole_numbers(name, dtype):
-    """Places of whole numbers among the arrays of a sample: indices, lengths, counts."""
+    """Places of integers among the arrays of a sample: indices, lengths, counts."""
     arrays = arrays_of(samples.inputs(name, dtype))
     return [at for at, one in enumerate(arrays) if one.dtype.kind in "iu" and one.size]
 

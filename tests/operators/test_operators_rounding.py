@@ -218,7 +218,7 @@ def test_what_division_leaves_is_exact(name, dtype):
 
 
 def pairs_of_any_quotient(dtype, count=20_000):
-    """Numbers of any exponents, and such whose quotient is near a whole number that they can hold."""
+    """Numbers of any exponents, and such whose quotient is near an integer that they can hold."""
     rng = np.random.default_rng(3)
     size, most = (4, 60) if dtype == np.float32 else (8, 52)
     bits = rng.integers(0, 2 ** (8 * size), (2, count), f"u{size}", endpoint=False)

@@ -112,7 +112,7 @@ def test_what_was_mutated_is_named(documents):
         kind: document for kind, document in documents if kind in (Graph, Schedule, PassResult)
     }
     for kind, changes, words in (
-        (Graph, {"inputs": []}, "grad_output: what is of storage 'input' is an input"),
+        (Graph, {"inputs": []}, "grad_output: values of storage 'input' are inputs"),
         (Graph, {"outputs": [float("nan")]}, r"outputs\[0\] is nan, must be"),
         (Schedule, {"workspace_size": float("nan")}, "workspace_size is nan, must be at least 0"),
         (PassResult, {"passes": 3}, "passes is 3, must be a list"),

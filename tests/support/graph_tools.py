@@ -35,7 +35,7 @@ CODES = {"float64": "d", "float32": "f", "float16": "e", "int32": "i", "int16": 
 
 
 def rounded(value: float, dtype: DType) -> float:
-    """`value` as the dtype stores it; whole numbers are cut off, and stay at the ends of their range."""
+    """`value` as the dtype stores it; integers are cut off, and stay at the ends of their range."""
     code = CODES[dtype.name]
     if dtype.name.startswith("int"):
         most = 2 ** (8 * dtype.itemsize - 1) - 1

@@ -139,7 +139,7 @@ def test_parts_of_a_split_are_views():
 
 
 REFUSED = {
-    "repeats": (lambda x: np.repeat(x, [1, 2, 3]), "one whole number"),
+    "repeats": (lambda x: np.repeat(x, [1, 2, 3]), "one integer"),
     "padding": (lambda x: np.pad(x, 1, mode="edge"), "constant"),
     "negative padding": (lambda x: np.pad(x, -1), "negative"),
     "unequal": (lambda x: np.split(x, 2), "equal division"),

@@ -222,7 +222,7 @@ static int rt_bad_device(const char *function, int64_t device) {
     if (device >= 0 && device < count) return RT_SUCCESS;
     if (count < 1)
         return rt_fail(
-            RT_INVALID_DEVICEID, "%s: ACLNN_NPU_DEVICES is '%s', must be a whole number from 1 to %d", function,
+            RT_INVALID_DEVICEID, "%s: ACLNN_NPU_DEVICES is '%s', must be an integer from 1 to %d", function,
             getenv("ACLNN_NPU_DEVICES"), RT_MOST_DEVICES);
     if (count == 1)
         return rt_fail(
