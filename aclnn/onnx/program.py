@@ -11,6 +11,7 @@ import inspect
 import keyword
 import re
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -122,11 +123,7 @@ class Graph:
         self.joined: dict[int, Match] = {}  # those that were one node when they were last planned
         self.ways: dict[int, str] = {}  # how each node was done when it was last planned
         self.evaluations: dict[int, list[Evaluation]] = {}
-
-    def seconds_elsewhere(self) -> float:
-        """The time that other runtimes took so far."""
-        every = [*self.evaluations.values()]
-        return sum([one.seconds for several in every for one in several])
+        self.seconds_alone: dict[int, float] = {}  # of nodes that run between plans
 
     def opset(self, node: Any) -> int:
         return self.opsets.get("" if node.domain in STANDARD else node.domain, 1)
@@ -641,12 +638,17 @@ def initializers(graph: Any) -> dict[str, np.ndarray]:
     return found
 
 
+def line_of(node: Any) -> str:
+    """What reports call a node."""
+    return f"{called(node)}: {node.op_type}"
+
+
 def _lines_of(node: Any) -> list[str]:
     """Modules that hold a node, the outermost first, where its name is a path, and the node."""
     name = called(node)
     parts = name.split("/")[1:-1] if name.startswith("/") else []
     modules = [*accumulate(parts, lambda before, part: f"{before}/{part}")]
-    return [*modules, f"{name}: {node.op_type}"]
+    return [*modules, line_of(node)]
 
 
 def identifier(name: str) -> str:
@@ -706,7 +708,10 @@ class Runner:
     def _advance(self, at: int, found: dict[str, Any], workspace: Any) -> int:
         """Run what comes at a place; gives the next one."""
         if at in self._alone:
+            begin = time.perf_counter()
             self._run_alone(at, found)
+            spent = self.graph.seconds_alone
+            spent[at] = spent.get(at, 0.0) + time.perf_counter() - begin
             return at + 1
         stop = self._stop(at, found)
         if stop == at:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import warnings
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid
+from aclnn.compiler import _compiled_call
 from aclnn.execution import arrays as kinds_of_arrays
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
@@ -31,7 +31,7 @@ from aclnn.onnx.files import read_file, weights_of
 from aclnn.onnx.forms import OF_SHAPES
 from aclnn.onnx.microsoft import form_of
 from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier
-from aclnn.onnx.reports import ModelReport, report_of
+from aclnn.onnx.reports import ModelReport, report_of, seconds_of
 from aclnn.onnx.schemas import STANDARD, schema_of
 from aclnn.tracing.compiled import compile as compiled
 
@@ -153,7 +153,9 @@ class OnnxModel:
         self._is_one = all(map(program.is_traceable, needed)) and bool(needed)
         self._lock = threading.Lock()
 
-        self._seconds = self._seconds_elsewhere = 0.0  # of calls with nodes that others compute
+        # Of the last call that was timed: runs of plans, and times of nodes that ran between them.
+        self._seen: tuple[list[Any], dict[int, float]] = [], {}
+        self._is_timed = False
         self.name = program.name
         self.inputs = program.inputs
         self.optional_inputs = frozenset(program.optional)
@@ -188,14 +190,26 @@ class OnnxModel:
         return self._run(self._program.bound((), inputs), out, workspace)
 
     def _run(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
-        if not self._program.graph.evaluations:
+        if self._is_timed:
             return self._run_once(bound, out, workspace)
-        plans, begin = self.cache_info()["size"], time.perf_counter()
-        before = self._program.graph.seconds_elsewhere()
-        found = self._run_once(bound, out, workspace)
-        if plans == self.cache_info()["size"]:  # no time of planning
-            self._seconds += time.perf_counter() - begin
-            self._seconds_elsewhere += self._program.graph.seconds_elsewhere() - before
+        return self._run_timed(bound, out, workspace)
+
+    def _run_timed(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
+        """Run with times of steps, for reports: until a call that plans nothing."""
+        plans, runs, thread = self.cache_info()["size"], [], threading.get_ident()
+
+        def record(plan: Any, begin: int, end: int, events: Any, submitted: Any = None) -> None:
+            if threading.get_ident() == thread:
+                runs.append((plan, begin, end, tuple(events), submitted))
+
+        self._program.graph.seconds_alone.clear()
+        _compiled_call.add_observer(record)
+        try:
+            found = self._run_once(bound, out, workspace)
+        finally:
+            _compiled_call.remove_observer(record)
+        self._seen = runs, dict(self._program.graph.seconds_alone)
+        self._is_timed = plans == self.cache_info()["size"]
         return found
 
     def _run_once(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
@@ -281,14 +295,16 @@ class OnnxModel:
         return tuple([one for piece in pieces for one in piece.executors()])
 
     def report(self) -> ModelReport:
-        """The means by which nodes of the model are computed, with times after runs.
+        """The means by which nodes of the model are computed, with their times in the first calls.
+
+        Times are those of the first call that plans nothing, before it those of the first call.
 
         Returns
         -------
         ModelReport
         """
-        share = self._seconds_elsewhere / self._seconds if self._seconds else None
-        return report_of(self._program.graph, self.plans, share)
+        seconds = seconds_of(self._program.graph, *self._seen)
+        return report_of(self._program.graph, self.plans, seconds)
 
     def cache_info(self) -> dict[str, int]:
         """Contents of the model's cache of plans.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn.onnx.evaluation import called
 from aclnn.onnx.patterns import nodes_of
-from aclnn.onnx.program import Graph
+from aclnn.onnx.program import Graph, line_of
 
 WAYS = ("kernel", "body", "control", "fallback", "folded", "not planned")
 MOST_LISTED = 8
@@ -30,7 +30,8 @@ class ReportedNode:
     runtime : str
         Who computes it, of a fallback.
     seconds : float
-        What a fallback took in all calls.
+        What it took in the call that was timed: of nodes that share a loop estimates, of those that are
+        computed as one all with the last.
     """
 
     name: str
@@ -70,8 +71,7 @@ class ModelReport:
     patterns : tuple of ReportedPattern
         Nodes that are computed as one.
     shares : dict of str to float
-        Shares of the time of calls: of what this package computes, and of what other runtimes do; nothing
-        before a call of a model that is planned and has both.
+        Shares of the time of nodes by what computes them; nothing before a call.
     """
 
     model: str
@@ -118,7 +118,7 @@ class ModelReport:
             lines.append(f"  {way:<12}{count:>6}  {', '.join(some)}{more}{took}")
         if self.shares:
             listed = ", ".join([f"{way} {share:.0%}" for way, share in self.shares.items()])
-            lines.append(f"  time of calls: {listed}")
+            lines.append(f"  time of nodes: {listed}")
         kinds = Counter([one.name for one in self.patterns])
         if kinds:
             count = sum([len(one.nodes) for one in self.patterns])
@@ -129,8 +129,41 @@ class ModelReport:
         return "\n".join(lines)
 
 
-def report_of(graph: Graph, plans: Sequence[Any], elsewhere: float | None = None) -> ModelReport:
-    """The report of a graph, as it was last planned, with the share of the time that others took."""
+def seconds_of(
+    graph: Graph, runs: Sequence[Any], alone: Mapping[int, float]
+) -> dict[int, float]:  # fmt: skip
+    """The times of a graph's nodes, by their places.
+
+    Parameters
+    ----------
+    graph : Graph
+    runs : sequence of tuple
+        Runs of plans, as a profile records them.
+    alone : mapping of int to float
+        The times of nodes that ran between plans.
+    """
+    from aclnn.reports.profiling import Profile
+    from aclnn.reports.times import times
+
+    seen = Profile()
+    by_line: dict[str, float] = {}
+    for run in runs:
+        seen.record(*run)
+    for number, one in enumerate(seen.executors):
+        spent = times(one)
+        for node in seen.graphed(number)[0].graph.nodes:
+            if node.origin:
+                nanoseconds = spent.amounts.get(node.name, 0.0) * len(one.times)
+                by_line[node.origin[-1]] = by_line.get(node.origin[-1], 0.0) + nanoseconds * 1e-9
+    found = dict(alone)
+    for place, node in enumerate(graph.nodes):
+        if line_of(node) in by_line:
+            found[place] = found.get(place, 0.0) + by_line.pop(line_of(node))
+    return found
+
+
+def report_of(graph: Graph, plans: Sequence[Any], seconds: Mapping[int, float]) -> ModelReport:
+    """The report of a graph, as it was last planned, with the times of its nodes by their places."""
     nodes = []
     for place, node in enumerate(graph.nodes):
         evaluations = graph.evaluations.get(place, [])
@@ -140,12 +173,16 @@ def report_of(graph: Graph, plans: Sequence[Any], elsewhere: float | None = None
                 node.op_type,
                 graph.ways.get(place, "not planned"),
                 evaluations[-1].by if evaluations else "",
-                sum([one.seconds for one in evaluations]),
+                seconds.get(place, 0.0),
             )
         )
     patterns = [
         ReportedPattern(one.pattern.name, nodes_of(one, graph.nodes))
         for _, one in sorted(graph.joined.items())
     ]
-    shares = {} if elsewhere is None else {"kernel": 1 - elsewhere, "fallback": elsewhere}
+    by_way: dict[str, float] = {}
+    for one in nodes:
+        by_way[one.by] = by_way.get(one.by, 0.0) + one.seconds
+    total = sum(by_way.values())
+    shares = {way: by_way[way] / total for way in WAYS if total and by_way.get(way)}
     return ModelReport(graph.name, tuple(nodes), len(plans), tuple(patterns), shares)

@@ -845,14 +845,27 @@ def test_what_has_no_kernel_is_a_step_of_the_plan(has_runtime, monkeypatch):
     found = json.loads(report.to_json())
     assert found["counts"] == report.counts
     assert "TfIdfVectorizer" in str(report)
-    assert report.shares == {}  # the call planned it
     model(WORDS)
-    shares = model.report().shares
-    assert shares.keys() == {"kernel", "fallback"}
-    assert 0 < shares["fallback"] < 1
-    assert shares["kernel"] + shares["fallback"] == pytest.approx(1)
-    assert json.loads(model.report().to_json())["shares"] == shares
-    assert "time of calls: kernel" in str(model.report())
+    report = model.report()
+    assert report.shares.keys() == {"kernel", "fallback"}
+    assert sum(report.shares.values()) == pytest.approx(1)
+    total = sum(one.seconds for one in report.nodes)
+    (fallback,) = [one for one in report.nodes if one.by == "fallback"]
+    assert report.shares["fallback"] == pytest.approx(fallback.seconds / total)
+    assert json.loads(report.to_json())["shares"] == report.shares
+    assert "time of nodes: kernel" in str(report)
+
+
+def test_reports_have_the_time_of_each_node():
+    body = "r = Relu (a) t = NonZero (r) u = Transpose (t) v = GatherND (r, u) y = MeanVarianceNormalization "
+    model = aclnn.from_onnx(model_of(f"{body} <axes = [0]> (v)", [X]), fallback="refuse")
+    assert model.report().shares == {}
+    for _ in range(3):
+        model(X)
+        report = model.report()
+        assert report.shares.keys() == {"kernel", "body"}
+        assert sum(report.shares.values()) == pytest.approx(1)
+        assert all(one.seconds > 0 for one in report.nodes if one.operator != "Transpose")
 
 
 def test_other_means_are_named_once_unless_they_are_allowed():
