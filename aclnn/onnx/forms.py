@@ -350,8 +350,13 @@ def _layer_norm(step: Step) -> Any:
 
 def _rms_norm(step: Step) -> Any:
     x, scale = step.inputs
-    shape = x.shape[from_start(step.attribute("axis", -1), x.ndim) :]
-    return ours.rms_norm(x, shape, _wide(scale, shape), step.attribute("epsilon", 1e-5))
+    axis, eps = from_start(step.attribute("axis", -1), x.ndim), step.attribute("epsilon", 1e-5)
+    if np.float64 in (np.dtype(x.dtype), np.dtype(scale.dtype)):
+        wide = x.astype(np.float64)
+        spread = ours.mean(ours.square(wide), list(range(axis, x.ndim)), True) + eps
+        return wide / ours.sqrt(spread) * scale.astype(np.float64)
+    shape = x.shape[axis:]
+    return ours.rms_norm(x, shape, _wide(scale, shape), eps)
 
 
 def _wide(weight: Any, shape: tuple[int, ...]) -> Any:
@@ -383,6 +388,11 @@ def _batch_norm(step: Step) -> Any:
     if not step.attribute("training_mode", 0):
         if step.n_outputs > 1:
             raise step.refused("training of versions before 14 is not supported")
+        if np.dtype(x.dtype) == np.float64:
+            column = (-1, *(1,) * (x.ndim - 2))
+            factor = (scale / _root(variance + eps)).astype(np.float64)
+            centred = x - mean.astype(np.float64).reshape(column)
+            return centred * factor.reshape(column) + bias.astype(np.float64).reshape(column)
         return ours.batch_norm(x, mean, variance, scale, bias, eps=eps)
     axes, part = [n for n in range(x.ndim) if n != 1], step.attribute("momentum", 0.9)
     wide = x.astype(np.float32) if np.dtype(x.dtype).itemsize == 2 else x
@@ -477,6 +487,8 @@ def _product(x: Any, axes: Any, keep: bool) -> Any:
 
 
 def _root(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return np.sqrt(x)
     return ours.sqrt(x.astype(np.float64) if np.dtype(x.dtype).kind in "iu" else x)
 
 

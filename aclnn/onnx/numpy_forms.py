@@ -5,6 +5,7 @@ Exported models have them rarely, or in places that hardly count: a plan calls N
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import functional
 from aclnn.onnx.evaluation import said
-from aclnn.onnx.steps import Form, Step, dtype_of, from_start
+from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.opaque import call
 
@@ -69,6 +70,16 @@ def _pointwise(function: Callable[[Any], Any]) -> Form:
     return form
 
 
+def _exactly(function: Callable[[Any], Any]) -> Form:
+    """A form by a function of arrays in their own dtype."""
+
+    def form(step: Step) -> Any:
+        (x,) = step.inputs
+        return as_step(step, function, [x], x.shape, x.dtype)
+
+    return form
+
+
 def _wide(x: np.ndarray) -> np.ndarray:
     """Numbers in a precision that functions of NumPy's have."""
     return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
@@ -103,9 +114,8 @@ def by_numpy(step: Step) -> Any:
         return _many(step, np.fmod, step.inputs[0].dtype)
     if step.kind in _OF_TWO:
         return _many(step, _OF_TWO[step.kind], step.inputs[0].dtype)
-    if step.kind == "TopK":
-        return _top_k(step)
-    return None
+    form = _OF_WHOLE.get(step.kind)
+    return None if form is None else form(step)
 
 
 def _top_k(step: Step) -> Any:
@@ -124,6 +134,134 @@ def _top_k(step: Step) -> Any:
     at = as_step("topk", places, [x], shape, np.int64)
     values = as_step("take", lambda x, at: np.take_along_axis(x, at, axis), [x, at], shape, x.dtype)
     return values, at
+
+
+def _reduced(function: Callable[..., Any]) -> Form:
+    def form(step: Step) -> Any:
+        x, axes = step.inputs[0], step.whole(1, "axes")
+        if not axes and step.attribute("noop_with_empty_axes", 0):
+            axes = ()
+        else:
+            axes = tuple([from_start(axis, x.ndim) for axis in axes or range(x.ndim)])
+        keep, dtype = bool(step.attribute("keepdims", 1)), np.dtype(x.dtype)
+        shape = [
+            1 if n in axes else size for n, size in enumerate(x.shape) if keep or n not in axes
+        ]
+        return as_step(step, lambda x: function(x, axes, keep).astype(dtype), [x], shape, dtype)
+
+    return form
+
+
+def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    count = math.prod([x.shape[axis] for axis in axes])
+    sums = x.sum(axes, keepdims=keep, dtype=x.dtype)
+    return sums / count if x.dtype.kind == "f" else sums // max(count, 1)
+
+
+_REDUCED: dict[str, Callable[..., Any]] = {
+    "ReduceMax": lambda x, axes, keep: x.max(axes, keepdims=keep),
+    "ReduceMin": lambda x, axes, keep: x.min(axes, keepdims=keep),
+    "ReduceSum": lambda x, axes, keep: x.sum(axes, keepdims=keep, dtype=x.dtype),
+    "ReduceProd": lambda x, axes, keep: x.prod(axes, keepdims=keep, dtype=x.dtype),
+    "ReduceSumSquare": lambda x, axes, keep: np.square(x).sum(axes, keepdims=keep, dtype=x.dtype),
+    "ReduceMean": _mean,
+}  # fmt: skip
+
+
+def _place_of(function: Callable[..., Any]) -> Form:
+    def form(step: Step) -> Any:
+        (x,), keep = step.inputs, bool(step.attribute("keepdims", 1))
+        axis, is_last = (
+            from_start(step.attribute("axis", 0), x.ndim),
+            step.attribute("select_last_index", 0),
+        )
+        shape = [1 if n == axis else size for n, size in enumerate(x.shape) if keep or n != axis]
+
+        def places(x: np.ndarray) -> np.ndarray:
+            found = function(np.flip(x, axis) if is_last else x, axis, keepdims=keep)
+            return x.shape[axis] - 1 - found if is_last else found
+
+        return as_step(step, places, [x], shape, np.int64)
+
+    return form
+
+
+def _clip(step: Step) -> Any:
+    x, low, high = step.inputs[0], step.given(1), step.given(2)
+    bounds = [
+        step.attribute(name) if one is None else one for name, one in (("min", low), ("max", high))
+    ]
+
+    def within(x: np.ndarray, low: Any, high: Any) -> np.ndarray:
+        x = x if low is None else np.maximum(x, low)
+        return x if high is None else np.minimum(x, high)
+
+    return as_step(step, within, [x, *bounds], x.shape, x.dtype)
+
+
+def _where(step: Step) -> Any:
+    shape = np.broadcast_shapes(*[one.shape for one in step.inputs])
+    return as_step(step, np.where, step.inputs, shape, step.inputs[1].dtype)
+
+
+def _cumulated(step: Step) -> Any:
+    return _scanned(step, np.cumsum, 0)
+
+
+def _shrunk(step: Step) -> Any:
+    (x,), limit, bias = step.inputs, step.attribute("lambd", 0.5), step.attribute("bias", 0.0)
+
+    def shrunk(x: np.ndarray) -> np.ndarray:
+        return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0)).astype(x.dtype)
+
+    return as_step(step, shrunk, [x], x.shape, x.dtype)
+
+
+def _prelu(step: Step) -> Any:
+    x, slope = step.inputs
+    return as_step(step, lambda x, s: np.where(x < 0, x * s, x), [x, slope], x.shape, x.dtype)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+def _positive(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0)
+
+
+def _convolution(step: Step) -> Any:
+    """A convolution of doubles: a product of what windows have by their weights."""
+    x, weight, bias = step.inputs[0], step.inputs[1], step.given(2)
+    if np.dtype(x.dtype) != np.float64:
+        return None
+    axes, groups = x.ndim - 2, step.attribute("group", 1)
+    ones, kernel = (1,) * axes, weight.shape[2:]
+    strides, dilations = step.attribute("strides", ones), step.attribute("dilations", ones)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    before, after = margins(step, x.shape[2:], reach)
+    ends = [(0, 0), (0, 0), *zip(before, after, strict=True)]
+    wide = [size + a + b for size, (a, b) in zip(x.shape[2:], ends[2:], strict=True)]
+    counts = [(size - r) // s + 1 for size, r, s in zip(wide, reach, strides, strict=True)]
+    if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups or min(counts) < 0:
+        raise step.refused(f"{list(weight.shape)} in {groups} groups does not fit {list(x.shape)}")
+
+    def convolved(x: np.ndarray, weight: np.ndarray, bias: Any) -> np.ndarray:
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(x, ends), reach, tuple(range(2, x.ndim))
+        )
+        every = [slice(None, None, s) for s in strides] + [slice(None, None, d) for d in dilations]
+        windows = windows[(slice(None), slice(None), *every)]
+        own, made = weight.shape[1], []
+        for group, rows in enumerate(np.split(weight, groups)):
+            part = windows[:, group * own : (group + 1) * own]
+            places = [1, *range(2 + axes, 2 + 2 * axes)]
+            made.append(np.moveaxis(np.tensordot(part, rows, (places, range(1, 2 + axes))), -1, 1))
+        found = np.concatenate(made, 1)
+        return found if bias is None else found + bias.reshape(-1, *ones)
+
+    shape = (x.shape[0], weight.shape[0], *counts)
+    return as_step(step, convolved, [x, weight, bias], shape, x.dtype)
 
 
 def _shifted(x: np.ndarray, by: np.ndarray, is_left: bool) -> np.ndarray:
@@ -152,20 +290,38 @@ def _bit_cast(step: Step) -> Any:
     )
 
 
-def _cumulated_product(step: Step) -> Any:
+def _scanned(step: Step, function: Callable[..., Any], first: int) -> Any:
+    """Sums or products of what comes before each element."""
     x, axis = step.inputs[0], from_start(step.scalar(1), step.inputs[0].ndim)
     is_reverse, is_exclusive = step.attribute("reverse", 0), step.attribute("exclusive", 0)
 
-    def products(x: np.ndarray) -> np.ndarray:
+    def scanned(x: np.ndarray) -> np.ndarray:
         x = np.flip(x, axis) if is_reverse else x
-        made = np.cumprod(x, axis, dtype=x.dtype)
+        made = function(x, axis, dtype=x.dtype)
         if is_exclusive and x.shape[axis]:
             made = np.roll(made, 1, axis)
-            first: tuple[Any, ...] = (*[slice(None)] * axis, 0)
-            made[first] = 1
+            begin: tuple[Any, ...] = (*[slice(None)] * axis, 0)
+            made[begin] = first
         return np.flip(made, axis) if is_reverse else made
 
-    return as_step(step, products, [x], x.shape, x.dtype)
+    return as_step(step, scanned, [x], x.shape, x.dtype)
+
+
+def _cumulated_product(step: Step) -> Any:
+    return _scanned(step, np.cumprod, 1)
+
+
+_EXACT: dict[str, Callable[[Any], Any]] = {
+    "Abs": np.abs, "Sign": np.sign, "BitwiseNot": np.invert, "Tanh": np.tanh, "Erf": _erf, "Relu": _positive,
+}  # fmt: skip
+# What no kernel has in some dtypes, such as uint64 and float64.
+_OF_WHOLE: dict[str, Form] = {
+    "TopK": _top_k, "Clip": _clip, "Where": _where, "CumSum": _cumulated, "Shrink": _shrunk,
+    "PRelu": _prelu, "Conv": _convolution,
+    "ArgMax": _place_of(np.argmax), "ArgMin": _place_of(np.argmin),
+    **{kind: _reduced(function) for kind, function in _REDUCED.items()},
+    **{kind: _exactly(function) for kind, function in _EXACT.items()},
+}  # fmt: skip
 
 
 # --- Products ---------------------------------------------------------------------------------------

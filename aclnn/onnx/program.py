@@ -577,8 +577,13 @@ def _formed(form: Any, step: Step) -> tuple[Any, ...]:
         )
         try:
             made = form(replace(step, inputs=wide))
-        except AclnnError:
-            made = by_numpy(step)
+        except AclnnError as error:
+            try:
+                made = by_numpy(step)
+            except NeededError:
+                raise
+            except Exception:  # of NumPy: inputs that do not fit, of which the form's error tells
+                raise error from None
             if made is None:
                 raise
     return made if isinstance(made, tuple) else (made,)
@@ -639,7 +644,7 @@ def initializers(graph: Any) -> dict[str, np.ndarray]:
 
 
 def line_of(node: Any) -> str:
-    """What reports call a node."""
+    """The line of reports for a node."""
     return f"{called(node)}: {node.op_type}"
 
 

@@ -9,6 +9,10 @@ import pytest
 import aclnn
 
 onnx = pytest.importorskip("onnx")
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from aclnn.onnx.choosing import CHOOSING  # noqa: E402
+from aclnn.onnx.forms import FORMS  # noqa: E402
 
 # What is left, and why; the standard's strings, sequences and optional values are no tensors.
 LEFT = {
@@ -89,10 +93,15 @@ def outcome(case, ways):
 
 
 @pytest.fixture(scope="module")
-def ran():
+def every_case():
+    return list(cases())
+
+
+@pytest.fixture(scope="module")
+def ran(every_case):
     """How many cases there are, what those end in that do not pass, and what computed their nodes."""
     count, ends, ways = 0, {}, collections.Counter()
-    for case in cases():
+    for case in every_case:
         count += 1
         if (found := outcome(case, ways)) is not None:
             ends[case.name] = found
@@ -112,3 +121,119 @@ def test_nodes_do_what_the_standards_tests_say(ran):
 def test_what_other_runtimes_compute_is_listed(ran):
     _, _, ways = ran
     assert {kind for kind, by in ways if by == "fallback"} <= OF_OTHERS.keys()
+
+
+# --- Dtypes ------------------------------------------------------------------------------------------
+
+# Where ONNX's reference does not do what the standard says, or rounds at every step.
+REFERENCES_OWN = {
+    "CastLike": "what infinities are as integers is left open",
+    "Det": "bfloat16 becomes float64",
+    "GridSample": "weights are rounded to the dtype of elements",
+    "LayerNormalization": "means have the dtype of the input",
+    "RMSNormalization": "the result has the dtype of the input, not of the scale",
+    "ReduceSumSquare": "sums of int32 become int64",
+}
+# What other runtimes compute in some dtypes.
+DTYPES_OF_OTHERS = {
+    "BatchNormalization", "ConvTranspose", "DeformConv", "GRU", "Gemm", "InstanceNormalization", "LSTM",
+    "QuantizeLinear", "RNN", "TensorScatter",
+}  # fmt: skip
+RANDOM = {"Bernoulli", "Dropout"}
+
+
+def in_dtypes(case):
+    """A case in each dtype that its operator's schema has for a type of some of its inputs."""
+    (node,), helper = case.model.graph.node, onnx.helper
+    versions = {one.domain: one.version for one in case.model.opset_import}
+    schema = onnx.defs.get_schema(node.op_type, versions[node.domain], node.domain)
+    infos = case.model.graph.input
+    given = dict(zip([one.name for one in infos], map(as_array, case.data_sets[0][0]), strict=True))
+    types = [one.type_str for one in schema.inputs]
+    for kind in schema.type_constraints:
+        names = [
+            name for place, name in enumerate(node.input)
+            if name in given and types[min(place, len(types) - 1)] == kind.type_param_str
+        ]  # fmt: skip
+        for text in kind.allowed_type_strs if names else ():
+            word = text.removeprefix("tensor(").removesuffix(")")
+            number = getattr(onnx.TensorProto, word.upper(), None)
+            if number is None or word.startswith(
+                ("string", "complex", "float8", "float4", "float6")
+            ):
+                continue
+            if word.endswith(("int4", "int2")):
+                continue
+            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+            values = dict(given)
+            for name in names:
+                plain = (
+                    values[name].astype(np.float64)
+                    if values[name].dtype.kind not in "iub"
+                    else values[name]
+                )
+                values[name] = (
+                    np.abs(plain) if dtype.kind == "u" and plain.dtype != bool else plain
+                ).astype(dtype)
+            made = [
+                helper.make_tensor_value_info(
+                    name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape
+                )
+                for name, one in values.items()
+            ]
+            outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+            graph = helper.make_graph([node], "typed", made, outputs)
+            yield (
+                word,
+                helper.make_model(graph, opset_imports=case.model.opset_import, ir_version=10),
+                values,
+            )
+
+
+def compared(kind, word, proto, values):
+    """What is wrong with a node in some dtypes, and what computes it; None where the reference fails."""
+    try:
+        model = aclnn.from_onnx(proto, fallback="allow")
+        made = model.run(values)
+    except aclnn.AclnnError as error:
+        assert str(error).startswith(f"{kind} ("), error
+        return None, "refused"
+    (node,) = model.report().nodes
+    if kind in REFERENCES_OWN:
+        return None, node.by
+    try:
+        wanted = ReferenceEvaluator(proto).run(None, values)
+    except Exception:  # which raises what it likes
+        return None, node.by
+    for one, right in zip(
+        made if isinstance(made, tuple) else (made,), map(np.asarray, wanted), strict=True
+    ):
+        if (one.dtype, one.shape) != (right.dtype, right.shape):
+            return f"{one.dtype}{one.shape} for {right.dtype}{right.shape}", node.by
+        a, b = (array.astype(np.float64) for array in (one, right))
+        largest = np.abs(b[np.isfinite(b)]).max(initial=1)
+        bound = {"float16": 4e-3, "bfloat16": 3e-2}.get(word, 1e-5)
+        if not np.allclose(a, b, rtol=bound, atol=bound * largest, equal_nan=True):
+            return f"{a.ravel()[:4]} for {b.ravel()[:4]}", node.by
+    return None, node.by
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forms_take_every_dtype_of_their_schema_or_refuse_it_by_name(every_case):
+    first, wrong, others, count = {}, [], set(), 0
+    for case in every_case:
+        kinds = [node.op_type for node in case.model.graph.node]
+        if len(kinds) == 1 and case.data_sets and "_expanded" not in case.name:
+            first.setdefault(kinds[0], case)
+    for kind in sorted({*FORMS, *CHOOSING} & first.keys() - RANDOM):
+        with np.errstate(all="ignore"):
+            for word, proto, values in in_dtypes(first[kind]):
+                found, by = compared(kind, word, proto, values)
+                count += 1
+                if found is not None:
+                    wrong.append(f"{kind} in {word}: {found}")
+                if by == "fallback":
+                    others.add(kind)
+    assert wrong == []
+    assert others <= DTYPES_OF_OTHERS
+    assert count > 1000
