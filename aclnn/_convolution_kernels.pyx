@@ -83,6 +83,7 @@ cdef enum:
     AXES = 3
     LINE = 64
     IMAGE_BYTES = 4194304  # of a cell: larger ones are divided into bands
+    BAND_BYTES = 524288    # where bands need not pack weights again: what the cache holds
     SEVERAL_BYTES = 524288  # of the images of several entries of the batch, as one
     SEVERAL_COLS = 1024    # of their positions
     CHUNK_WORK = 2097152   # multiplications that are worth handing to a thread
@@ -354,7 +355,9 @@ cdef void divide(conv_t *c, ptrdiff_t chunks) noexcept nogil:
     c.bands = c.downs = c.entries = 1
     if not c.transposed:
         most = max(<ptrdiff_t>1, c.out[c.axis] // (2 * c.kernel[c.axis]))
-        c.bands = min(most, max(<ptrdiff_t>1, image // IMAGE_BYTES))
+        c.bands = min(most, max(<ptrdiff_t>1, image // (BAND_BYTES if c.ahead else IMAGE_BYTES)))
+        if c.plain and c.ahead:  # nothing is laid out
+            c.bands = 1
         if each > c.bands and c.rows * ROW_COST < cols * POSITION_COST:
             c.bands = min(most, each)
     if each > c.bands:
