@@ -38,7 +38,7 @@ _device: Any = None
 # What moves or fills memory is the device's own business, whatever else could do it.
 PLUMBING = {
     "_to_copy", "clone", "copy", "fill", "lift_fresh_copy", "scalar_tensor", "slice_backward", "select_backward",
-    "slice_scatter", "select_scatter", "flip", "convolution",
+    "slice_scatter", "select_scatter", "flip", "convolution", "zero",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward",
     "_native_batch_norm_legit_no_training",  # autograd saves what it gives besides, which the form does not
 }  # fmt: skip
@@ -110,7 +110,7 @@ def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
             continue
         packet = getattr(aten, base, None)
         target = getattr(packet, overload or "default", None)
-        if target is None or target in VIEWS:
+        if target is None or target in VIEWS or _is_factory(target):
             continue
         stands = EQUIVALENTS.get(target)
         if stands is None and (_is_composite(full) or _has_aliases(target)):
@@ -125,6 +125,11 @@ def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
 def _is_composite(name: str) -> bool:
     """Whether PyTorch makes an operator of others, which have the gradients."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+
+
+def _is_factory(target: Any) -> bool:
+    """Whether an operator makes memory, and computes nothing."""
+    return any(a.name == "pin_memory" for a in target._schema.arguments)
 
 
 def _has_aliases(target: Any) -> bool:

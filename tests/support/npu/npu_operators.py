@@ -138,6 +138,20 @@ def test_most_overloads_with_a_function_are_computed_by_it():
     } <= implemented()
 
 
+def test_memory_that_is_made_and_filled_is_the_devices_own():
+    x = torch.ones(2, 3, device="npu")
+    npu.reset_counts()
+    made = [
+        torch.zeros_like(x), torch.ones_like(x), torch.full_like(x, 2), x.new_zeros(3), x.new_ones(3), x.new_full((3,), 2),
+        torch.empty_like(x), x.new_empty(3), x.clone().zero_(), x.clone().fill_(2),
+    ]  # fmt: skip
+    assert all(one.is_npu for one in made)
+    assert npu.counts() == {}
+    sums = [one.sum().item() for one in made]
+    assert sums[:6] == [0, 6, 12, 0, 3, 6]
+    assert sums[8:] == [0, 12]
+
+
 def test_gradients_of_products_have_gradients():
     def twice(x, other):
         y = torch.matmul(x, other)
