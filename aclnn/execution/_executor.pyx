@@ -447,8 +447,7 @@ cdef class aclOpExecutor(Bindings):
         """Make a model in ONNX that computes the same, with the standard's operators.
 
         A node without an operator in the standard becomes a function of the standard's operators.
-        Steps in Python
-        and complex numbers are nodes that only viewers understand.
+        Steps in Python and complex numbers are nodes that only viewers understand.
 
         Parameters
         ----------

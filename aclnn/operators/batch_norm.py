@@ -9,9 +9,9 @@ from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.channel_norm import (
     CHANNEL_ROLES,
     CHANNELS,
+    channels_or_none,
     has_channels,
     of_channels,
-    rank_from,
 )
 from aclnn.operators.checks import (
     Call,
@@ -25,6 +25,13 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import GRADIENT_ACCURACY, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.norm import Inferred, Shape
+from aclnn.operators.sizes import (
+    GRADIENTS,
+    output_mask,
+    rank_from,
+    requested_gradients_exist,
+    three_flags,
+)
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _SAVED = ("save_mean", "save_invstd")
@@ -144,16 +151,6 @@ def _in_training(rule: Rule) -> Rule:
     return Rule(f"in training, {rule.text}", test, rule.roles)
 
 
-def _channels_or_nothing(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        channels = call.shape("input")[1:2]
-        if role not in call.tensors or call.shape(role) in (channels, (0,)):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {channels} or (0,)"
-
-    return Rule(f"`{role}` has an element for each channel, or none", test, (role, "input"))
-
-
 # --- The norm -------------------------------------------------------------------------------------
 
 
@@ -270,7 +267,7 @@ native_batch_norm_functional = Operator(
         _running_given(),
         at_most_8_dims(*_SAVED),
         *[_in_training(has_channels(role)) for role in _SAVED],
-        *[_channels_or_nothing(role) for role in _SAVED],
+        *[channels_or_none(role) for role in _SAVED],
     ),
     infer=_infer_norm,
     lower=_lower_norm,
@@ -290,36 +287,6 @@ native_batch_norm_functional = Operator(
 
 
 # --- Its gradient ---------------------------------------------------------------------------------
-
-_GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
-
-
-def _mask(call: Call) -> tuple[bool, ...]:
-    mask = call.switches["output_mask"]
-    assert isinstance(mask, tuple)
-    return mask
-
-
-def _three_flags() -> Rule:
-    def test(call: Call) -> str | None:
-        if len(_mask(call)) == len(_GRADIENTS):
-            return None
-        return f"{call.names['output_mask']} has {len(_mask(call))} elements, must have 3"
-
-    return Rule("`output_mask` has 3 elements", test, ("output_mask",))
-
-
-def _wanted_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent:
-            return None
-        for role, wanted in zip(_GRADIENTS, _mask(call), strict=True):
-            if wanted and role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
-        return None
-
-    text = "gradients that `output_mask` asks for are given"
-    return Rule(text, test, _GRADIENTS, ACLNN_ERR_PARAM_NULLPTR)
 
 
 def _statistics_given() -> Rule:
@@ -347,7 +314,7 @@ def _infer_gradients(call: Call) -> Inferred:
     channels: Shape = call.shape("input")[1:2]
     parameter = call.dtype("weight") if "weight" in call.tensors else call.dtype("input")
     made = ((call.dtype("input"), call.shape("input")), *[(parameter, channels)] * 2)
-    wanted = zip(_GRADIENTS, made, _mask(call), strict=True)
+    wanted = zip(GRADIENTS, made, output_mask(call), strict=True)
     return {
         role: (call.dtype(role) if role in call.tensors else dtype, shape)
         for role, (dtype, shape), asked in wanted
@@ -447,8 +414,8 @@ native_batch_norm_backward = Operator(
         "it. Gradients that `output_mask` does not ask for are None."
     ),
     inputs=("grad_out", "input", "weight", *_RUNNING, *_SAVED),
-    outputs=_GRADIENTS,
-    optional=("weight", *_RUNNING, *_SAVED, *_GRADIENTS),
+    outputs=GRADIENTS,
+    optional=("weight", *_RUNNING, *_SAVED, *GRADIENTS),
     unlike={
         **_LAID_OUT,
         "grad_out": {"shape": (1, 2)},
@@ -490,8 +457,8 @@ native_batch_norm_backward = Operator(
         ),
     ),
     rules=(
-        _three_flags(),
-        _wanted_given(),
+        three_flags(),
+        requested_gradients_exist(),
         _statistics_given(),
         dtype_among("grad_out"),
         same_dtype("input", "grad_out"),

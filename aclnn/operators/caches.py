@@ -12,7 +12,6 @@ from aclnn.operators.checks import (
     NOTHING_TO_DO,
     Call,
     Rule,
-    answering,
     dtype_among,
     of_cann,
     same_dtype,
@@ -22,7 +21,7 @@ from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import BYTE, HALVES, LONG, PACKED, SINGLE, quantized
 from aclnn.operators.rotary import INTERLEAVE_HALF, rotate
-from aclnn.operators.sizes import PLANNING, has_rank, is_absent, size_is, together
+from aclnn.operators.sizes import has_rank, is_absent, planned, size_is, together
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -40,10 +39,6 @@ _BEYOND = (
     "Negative indices are skipped; one beyond the cache ends the run with 161002, and nothing is written. Of "
     "tokens with one slot the last one stays."
 )
-
-
-def _planned(*rules: Rule) -> tuple[Rule, ...]:
-    return answering(PLANNING, *rules)
 
 
 def _columns_of_block(dtype: aclDataType) -> int:
@@ -314,7 +309,7 @@ scatter_pa_kv_cache = Operator(
         same_dtype("value_cache", "value"),
         _unless_blocks(same_dtype("value", "key")),
         *[same_dtype(role, "slot_mapping") for role in _LATER],
-        *_planned(
+        *planned(
             _mode_among("cache_mode", _MODES),
             _unless_blocks(_mode_among("scatter_mode", _SCATTER_MODES)),
             *[is_absent(role, _MISSING) for role in _LATER],
@@ -463,7 +458,7 @@ gather_pa_kv_cache = Operator(
         _unless_blocks(same_dtype("value_cache", "key_cache")),
         same_dtype("seq_lens", "block_tables"),
         same_dtype("seq_offset", "block_tables"),
-        *_planned(
+        *planned(
             _mode_among("cache_mode", _MODES),
             _batches_fit(),
             size_is("seq_offset", lambda call: call.shape("block_tables")[:1], "one for each batch"),
@@ -524,7 +519,7 @@ interleave_rope = Operator(
     rules=(
         dtype_among("x", (*HALVES, SINGLE)),
         *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
-        *_planned(
+        *planned(
             has_rank("x", 4),
             has_rank("cos", 4),
             has_rank("sin", 4),
@@ -779,7 +774,7 @@ kv_rmsnorm_rope_cache = Operator(
         "same, each block laid out as (size/c, slots, c), c elements being 32 bytes; with 'PA_BLK_BNSD' and "
         "'PA_BLK_NZ' `index` has one slot for each block of tokens, of which the block counts. Any other mode is "
         "'Norm'. With scales, caches are INT8: round(v·scale + offset). k_rope and c_kv, which is_output_kv asks for, "
-        "are not quantised."
+        "are not quantized."
     ),
     inputs=(
         "kv", "gamma", "cos", "sin", "index", "k_cache", "ckv_cache", "k_rope_scale", "c_kv_scale", "k_rope_offset",
@@ -819,7 +814,7 @@ kv_rmsnorm_rope_cache = Operator(
         *[dtype_among(f"{part}_{kind}", (SINGLE,)) for part in ("k_rope", "c_kv") for kind in ("scale", "offset")],
         same_dtype("k_rope", "kv"),
         same_dtype("c_kv", "kv"),
-        *_planned(
+        *planned(
             has_rank("kv", 4),
             has_rank("gamma", 1),
             _kv_sizes(),

@@ -8,7 +8,6 @@ from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    MAX_DIMS,
     Call,
     Rule,
     at_most_8_dims,
@@ -22,6 +21,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.norm import Inferred, Shape
+from aclnn.operators.sizes import like_input, rank_from
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
@@ -70,13 +70,9 @@ def _statistics_shape(call: Call) -> Shape:
     return (call.shape("input")[0], _groups(call))
 
 
-def _infer_group_norm(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
-
-
 def _infer_all_of_group_norm(call: Call) -> Inferred:
     statistic = (call.dtype("input"), _statistics_shape(call))
-    return {**_infer_group_norm(call), "mean": statistic, "rstd": statistic}
+    return {**like_input(call), "mean": statistic, "rstd": statistic}
 
 
 def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
@@ -107,16 +103,6 @@ def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
             dtype, sizes = lowering.results[role]
             found[role] = lowering.dense(lowering.reshaped(one, sizes), dtype)
     return found
-
-
-def rank_from(role: str, least: int) -> Rule:
-    def test(call: Call) -> str | None:
-        rank = len(call.shape(role))
-        if least <= rank <= MAX_DIMS:
-            return None
-        return f"{call.names[role]} has {rank} dimensions, must have {least} to {MAX_DIMS}"
-
-    return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
 
 
 def has_channels(role: str) -> Rule:
@@ -260,7 +246,7 @@ group_norm = Operator(
         has_channels("weight"),
         has_channels("bias"),
     ),
-    infer=_infer_group_norm,
+    infer=like_input,
     lower=_lower_group_norm,
     example=(
         "group_norm(np.float32([[[3, 5]]]), 1, eps=1e-9)",
@@ -347,15 +333,11 @@ group_norm_silu = Operator(
 # --- Batch norm, as models are run ----------------------------------------------------------------
 
 
-def _infer_batch_norm(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
-
-
 def _infer_all_of_batch_norm(call: Call) -> Inferred:
     """Results that training would save are left as they are, or empty."""
     nothing = {role: (call.dtype("running_mean"), (0,)) for role in ("save_mean", "save_invstd")}
     absent = {role: made for role, made in nothing.items() if role not in call.tensors}
-    return {**_infer_batch_norm(call), **absent}
+    return {**like_input(call), **absent}
 
 
 def _lower_batch_norm(lowering: Lowering) -> Mapping[str, int]:
@@ -381,7 +363,7 @@ def _not_training() -> Rule:
     return Rule("`training` is false", test, ("training",))
 
 
-def _channels_or_none(role: str) -> Rule:
+def channels_or_none(role: str) -> Rule:
     def test(call: Call) -> str | None:
         channels = call.shape("input")[1:2]
         if role not in call.tensors or call.shape(role) in (channels, (0,)):
@@ -426,8 +408,8 @@ native_batch_norm = Operator(
         at_most_8_dims("save_mean", "save_invstd"),
         dtype_like_or("save_mean", "running_mean"),
         dtype_like_or("save_invstd", "running_mean"),
-        _channels_or_none("save_mean"),
-        _channels_or_none("save_invstd"),
+        channels_or_none("save_mean"),
+        channels_or_none("save_invstd"),
     ),
     infer=_infer_all_of_batch_norm,
     lower=_lower_batch_norm,
@@ -455,7 +437,7 @@ batch_norm = Operator(
     attributes=_TRAINING,
     entries=(),
     rules=_BATCH_RULES,
-    infer=_infer_batch_norm,
+    infer=like_input,
     lower=_lower_batch_norm,
     example=(
         "batch_norm(np.float32([[[3, 5]]]), np.float32([1]), np.float32([4]), eps=0.0)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     Call,
     Rule,
@@ -31,16 +31,10 @@ from aclnn.operators.convolutions import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.sizes import GRADIENTS, output_mask, requested_gradients_exist, three_flags
 
 Shape = tuple[int, ...]
-_GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
 _OPERANDS = ("grad_output", "input", "weight")
-
-
-def _mask(call: Call) -> tuple[bool, ...]:
-    mask = call.switches["output_mask"]
-    assert isinstance(mask, tuple)
-    return mask
 
 
 def _channels(call: Call) -> int:
@@ -51,31 +45,9 @@ def _channels(call: Call) -> int:
 # --- Rules ----------------------------------------------------------------------------------------
 
 
-def _three_flags() -> Rule:
-    def test(call: Call) -> str | None:
-        if len(_mask(call)) == len(_GRADIENTS):
-            return None
-        return f"{call.names['output_mask']} has {len(_mask(call))} elements, must have 3"
-
-    return Rule("`output_mask` has 3 elements", test, ("output_mask",))
-
-
-def _given_where_wanted() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent:
-            return None
-        for role, wanted in zip(_GRADIENTS, _mask(call), strict=True):
-            if wanted and role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
-        return None
-
-    text = "gradients that `output_mask` asks for are given"
-    return Rule(text, test, _GRADIENTS, ACLNN_ERR_PARAM_NULLPTR)
-
-
 def _where_wanted(place: int, rule: Rule) -> Rule:
     def test(call: Call) -> str | None:
-        return rule.test(call) if _mask(call)[place] else None
+        return rule.test(call) if output_mask(call)[place] else None
 
     return Rule(f"where asked for, {rule.text}", test, rule.roles)
 
@@ -83,7 +55,7 @@ def _where_wanted(place: int, rule: Rule) -> Rule:
 def _bias_sizes_fit() -> Rule:
     def test(call: Call) -> str | None:
         sizes = call.switches["bias_sizes"]
-        if not _mask(call)[2] or sizes is None or tuple(sizes) == (_channels(call),):  # type: ignore[arg-type]
+        if not output_mask(call)[2] or sizes is None or tuple(sizes) == (_channels(call),):  # type: ignore[arg-type]
             return None
         return f"{call.names['bias_sizes']} is {sizes}, must be {(_channels(call),)}"
 
@@ -99,10 +71,10 @@ def _shape_of(call: Call, role: str) -> Shape:
 
 def _rules() -> tuple[Rule, ...]:
     return (
-        _three_flags(),
-        _given_where_wanted(),
+        three_flags(),
+        requested_gradients_exist(),
         *[dtype_among(role) for role in _OPERANDS],
-        *[_where_wanted(place, dtype_among(role)) for place, role in enumerate(_GRADIENTS)],
+        *[_where_wanted(place, dtype_among(role)) for place, role in enumerate(GRADIENTS)],
         promotes(_OPERANDS),
         *shape_rules(
             ANY_AXES, None, ("input", "weight", "grad_output", "grad_input", "grad_weight")
@@ -124,7 +96,7 @@ def _rules() -> tuple[Rule, ...]:
 
 
 def _infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
-    wanted = zip(_GRADIENTS, _mask(call), strict=True)
+    wanted = zip(GRADIENTS, output_mask(call), strict=True)
     return {role: (_dtype_of(call, role), _shape_of(call, role)) for role, asked in wanted if asked}
 
 
@@ -137,7 +109,7 @@ def _dtype_of(call: Call, role: str) -> aclDataType:
 def _lower(lowering: Lowering) -> Mapping[str, int]:
     makers = (_gradient_of_input, _gradient_of_weight, _gradient_of_bias)
     found = {}
-    for role, make in zip(_GRADIENTS, makers, strict=True):
+    for role, make in zip(GRADIENTS, makers, strict=True):
         if not lowering.wants(role):
             continue
         dtype, shape = lowering.results[role]
@@ -213,8 +185,8 @@ convolution_backward = Operator(
         "alone, not on threads. Gradients that `output_mask` does not ask for are None."
     ),
     inputs=_OPERANDS,
-    outputs=_GRADIENTS,
-    optional=_GRADIENTS,
+    outputs=GRADIENTS,
+    optional=GRADIENTS,
     attributes=(
         Attribute(
             "bias_sizes",

@@ -18,7 +18,14 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import FAILED_PLAN, PLANNING, has_rank, number, size_is, together
+from aclnn.operators.sizes import (
+    FAILED_PLAN,
+    has_rank,
+    number,
+    planned,
+    size_is,
+    together,
+)
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -33,10 +40,6 @@ _ORDER = (
 _ACCURACY = "Sums are in float64; results are rounded to float32, and then to their dtype."
 _EXACT = "Results are exact."
 _MOST_CHOSEN, _MOST_EXPERTS = 1024, 2048
-
-
-def _planned(*rules: Rule) -> tuple[Rule, ...]:
-    return answering(PLANNING, *rules)
 
 
 def _matrix(lowering: Lowering, role: str) -> int:
@@ -145,7 +148,7 @@ moe_gating_top_k_softmax = Operator(
         dtype_among("expert_idx", (_INT,)),
         dtype_among("row_idx", (_INT,)),
         no_private_format("x", "finished", "y", "expert_idx", "row_idx"),
-        *_planned(
+        *planned(
             has_rank("x", 2, 3),
             _has_elements("x"),
             _finished(),
@@ -220,7 +223,7 @@ moe_gating_top_k_softmax_v2 = Operator(
         same_dtype("y", "x"),
         dtype_among("expert_idx", (_INT,)),
         _if_softmax(dtype_among("softmax_result", (_SINGLE,))),
-        *_planned(
+        *planned(
             has_rank("x", 2, 3),
             _has_elements("x"),
             _finished(),
@@ -383,7 +386,7 @@ moe_gating_top_k = Operator(
         same_dtype("y", "x"),
         dtype_among("expert_idx", (_INT,)),
         _if_out(dtype_among("out", (_SINGLE,))),
-        *_planned(
+        *planned(
             has_rank("x", 2),
             *_GROUP_RULES,
             _has_elements("x"),
@@ -708,7 +711,7 @@ moe_token_permute = Operator(
         dtype_among("indices", (_INT, _LONG)),
         same_dtype("permuted_tokens", "tokens"),
         dtype_among("sorted_indices", (_INT,)),
-        *_planned(
+        *planned(
             _not_padded(),
             has_rank("tokens", 2, 8),
             has_rank("indices", 1, 2),
@@ -818,7 +821,7 @@ moe_token_unpermute = Operator(
         dtype_among("sorted_indices", (_INT,)),
         dtype_among("probs"),
         same_dtype("out", "permuted_tokens"),
-        *_planned(
+        *planned(
             _not_padded(),
             _no_restored_shape(),
             has_rank("permuted_tokens", 2),

@@ -21,6 +21,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.sizes import like_input
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
@@ -31,10 +32,6 @@ _CONVERTED = (
     "The number is converted to the dtype of `input`: it is truncated for integers, and for BOOL "
     "everything but 0 is true."
 )
-
-
-def _like_input(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
 
 
 def _filled(lowering: Lowering) -> int:
@@ -65,7 +62,7 @@ fill = Operator(
     summary="Fills a tensor with a number.",
     expression="value",
     notes=_CONVERTED,
-    infer=_like_input,
+    infer=like_input,
     lower=lambda lowering: {"out": _filled(lowering)},
     inputs=("input",),
     attributes=(_VALUE,),
@@ -92,7 +89,7 @@ def _constant(name: str, item: str, number: int, *rules: Rule, **more: Any) -> O
         in_place=name,
         summary=f"Fills a tensor with {number}.",
         expression=f"{number}",
-        infer=_like_input,
+        infer=like_input,
         lower=lower,
         inputs=("input",),
         entries=(entry(item, "selfRef=input:inout"),),

@@ -1035,7 +1035,7 @@ _NOTES = (
 _QUANTISED_PRODUCTS = (
     " Where query, keys and values are int8, the attention is that of float32, with query·"
     "dequant_scale1, and the result is times quant_scale1·dequant_scale2, in float16 or as int8: "
-    "weights are not rounded to int8. The dequantising scales may be bits, as `trans_quant_param` "
+    "weights are not rounded to int8. The dequantizing scales may be bits, as `trans_quant_param` "
     "makes them."
 )
 _QUANTISED_OUT = (

@@ -7,7 +7,6 @@ from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.operators.checks import (
     FLOATING,
     FLOATING_AND_DOUBLE,
-    MAX_DIMS,
     NOTHING_TO_DO,
     Call,
     Rule,
@@ -27,6 +26,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.sizes import like_input, rank_from
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -120,10 +120,6 @@ def _half_of_input(call: Call) -> Inferred:
     return {"out": (call.dtype("input"), half_shape(call))}
 
 
-def _like_input(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
-
-
 # --- SwiGLU -------------------------------------------------------------------------------------
 
 _SPLIT_RULES = answering(
@@ -163,7 +159,7 @@ swiglu_backward = Operator(
     name="swiglu_backward",
     summary="Gradient of the gated linear unit whose gate is SiLU.",
     expression="g·b·silu'(a), then g·silu(a), along `dim`",
-    infer=_like_input,
+    infer=like_input,
     lower=_gradients_of_halves("swiglu_backward_a", "gab", "times_silu", "ga"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
@@ -223,7 +219,7 @@ glu_backward = Operator(
     name="glu_backward",
     summary="Gradient of the gated linear unit.",
     expression="g·sigmoid(b), then g·a·sigmoid(b)·(1 - sigmoid(b)), along `dim`",
-    infer=_like_input,
+    infer=like_input,
     lower=_gradients_of_halves("glu", "gb", "glu_backward_b", "gab"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
@@ -373,7 +369,7 @@ geglu_backward = Operator(
     summary="Gradient of the gated linear unit whose gate is GELU.",
     expression="g·gelu, then g·a·gelu'(b), along `dim`; from the left g·b·gelu'(a), then g·gelu",
     notes="`gelu` is the second result of `geglu`.",
-    infer=_like_input,
+    infer=like_input,
     lower=_lower_geglu_backward,
     inputs=("grad_output", "input", "gelu"),
     unlike={"grad_output": {"shape": (1,)}, "gelu": {"shape": (1,)}},
@@ -414,16 +410,6 @@ geglu_backward = Operator(
 _FORMS = ("none", "tanh")
 
 
-def _dims_of(role: str, least: int) -> Rule:
-    def test(call: Call) -> str | None:
-        rank = len(call.shape(role))
-        if least <= rank <= MAX_DIMS:
-            return None
-        return f"{call.names[role]} has {rank} dimensions, must have {least} to {MAX_DIMS}"
-
-    return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
-
-
 def _even_at_last(role: str) -> Rule:
     def test(call: Call) -> str | None:
         size = call.shape(role)[-1]
@@ -447,7 +433,7 @@ def _form_is_known() -> Rule:
 
 _LAST_HALVES = answering(
     ACLNN_ERR_INNER_TILING_ERROR,
-    _dims_of("input", 2),
+    rank_from("input", 2),
     _even_at_last("input"),
     has_shape("out", half_shape, "the shape of `input` with half the last size"),
 )
@@ -611,7 +597,7 @@ clipped_swiglu_backward = Operator(
         "g·a·sigmoid(y), and 0 beyond ±limit; a and b clipped"
     ),
     notes=_GROUPS,
-    infer=_like_input,
+    infer=like_input,
     lower=_gradients_of_halves(
         "clipped_swiglu_backward_a", "gab", "clipped_swiglu_backward_b", "gab"
     ),

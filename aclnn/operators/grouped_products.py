@@ -35,7 +35,7 @@ from aclnn.operators.sizes import number, option_within
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
 WITHOUT, ALONG_ROWS, ALONG_K = -1, 0, 2
-# Of the sums of quantised products; 3, the exact gelu, is refused.
+# Of the sums of quantized products; 3, the exact gelu, is refused.
 _ACTIVATIONS = (0, 1, 2, 4, 5)
 _ANTIQUANT = ("antiquant_scale", "antiquant_offset")
 _LISTS = ("x", "weight", "bias", "scale", *_ANTIQUANT, "per_token_scale")
@@ -52,12 +52,12 @@ def _dtype(call: Call, role: str) -> aclDataType:
     return call.lists[role][0].dtype
 
 
-def _is_quantised(call: Call) -> bool:
+def _is_quantized(call: Call) -> bool:
     return _dtype(call, "x") == BYTE
 
 
 def _is_weight_only(call: Call) -> bool:
-    return not _is_quantised(call) and _dtype(call, "weight") in (BYTE, *NIBBLES)
+    return not _is_quantized(call) and _dtype(call, "weight") in (BYTE, *NIBBLES)
 
 
 def _along(call: Call) -> int:
@@ -108,7 +108,7 @@ def _out_dtype(call: Call) -> aclDataType:
     chosen = call.switches["output_dtype"]
     if isinstance(chosen, aclDataType):
         return chosen
-    return _HALF if _is_quantised(call) else _dtype(call, "x")
+    return _HALF if _is_quantized(call) else _dtype(call, "x")
 
 
 # --- Rules ----------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _activation_number() -> Rule:
 def _activation() -> Rule:
     def test(call: Call) -> str | None:
         chosen, name = number(call, "act_type"), call.names["act_type"]
-        if chosen and (not _is_quantised(call) or _out_dtype(call) not in HALVES):
+        if chosen and (not _is_quantized(call) or _out_dtype(call) not in HALVES):
             return f"{name} is {chosen}, must be 0 but for int8 with results of half precision"
         return None
 
@@ -252,27 +252,27 @@ def _output_dtype() -> Rule:
 
 
 def _weight_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    return (BYTE,) if _is_quantised(call) else (_dtype(call, "x"), BYTE, *NIBBLES)
+    return (BYTE,) if _is_quantized(call) else (_dtype(call, "x"), BYTE, *NIBBLES)
 
 
 def _bias_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    if _is_quantised(call):
+    if _is_quantized(call):
         return (PACKED, _BRAIN) if _out_dtype(call) == _BRAIN else (PACKED,)
     return (SINGLE, _BRAIN) if _dtype(call, "x") == _BRAIN else (_dtype(call, "x"),)
 
 
 def _out_dtypes(call: Call) -> tuple[aclDataType, ...]:
-    return (*HALVES, BYTE, PACKED) if _is_quantised(call) else (_dtype(call, "x"),)
+    return (*HALVES, BYTE, PACKED) if _is_quantized(call) else (_dtype(call, "x"),)
 
 
 def _scale_dtypes(call: Call) -> tuple[aclDataType, ...]:
     return {_BRAIN: (_BRAIN,), _HALF: (SINGLE,), BYTE: (BITS, LONG)}.get(_out_dtype(call), ())
 
 
-def _quantised_operands() -> Rule:
+def _quantized_operands() -> Rule:
     def test(call: Call) -> str | None:
         given = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
-        if not _is_quantised(call):
+        if not _is_quantized(call):
             return (
                 f"{call.names[given[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
                 if given
@@ -312,7 +312,7 @@ def _antiquant_operands() -> Rule:
         return None
 
     return Rule(
-        "`antiquant_scale` and `antiquant_offset` are given for quantised weights of a floating `x`",
+        "`antiquant_scale` and `antiquant_offset` are given for quantized weights of a floating `x`",
         test,
     )
 
@@ -685,7 +685,7 @@ grouped_matmul = Operator(
         _output_dtype(),
         _activation(),
         _dtype_if("bias", _bias_dtypes, "of the dtype of `x`, FLOAT for BF16, INT32 for INT8"),
-        _quantised_operands(),
+        _quantized_operands(),
         _dtype_if("scale", _scale_dtypes, "BF16 for results of BF16, FLOAT for FLOAT16, UINT64 or INT64 for INT8"),
         _dtype_if("per_token_scale", lambda call: (SINGLE,), "FLOAT"),
         _antiquant_operands(),

@@ -25,19 +25,13 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_rank, number
+from aclnn.operators.sizes import has_rank, number, numbers
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 
 _WITH_BF16 = ("Ascend910B", "Ascend910_93", "Ascend950")
 _LONG = aclDataType.ACL_INT64
-
-
-def numbers(call: Call, role: str) -> Shape:
-    """An option that is a list of integers, or one of them."""
-    found = call.switches[role]
-    return (found,) if isinstance(found, int) else tuple(found or ())  # type: ignore[arg-type]
 
 
 def pair(found: Shape) -> tuple[int, int]:

@@ -36,6 +36,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.sizes import number
 
 _ANY = tuple(dtypes.NUMPY)
 
@@ -404,16 +405,10 @@ def _numbers(call: Call, role: str) -> tuple[int, ...]:
     return found
 
 
-def _number(call: Call, role: str) -> int:
-    found = call.switches[role]
-    assert isinstance(found, int)
-    return found
-
-
 def _bounds(call: Call) -> tuple[int, int, int]:
     """The first element of a slice, how many there are, and from each to the next."""
     size = call.shape("input")[axis_of(call, "input")]
-    chosen = builtins.slice(*[_number(call, role) for role in ("start", "end", "step")])
+    chosen = builtins.slice(*[number(call, role) for role in ("start", "end", "step")])
     start, end, step = chosen.indices(size)
     return start, len(range(start, end, step)), step
 
@@ -425,7 +420,7 @@ def _with_size(call: Call, size: int) -> tuple[int, ...]:
 
 def _positive(role: str) -> Rule:
     def test(call: Call) -> str | None:
-        if _number(call, role) > 0:
+        if number(call, role) > 0:
             return None
         return f"{call.names[role]} is {call.switches[role]}, must be positive"
 
@@ -718,7 +713,7 @@ constant_pad_nd = _moved(
 
 def _stacked_shape(call: Call) -> tuple[int, ...]:
     shape, count = call.lists["tensors"][0].shape, len(call.lists["tensors"])
-    axis = _number(call, "dim") % (len(shape) + 1)
+    axis = number(call, "dim") % (len(shape) + 1)
     return (*shape[:axis], count, *shape[axis:])
 
 
@@ -764,7 +759,7 @@ def _lower_stack(lowering: Lowering) -> Mapping[str, int]:
     builder, call = lowering.builder, lowering.call
     dtype, shape = lowering.results["out"]
     stored = call.dtype("out") if "out" in call.tensors else dtype
-    axis, strides = _number(call, "dim") % len(shape), contiguous_strides(shape)
+    axis, strides = number(call, "dim") % len(shape), contiguous_strides(shape)
     whole = builder.buffer("stacked", shape, graph_dtype(stored))
     for place, value in enumerate(lowering.values("tensors")):
         part = builder.view(
@@ -817,7 +812,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         dtype, shape = lowering.results["out"]
         # As far from the corners as there are elements; elements beyond count as much.
         far = max(shape[-2:])
-        diagonal = max(-far, min(_number(lowering.call, "diagonal"), far))
+        diagonal = max(-far, min(number(lowering.call, "diagonal"), far))
         operands = [lowering.value("input")]
         return {"out": lowering.opaque(name, operands, dtype, shape, diagonal=diagonal)}
 
@@ -927,7 +922,7 @@ def _whole_size() -> Rule:
 
 def _positive_size() -> Rule:
     def test(call: Call) -> str | None:
-        size = _number(call, "split_size")
+        size = number(call, "split_size")
         if size > 0 or (size == 0 and call.shape("input")[axis_of(call, "input")] == 0):
             return None
         return f"{call.names['split_size']} is {size}, must be positive"

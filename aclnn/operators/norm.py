@@ -31,6 +31,7 @@ from aclnn.operators.declaration import (
     entry,
 )
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.sizes import like_input
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -170,15 +171,11 @@ _NORM_SHAPES = (
 # --- Layer norm ---------------------------------------------------------------------------------
 
 
-def _infer_layer_norm(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
-
-
 def _infer_all_of_layer_norm(call: Call) -> Inferred:
     # Statistics are rounded once, to the dtype that they are wanted in.
     single = aclDataType.ACL_FLOAT
     return {
-        **_infer_layer_norm(call),
+        **like_input(call),
         **{
             role: (
                 call.dtype(role) if role in call.tensors else single,
@@ -299,7 +296,7 @@ layer_norm = Operator(
         at_most_8_dims("input", "weight", "bias", "out"),
         *_NORM_SHAPES,
     ),
-    infer=_infer_layer_norm,
+    infer=like_input,
     lower=_lower_layer_norm,
     example=(
         "layer_norm(np.float32([-1, 1]), (2,), eps=0.0)",

@@ -1,4 +1,4 @@
-"""Quantisation: of elements with given scales, of rows with their own, and scales as bits."""
+"""Quantization: of elements with given scales, of rows with their own, and scales as bits."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def dynamic(
     *,
     offset: bool = False,
 ) -> list[int]:
-    """Rows quantised with their own scales: the integers, scales, and offsets, in the shapes of results."""
+    """Rows quantized with their own scales: the integers, scales, and offsets, in the shapes of results."""
     *lead, size = shape
     rows = math.prod(lead)
     statistics = [(SINGLE, (rows,))] * (2 if offset else 1)
@@ -627,7 +627,7 @@ def _lower_params(lowering: Lowering) -> Mapping[str, int]:
 
 trans_quant_param = Operator(
     name="trans_quant_param",
-    summary="Scales, and offsets, as the bits that quantised products take.",
+    summary="Scales, and offsets, as the bits that quantized products take.",
     expression="bits 13 to 31: those of scale; 37 to 45: offset, rounded, from -256 to 255; 46: 1",
     notes="Scales lose their 13 lowest bits.",
     inputs=("scale", "offset"),

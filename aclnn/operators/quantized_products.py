@@ -1,4 +1,4 @@
-"""Products of quantised matrices."""
+"""Products of quantized matrices."""
 
 from __future__ import annotations
 
@@ -547,7 +547,7 @@ quant_matmul_v5 = Operator(
 )
 
 
-# --- Weights that are quantised -------------------------------------------------------------------
+# --- Weights that are quantized -------------------------------------------------------------------
 
 
 def _weight_shape(call: Call) -> Shape:
@@ -666,7 +666,7 @@ def _bias_dtype(call: Call) -> tuple[aclDataType, ...]:
 weight_quant_batchmatmul = Operator(
     name="weight_quant_batchmatmul",
     differentiable=False,
-    summary="Products with a quantised weight.",
+    summary="Products with a quantized weight.",
     expression="y = x @ ((weight + antiquant_offset)·antiquant_scale) + bias",
     notes=(
         "Scales are for the tensor, for columns, or for groups of `antiquant_group_size` rows. The weight in "

@@ -1,4 +1,4 @@
-"""Norms and gates whose results are quantised."""
+"""Norms and gates whose results are quantized."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from aclnn.operators.checks import (
     NOTHING_TO_DO,
     Call,
     Rule,
-    answering,
     at_most_8_dims,
     dtype_among,
     has_shape,
@@ -39,10 +38,10 @@ from aclnn.operators.quantization import (
     shape_in_graph,
 )
 from aclnn.operators.sizes import (
-    PLANNING,
     has_elements,
     has_elements_in_rows,
     has_rank,
+    planned,
     size_is,
     together,
 )
@@ -56,10 +55,6 @@ _ACCURACY = "The norm is within 1 ULP in float32; what follows is the formula in
 
 
 # --- Norms ----------------------------------------------------------------------------------------
-
-
-def _planned(*rules: Rule) -> tuple[Rule, ...]:
-    return answering(PLANNING, *rules)
 
 
 def _done_without(*roles: str) -> Rule:
@@ -181,7 +176,7 @@ def _norm_quant_rules(*beta: str) -> tuple[Rule, ...]:
         has_rank("gamma", 1, 8),
         at_most_8_dims("x1", "x2", "gamma"),
         _done_without("x1", "gamma", "y2"),
-        *_planned(
+        *planned(
             same_shape("x2", "x1"),
             _trails(),
             *[same_shape(role, "gamma") for role in (*_LIKE_GAMMA, *beta)],
@@ -262,7 +257,7 @@ add_rms_norm_quant_v2 = Operator(
     rules=(
         *_norm_quant_rules("beta"),
         same_dtype("rms_norm", "x1"),
-        *_planned(same_shape("rms_norm", "x1")),
+        *planned(same_shape("rms_norm", "x1")),
     ),
     infer=_infer_norm_quant,
     lower=_lower_norm_quant,
@@ -280,7 +275,7 @@ add_rms_norm_quant_v2 = Operator(
 
 
 def _wanted(call: Call) -> tuple[bool, bool]:
-    """Which of both quantised results are asked for."""
+    """Which of both quantized results are asked for."""
     mask = call.switches.get("output_mask") or ()
     assert isinstance(mask, tuple)
     if mask:
@@ -342,7 +337,7 @@ def _norm_shape(call: Call) -> Shape:
 
 
 def _rows_shape(call: Call, role: str) -> Shape:
-    """The shape of a quantised result or its scales: of the first version also with one dimension of rows."""
+    """The shape of a quantized result or its scales: of the first version also with one dimension of rows."""
     *rows, columns = _norm_shape(call)
     last = (columns,) if role.startswith("y") else ()
     wanted, flat = (*rows, *last), (math.prod(rows), *last)
@@ -401,7 +396,7 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
         has_rank("x1", 1, 8),
         _done_without("x1", "gamma", *(() if beta else ("y2",))),
         packs_evenly("x1", _norm_dtype),
-        *_planned(
+        *planned(
             same_shape("x2", "x1"),
             has_rank("gamma", 1),
             size_is("gamma", lambda call: call.shape("x1")[-1:], "the last size of `x1`"),
@@ -461,7 +456,7 @@ add_rms_norm_dynamic_quant = Operator(
             None,
             "bools",
             nullable=True,
-            doc="Which of both quantised results to make.",
+            doc="Which of both quantized results to make.",
         ),
     ),
     parameters=("x1", "x2", "gamma"),
@@ -704,7 +699,7 @@ def _swiglu_rules(*first: Rule) -> tuple[Rule, ...]:
 
 dequant_swiglu_quant = Operator(
     name="dequant_swiglu_quant",
-    summary="SwiGLU of rows that are dequantised first, as integers.",
+    summary="SwiGLU of rows that are dequantized first, as integers.",
     expression=(
         "y = round(u/quant_scale + quant_offset), u = silu(a)·b of the halves of (x + bias)·weight_scale·"
         "activation_scale; dynamic: y = round(v/scale), scale = max |v|/127, v = u·quant_scale"
@@ -723,7 +718,7 @@ dequant_swiglu_quant = Operator(
     outputs=("y", "scale"),
     attributes=(
         Attribute("activate_left", False, "bool", doc="Whether the first half is the gate."),
-        Attribute("quant_mode", "static", "str", doc="How to quantise.", choices=_MODES, nullable=True),
+        Attribute("quant_mode", "static", "str", doc="How to quantize.", choices=_MODES, nullable=True),
         Attribute("swiglu_mode", 0, "int", doc="Which gate: 0 to 3."),
         Attribute("clamp_limit", 7.0, "float", doc="Of modes 1 to 3."),
         Attribute("glu_alpha", 1.702, "float", doc="Of modes 1 and 2."),

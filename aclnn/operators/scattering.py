@@ -28,7 +28,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_elements, has_rank, number
+from aclnn.operators.sizes import has_elements, has_rank, like_input, number, numbers
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -52,10 +52,6 @@ _ONE_INDEX = {"dtype": _LONG}
 def _axis(call: Call, role: str = "input") -> int:
     """A tensor without dimensions counts as one with a single one."""
     return number(call, "dim") % max(1, len(call.shape(role)))
-
-
-def _like_input(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
 
 
 # --- Along a dimension ----------------------------------------------------------------------------
@@ -206,7 +202,7 @@ def _scatter(
         parameters=("input", "dim", "index", "src"),
         unlike={"index": _ONE_INDEX},
         rules=(*_scatter_rules("src"), *rules),
-        infer=_like_input,
+        infer=like_input,
         lower=_lower_scatter(how),
         example=example,
         accuracy="Elements that move keep their bits; sums and products are those of the dtype.",
@@ -256,7 +252,7 @@ scatter_value = Operator(
     ),
     entries=_reduction_entries("ScatterValue", "value=src:scalar"),
     rules=(convertible_scalars("src"), *_scatter_rules(), _known_reduction(), _computes()),
-    infer=_like_input,
+    infer=like_input,
     lower=_lower_scatter(_how),
     example=(
         "scatter_value(np.float32([1, 2, 3]), 0, np.int64([2, 0]), 7)",
@@ -357,7 +353,7 @@ index_add = Operator(
         _slices_fit(),
         has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
     ),
-    infer=_like_input,
+    infer=like_input,
     lower=_lower_index_add,
     example=(
         "index_add(np.float32([1, 2, 3]), 0, np.int64([2, 2]), np.float32([7, 8]), alpha=10)",
@@ -432,7 +428,7 @@ index_fill = Operator(
     ),
     checks_arrays=_indices_within,
     arrays_status=ACLNN_ERR_PARAM_INVALID,
-    infer=_like_input,
+    infer=like_input,
     lower=_lower_index_fill,
     example=(
         "index_fill(np.float32([1, 2, 3]), 0, np.int64([-1, 0]), 7)",
@@ -1003,14 +999,9 @@ repeat_interleave_elements = _spread(
 # --- Cyclic shifts --------------------------------------------------------------------------------
 
 
-def _numbers(call: Call, role: str) -> Shape:
-    found = call.switches[role]
-    return (found,) if isinstance(found, int) else tuple(found or ())  # type: ignore[arg-type]
-
-
 def _shifts_fit() -> Rule:
     def test(call: Call) -> str | None:
-        shifts, dims = _numbers(call, "shifts"), _numbers(call, "dims")
+        shifts, dims = numbers(call, "shifts"), numbers(call, "dims")
         if len(shifts) == (len(dims) or 1):
             return None
         return (
@@ -1023,7 +1014,7 @@ def _shifts_fit() -> Rule:
 
 def _shifted_dims() -> Rule:
     def test(call: Call) -> str | None:
-        dims, rank = _numbers(call, "dims"), len(call.shape("input"))
+        dims, rank = numbers(call, "dims"), len(call.shape("input"))
         if all(-rank <= dim < rank for dim in dims) or call.tensors["input"].size == 0:
             return None
         return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
@@ -1036,7 +1027,7 @@ def _lower_roll(lowering: Lowering) -> Mapping[str, int]:
     call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
     if 0 in shape:
         return {"out": lowering.dense("input")}
-    dims, shifts = _numbers(call, "dims"), _numbers(call, "shifts")
+    dims, shifts = numbers(call, "dims"), numbers(call, "shifts")
     sizes = shape if dims else (math.prod(shape),)
     totals = dict.fromkeys(range(len(sizes)), 0)
     for dim, shift in zip(dims or (0,), shifts, strict=True):
@@ -1101,7 +1092,7 @@ roll = Operator(
         at_most_8_dims("input", "out"),
         _shifted_dims(),
     ),
-    infer=_like_input,
+    infer=like_input,
     lower=_lower_roll,
     example=("roll(np.float32([1, 2, 3]), 1)", "array([3., 1., 2.], dtype=float32)"),
     accuracy="Results are exact.",

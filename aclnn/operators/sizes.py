@@ -1,15 +1,16 @@
-"""Rules about numbers of dimensions, sizes, and options that count."""
+"""Rules about dimensions, sizes, options and requested gradients, which several families share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER_NULLPTR,
     ACLNN_ERR_INNER_TILING_ERROR,
+    ACLNN_ERR_PARAM_NULLPTR,
     aclDataType,
 )
-from aclnn.operators.checks import Call, Rule
+from aclnn.operators.checks import MAX_DIMS, Call, Rule, answering
 
 Shape = tuple[int, ...]
 # Status of what only the planning stage of an operator checks, in most functions and in some.
@@ -21,6 +22,32 @@ def number(call: Call, role: str) -> int:
     found = call.switches[role]
     assert isinstance(found, int)
     return found
+
+
+def numbers(call: Call, role: str) -> Shape:
+    """An option that is a list of integers, or one of them."""
+    found = call.switches[role]
+    return (found,) if isinstance(found, int) else tuple(found or ())  # type: ignore[arg-type]
+
+
+def like_input(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
+    """Inference of a result with the dtype and shape of `input`."""
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+def planned(*rules: Rule) -> tuple[Rule, ...]:
+    """Rules that the planning stage checks, with its status."""
+    return answering(PLANNING, *rules)
+
+
+def rank_from(role: str, least: int) -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= MAX_DIMS:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {least} to {MAX_DIMS}"
+
+    return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
 
 
 def has_rank(role: str, least: int, most: int | None = None) -> Rule:
@@ -114,3 +141,37 @@ def dtype_among_if(
         return f"{name} has dtype {call.word(call.dtype(role))}, must be {call.words(found)}"
 
     return Rule(f"`{role}` is {words}", test, (role,))
+
+
+# --- Gradients that a mask of three flags requests ------------------------------------------------
+
+GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
+
+
+def output_mask(call: Call) -> tuple[bool, ...]:
+    mask = call.switches["output_mask"]
+    assert isinstance(mask, tuple)
+    return mask
+
+
+def three_flags() -> Rule:
+    def test(call: Call) -> str | None:
+        flags = len(output_mask(call))
+        if flags == len(GRADIENTS):
+            return None
+        return f"{call.names['output_mask']} has {flags} elements, must have 3"
+
+    return Rule("`output_mask` has 3 elements", test, ("output_mask",))
+
+
+def requested_gradients_exist() -> Rule:
+    def test(call: Call) -> str | None:
+        if call.makes_absent:
+            return None
+        for role, requested in zip(GRADIENTS, output_mask(call), strict=True):
+            if requested and role not in call.tensors:
+                return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
+        return None
+
+    text = "gradients that `output_mask` asks for are given"
+    return Rule(text, test, GRADIENTS, ACLNN_ERR_PARAM_NULLPTR)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    Call,
     done_if_empty,
     dtype_among,
     no_private_format,
@@ -13,13 +12,9 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import has_rank
+from aclnn.operators.sizes import has_rank, like_input
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
-
-
-def _unchanged(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), call.shape("input"))}
 
 
 def _lower(lowering: Lowering) -> Mapping[str, int]:
@@ -35,7 +30,7 @@ trans_matmul_weight_ = Operator(
         "An NPU rewrites the weight in a private layout, which later products read. Products read "
         "the plain layout here: elements and format stay unchanged, and a second call is allowed."
     ),
-    infer=_unchanged,
+    infer=like_input,
     lower=_lower,
     inputs=("input",),
     unlike={"input": {"shape": (2, 2), "strides": (2, 1)}},

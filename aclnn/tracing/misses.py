@@ -56,7 +56,7 @@ class Tally:
         if objects != self._latest_objects:  # which have plans of their own
             self._latest_objects, self._in_a_row = objects, 0
         self._in_a_row += 1
-        before, self._latest = self._latest, dict(self._told(request))
+        before, self._latest = self._latest, dict(self._described(request))
         if self._in_a_row < MISSES_IN_A_ROW:
             return
         self._in_a_row = None
@@ -79,7 +79,7 @@ class Tally:
         ]
         return ", ".join(found) or "the memory that arguments share, or a setting, changed"
 
-    def _told(self, request: Request) -> Iterator[tuple[str, str]]:
+    def _described(self, request: Request) -> Iterator[tuple[str, str]]:
         """Descriptions of a call's arguments, by their names."""
         inputs = iter(request.inputs)
         owners = [f"<{type(one).__name__} at {id(one):#x}>" for one in request.owners]

@@ -217,11 +217,11 @@ def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
     source = _cast(source, array.dtype).broadcast_to(shape)
     if not places.ndim:
         places, source = places.reshape(1), source[(slice(None),) * axis + (None,)]
-    if not _put_where_it_lies(array, axis, places, source):
+    if not _put_in_place(array, axis, places, source):
         ours.index_copy_(array, axis, places, source)
 
 
-def _put_where_it_lies(view: Any, axis: int, places: Any, source: Any) -> bool:
+def _put_in_place(view: Any, axis: int, places: Any, source: Any) -> bool:
     """Write slices of a view into the memory that it shows, as rows of that; nothing else is written then.
 
     Rows are as long as elements that lie together, in the memory and in the source.

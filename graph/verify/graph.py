@@ -210,8 +210,8 @@ def _check_kind(graph: Graph, node: Node) -> None:
     inputs = [graph.value(id) for id in node.inputs]
     out = graph.value(node.output)
     lines = node.attr("origin", ())
-    is_told = isinstance(lines, tuple) and all(isinstance(one, str) for one in lines)
-    _require(is_told, node.name, "the origin is a list of strings")
+    is_valid = isinstance(lines, tuple) and all(isinstance(one, str) for one in lines)
+    _require(is_valid, node.name, "the origin is a list of strings")
     for key in ("call", "kernel", "reason"):
         _require(isinstance(node.attr(key, ""), str), node.name, f"the {key} is a string")
     loop = node.attr("loop", 0)

@@ -200,19 +200,19 @@ def caches_of(mode, dtype):
 
 
 @named("mode", ["Norm", "PA", "PA_BNSD", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_NZ"])
-@named("quantised", [False, True])
-def test_norm_and_rotary_into_caches(mode, quantised):
+@named("quantized", [False, True])
+def test_norm_and_rotary_into_caches(mode, quantized):
     kv, gamma = filled((2, 1, 5, 96)), filled(64, seed=1)
     cos, sin = filled((2, 1, 5, 32), seed=2), filled((2, 1, 5, 32), seed=3)
     lead, index, _ = caches_of(mode, kv.dtype)
-    kind = np.int8 if quantised else np.float16
+    kind = np.int8 if quantized else np.float16
     k_cache, c_cache = filled((*lead, 32), kind, 4), filled((*lead, 64), kind, 5)
     x = kv[..., :64].astype(float)
     plain_c = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * gamma.astype(float)
     plain_k = turned(kv[..., 64:], cos, sin)
     scales = {}
     stored = [plain_k, plain_c]
-    if quantised:
+    if quantized:
         scales = {
             "k_rope_scale": np.full(32, 0.25, np.float32), "c_kv_scale": np.float32([2]),
             "c_kv_offset": np.float32([1]),
@@ -227,7 +227,7 @@ def test_norm_and_rotary_into_caches(mode, quantised):
         kv, gamma, cos, sin, index, k_cache, c_cache, **scales, cache_mode=mode, is_output_kv=True
     )
     assert made[0] is k_cache
-    bound = {"atol": 0.51} if quantised else {"atol": 1e-6, "rtol": 2.0**-10}
+    bound = {"atol": 0.51} if quantized else {"atol": 1e-6, "rtol": 2.0**-10}
     np.testing.assert_allclose(k_cache.astype(float), wanted[0], **bound)
     np.testing.assert_allclose(c_cache.astype(float), wanted[1], **bound)
     np.testing.assert_allclose(made[2].astype(float), plain_k, 2.0**-10, 1e-6)

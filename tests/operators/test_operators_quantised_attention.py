@@ -1,4 +1,4 @@
-"""Attention of quantised operands and results: against the composition in NumPy, bits of the calls it is made of; statuses."""
+"""Attention of quantized operands and results: against the composition in NumPy, bits of the calls it is made of; statuses."""
 
 import ml_dtypes
 import numpy as np
@@ -30,7 +30,7 @@ def single(*tensors):
 
 
 def rounded(x, scale, offset=0.0):
-    """Integers of float32 numbers, as sections about quantisation have them."""
+    """Integers of float32 numbers, as sections about quantization have them."""
     return np.clip(np.rint(F(x) * F(scale) + F(offset)), -128, 127).astype(I8)
 
 
@@ -111,7 +111,7 @@ def test_scales_of_channels(shape, layout, given, rng):
     np.testing.assert_array_equal(found, want.reshape(found.shape))
 
 
-def test_quantised_results_with_other_operands(given, rng):
+def test_quantized_results_with_other_operands(given, rng):
     shift, sink = random(rng, 1, N, S, K), random(rng, N)
     ropes = random(rng, B, N, S, 8), random(rng, B, M, K, 8)
     options = {"pse_shift": shift, "actual_seq_lengths_kv": [9, 150], "softmax_lse_flag": True}
@@ -128,7 +128,7 @@ def test_quantised_results_with_other_operands(given, rng):
     np.testing.assert_array_equal(lse, wanted)
 
 
-def test_quantised_results_of_pages_and_other_functions(given):
+def test_quantized_results_of_pages_and_other_functions(given):
     q, k, v = given
     blocks = [x.reshape(B, M, 10, 15, D).transpose(0, 2, 1, 3, 4) for x in (k, v)]
     blocks = [np.ascontiguousarray(x).reshape(B * 10, M, 15, D) for x in blocks]
@@ -169,13 +169,13 @@ def test_quantised_results_of_pages_and_other_functions(given):
     ],
 )  # fmt: skip
 @named("name", [FUSED, *OLDER])
-def test_statuses_of_quantised_results(name, changes, wanted):
+def test_statuses_of_quantized_results(name, changes, wanted):
     ending = "Optional" if name == FUSED else ""
     changes = {role + ending * role.startswith("quant"): value for role, value in changes.items()}
     assert status(name, **changes) == wanted
 
 
-def test_c_shaped_calls_quantise(rng):
+def test_c_shaped_calls_quantize(rng):
     q, k, v = (random(rng, 2, rows, 8) for rows in (1, 3, 3))
     out = np.zeros((2, 1, 8), I8)
     more = {"quantScale2Optional": F([60]), "attentionOut": out}
@@ -349,11 +349,11 @@ OWN = ONE | {"valueAntiquantScaleOptional": np.ones(1, H)}
     ],
 )
 @named("version", [2, 3, 4])
-def test_statuses_of_quantised_caches(version, changes, wanted):
+def test_statuses_of_quantized_caches(version, changes, wanted):
     assert status(f"aclnnFusedInferAttentionScoreV{version}", **changes) == wanted
 
 
-def test_statuses_of_quantised_caches_of_one_query():
+def test_statuses_of_quantized_caches_of_one_query():
     name, scale = OLDER[1], {"antiquantScale": np.ones(2, H)}
     assert status(name, **CACHE, **scale) == OK
     assert status(name, **CACHE) == TILING

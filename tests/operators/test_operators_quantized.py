@@ -1,4 +1,4 @@
-"""Quantisation and products of quantised matrices, against sums of Python's integers and float32."""
+"""Quantization and products of quantized matrices, against sums of Python's integers and float32."""
 
 import re
 
@@ -335,7 +335,7 @@ def test_groups_of_int8():
     np.testing.assert_allclose(found.astype(float), silu(wanted.astype(float)), 2.0**-10, 1e-6)
 
 
-def test_groups_with_quantised_weights():
+def test_groups_with_quantized_weights():
     x, weight = rng_of(0).normal(size=(5, 20)).astype(np.float16), integers((2, 20, 7))
     scale, offset = rng_of(1).uniform(0.1, 0.2, (2, 2, 7)).astype(np.float16)
     whole = (weight + offset[:, None].astype(float)) * scale[:, None].astype(float)
@@ -431,7 +431,7 @@ def test_columns_of_one_tensor_for_each_weight():
         near(aclnn.grouped_matmul([one], weight, group_type=2), wanted)
 
 
-def test_lists_of_quantised_weights():
+def test_lists_of_quantized_weights():
     x = matrices([(3, 16), (2, 24)], np.float16)
     weight = [integers((16, 8), 1, 7), integers((24, 16), 2, 7)]
     scale = [rng_of(3, n).uniform(0.1, 0.2, s).astype(np.float16) for n, s in enumerate([8, 16])]
@@ -596,7 +596,7 @@ def norm(x1, x2, gamma, beta=0):
 
 
 @named("dtype", [np.dtype(np.float16), BF16], ids=str)
-def test_norms_are_quantised(dtype):
+def test_norms_are_quantized(dtype):
     """But where float32 lies next to a tie."""
     x1, x2 = rng_of(0).normal(size=(2, 5, 40)).astype(dtype)
     gamma, beta = rng_of(1).uniform(0.5, 2, (2, 40)).astype(dtype)
@@ -662,7 +662,7 @@ def silu(x):
     return x / (1 + np.exp(-x))
 
 
-def test_gates_are_dequantised_and_quantised():
+def test_gates_are_dequantized_and_quantized():
     rng = rng_of(0)
     x = rng.integers(-9999, 9999, (6, 16)).astype(np.int32)
     weight, token = rng.uniform(1e-4, 2e-4, (2, 16)).astype(np.float32), rng.uniform(1, 2, 6)
