@@ -40,21 +40,10 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from aclnn.graph.runtime.kernel import Kernel
+from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
-cdef extern from "kernel_abi.h":
-    ctypedef struct array_view:
-        char *data
-        int ndim
-        const ptrdiff_t *shape
-        const ptrdiff_t *strides
-    ctypedef struct call_context:
-        int threads
-        int64_t detail
-    ctypedef union kernel_number:
-        double real
-    ctypedef int (*call_kernel)(const array_view *, const void *, const void *, void *, ptrdiff_t,
-                                ptrdiff_t, call_context *) noexcept nogil
+from aclnn.acl.dtypes import ITEM_SIZES
+from aclnn.graph.runtime.kernel import Kernel
 
 cdef extern from "attention/attend.h" nogil:
     int ROWS, MOST_ROWS, SEGMENT, BAD_BLOCK
@@ -156,8 +145,6 @@ OPERANDS = ("query", "key", "value", "query_rope", "key_rope", "mask", "shift", 
             "grad_query", "grad_key", "grad_value")
 CHECKED = ("lengths", "key_lengths", "table", "prefix_length", "query_padding", "key_padding")
 TYPES = {"float32": IS_F32, "float16": IS_F16, "bfloat16": IS_BF16}
-SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "int8": 1, "uint8": 1, "int32": 4,
-         "int64": 8}
 
 cdef enum:
     QUERY, KEY, VALUE, QUERY_ROPE, KEY_ROPE, MASK, SHIFT, SINK, LENGTHS, KEY_LENGTHS, TABLE
@@ -641,7 +628,7 @@ cdef class AttentionState:
         like.group = shapes["query"][1] // max(1, shapes["key"][1])
         if "mask" in dtypes:
             like.mask_kind = TRUE_HIDES if mask == "hides" else TRUE_SHOWS
-            like.mask_size = SIZES[dtypes["mask"]]
+            like.mask_size = ITEM_SIZES[dtypes["mask"]]
         if "first" in dtypes:
             like.statistics = MAX_AND_SUM if "second" in dtypes else LOGSUMEXP
         if "table" in dtypes:
@@ -652,11 +639,11 @@ cdef class AttentionState:
             kept.low, kept.high = window
         kept.anchored, kept.is_tree = anchored, tree
         kept.cumulative, kept.key_cumulative = cumulative, key_cumulative
-        kept.length_size = SIZES[dtypes.get("lengths", "int64")]
-        kept.prefix_size = SIZES[dtypes.get("prefix_length", "int64")]
-        kept.query_padding_size = SIZES[dtypes.get("query_padding", "int64")]
-        kept.key_padding_size = SIZES[dtypes.get("key_padding", "int64")]
-        kept.key_length_size = SIZES[dtypes.get("key_lengths", "int64")]
+        kept.length_size = ITEM_SIZES[dtypes.get("lengths", "int64")]
+        kept.prefix_size = ITEM_SIZES[dtypes.get("prefix_length", "int64")]
+        kept.query_padding_size = ITEM_SIZES[dtypes.get("query_padding", "int64")]
+        kept.key_padding_size = ITEM_SIZES[dtypes.get("key_padding", "int64")]
+        kept.key_length_size = ITEM_SIZES[dtypes.get("key_lengths", "int64")]
         kept.n_prefix, kept.prefix = len(prefix), copied(prefix)
         kept.n_lengths, kept.lengths = len(lengths), copied(lengths)
         kept.n_key_lengths, kept.key_lengths = len(key_lengths), copied(key_lengths)
@@ -751,7 +738,7 @@ def attention_kernel(dict dtypes not None, dict shapes not None, **options):
                     else <call_kernel>attention),
         state=<size_t>&kept.kept,
         name=f"{name}[{','.join(dtypes.values())}]",
-        itemsizes=tuple(map(SIZES.__getitem__, dtypes.values())),
+        itemsizes=tuple(map(ITEM_SIZES.__getitem__, dtypes.values())),
         cost=kept.cost,
         owner=kept,
         prepare=<size_t>begin_run if kept.params_size else 0,

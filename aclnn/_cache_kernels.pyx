@@ -15,11 +15,12 @@ anything is read or written by it; negative ones are skipped.
 
 from libc.stdint cimport int64_t
 
-from aclnn._kernel_reference cimport array_view, call_context, checked_by, refer_to
+from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport copy_elements, unaligned_int32, unaligned_int64
 from aclnn.kernels.lines cimport line_of, lines_in
+from graph.runtime.kernel_abi cimport array_view, call_context
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef enum:
     MOST_DIMS = 8
@@ -28,7 +29,6 @@ cdef enum:
     BAD_LENGTH = 123
 
 SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS = range(4)
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 FAILURES = {
     BAD_SLOT: "an index is {detail}, beyond the slots of the cache",
     BAD_BLOCK: "a table has the block {detail}, which the cache does not have",

@@ -60,9 +60,6 @@ from aclnn.kernels.products.product cimport (
     MOST_EXTRAS,
     OUT,
     OPERANDS,
-    array_view,
-    call_context,
-    kernel_number,
     product_state,
     product_t,
     round_up,
@@ -75,7 +72,7 @@ from aclnn.kernels.products.steps cimport (
     steps_state,
     view_of_rows,
 )
-from aclnn.kernels.tile cimport tile_view
+from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number, tile_view
 
 from aclnn.graph.runtime.kernel import Kernel, Packing
 

@@ -9,7 +9,8 @@ cimport aclnn.kernels.activations as activations  # no-cython-lint: as above
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: as above
 from aclnn.kernels.exactly cimport canonical  # no-cython-lint: as above
 from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
-from aclnn.kernels.formulas cimport complex_t, kernel_number  # no-cython-lint: as above
+from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: as above
+from graph.runtime.kernel_abi cimport kernel_number  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_double  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_float, unaligned_int64  # no-cython-lint
 

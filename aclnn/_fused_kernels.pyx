@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from typing import NamedTuple
 
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel
 
 cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
@@ -61,19 +62,15 @@ from aclnn.kernels.simd.vector cimport (
     vi_store,
     vi_stream,
 )
-from aclnn.kernels.tile cimport (
-    LINE,
+from aclnn.kernels.tile cimport LINE, line_in, one_row, prefetch, to_line
+from graph.runtime.kernel_abi cimport (
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_STREAM,
     kernel_number,
-    line_in,
-    one_row,
-    prefetch,
     prepare_kernel,
     tile_kernel,
     tile_view,
-    to_line,
 )
 
 cdef enum:
@@ -985,16 +982,13 @@ cdef str described(tuple step):
     return " ".join(map(str, step))
 
 
-_ITEM_SIZES = {
-    "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "float64": 8, "int8": 1, "uint8": 1,
-    "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-}
+_HELD = {name: size for name, size in ITEM_SIZES.items() if not name.startswith("complex")}
 
 
 cdef int item_size(str dtype) except -1:
-    if dtype not in _ITEM_SIZES:
-        raise ValueError(f"no program holds {dtype!r}, dtypes are {', '.join(_ITEM_SIZES)}")
-    return _ITEM_SIZES[dtype]
+    if dtype not in _HELD:
+        raise ValueError(f"no program holds {dtype!r}, dtypes are {', '.join(_HELD)}")
+    return _HELD[dtype]
 
 
 cdef int set_blocks(fused_state *state, int per_element) except -1:

@@ -19,7 +19,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport array_view, call_context, refer_to
+from aclnn._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,
@@ -34,10 +34,9 @@ from aclnn.kernels.element cimport (
     unaligned_int64,
 )
 from aclnn.kernels.scratch cimport part_of
+from graph.runtime.kernel_abi cimport array_view, call_context
 
-from aclnn.acl import dtypes
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
+from aclnn.acl.dtypes import ITEM_SIZES
 
 ctypedef fused real:
     float

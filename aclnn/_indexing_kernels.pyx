@@ -23,7 +23,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport array_view, call_context, checked_by, refer_to
+from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bits_t,
@@ -47,8 +47,9 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.indices cimport index_at, is_within
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.scratch cimport part_of
+from graph.runtime.kernel_abi cimport array_view, call_context
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef enum:
     MOST_DIMS = 8
@@ -58,7 +59,6 @@ cdef enum:
     NO_CLASS = 134
 
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 RANGE = {
     OUT_OF_RANGE: "an index is {detail}, which the dimension that it counts along does not have",
 }

@@ -5,10 +5,8 @@ from libc.string cimport memcpy
 
 from dataclasses import replace
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
 
 cdef class State:

@@ -57,25 +57,28 @@ from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_wi
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
     BLOCK,
-    TILE_STREAM,
     block_shape,
     block_t,
-    kernel_number,
     one_row,
-    prepare_kernel,
     stream_bytes,
     stream_fence,
-    tile_kernel,
-    tile_view,
     to_line,
 )
 from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
+from graph.runtime.kernel_abi cimport (
+    TILE_STREAM,
+    kernel_number,
+    prepare_kernel,
+    tile_kernel,
+    tile_view,
+)
 
 import importlib
 import importlib.util
 from typing import NamedTuple
 
 from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel
 
 cdef enum:
@@ -238,8 +241,6 @@ take_formulas()
 
 # What fast paths read and round to.
 SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
 
 cdef int item_size(str dtype) except -1:

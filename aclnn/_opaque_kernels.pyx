@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport call_kernel, checked_by, refer_to
+from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -26,12 +26,11 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
+from graph.runtime.kernel_abi cimport call_kernel
 
 from typing import NamedTuple
 
-from aclnn.acl import dtypes
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
+from aclnn.acl.dtypes import ITEM_SIZES
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 

@@ -7,15 +7,9 @@ and output are one-dimensional and have as many bytes; their dtypes may differ, 
 from libc.string cimport memcpy
 
 from aclnn._kernel_reference cimport State
+from graph.runtime.kernel_abi cimport array_view
 
 from aclnn.graph.runtime.kernel import Kernel
-
-cdef extern from "kernel_abi.h":
-    ctypedef struct array_view:
-        char *data
-        int ndim
-        const ptrdiff_t *shape
-        const ptrdiff_t *strides
 
 cdef enum:
     MOST_DIMS = 8

@@ -45,19 +45,16 @@ from aclnn.kernels.products.product cimport (
     MOST_DIMS,
     OUT,
     MOST_EXTRAS,
-    array_view,
-    call_context,
-    call_kernel,
     can_pack,
     describe,
     entry,
     is_first,
-    kernel_number,
     most_chunks,
     product_state,
     product_t,
     set_packed,
 )
+from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
 from aclnn.graph.runtime.kernel import Kernel, Packing
 

@@ -27,14 +27,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from aclnn._kernel_reference cimport (
-    array_view,
-    call_context,
-    call_kernel,
-    checked_by,
-    kernel_number,
-    refer_to,
-)
+from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     half_t,
@@ -49,6 +42,9 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.scratch cimport part_of
+from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
+
+from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -99,7 +95,6 @@ cdef enum:
     FAST_GELU = 4
     SILU = 5
 
-ITEM_SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "int32": 4}
 NIBBLE_UNITS = {"uint8": 1, "int32": 4}  # bytes of elements that hold integers of four bits
 FAILURES = {
     BAD_GROUPS: "a group ends at {detail}, before it begins or beyond the rows that there are",

@@ -20,13 +20,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport (
-    array_view,
-    call_context,
-    checked_by,
-    kernel_number,
-    refer_to,
-)
+from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,
@@ -41,8 +35,9 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.scratch cimport part_of
 from aclnn.kernels.sorts cimport COUNTS_BYTES, sorted_keys
+from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -56,8 +51,6 @@ cdef enum:
     CHOSEN = 2
     UNCOUNTED = 0           # what counts are; else plain ones
     CUMULATIVE = 1
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 FAILURES = {
     BAD_EXPERT: "an index of an expert is {detail}, which there is none of",
     BAD_ROW: "an index of a row is {detail}, must not be negative",

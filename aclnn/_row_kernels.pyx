@@ -28,13 +28,10 @@ from aclnn.kernels.rows.walk cimport (
     GIVEN,
     INPUTS,
     RESULTS,
-    kernel_number,
     lay_out,
     operand_t,
     output_t,
     row_state,
-    tile_kernel,
-    tile_view,
     widen_fn,
     work_t,
 )
@@ -47,13 +44,12 @@ from aclnn.kernels.rows.whole cimport (
     truth_t,
     whole_state,
 )
+from graph.runtime.kernel_abi cimport kernel_number, tile_kernel, tile_view
 
 from typing import NamedTuple
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 FLOATING = ("float32", "float16", "bfloat16", "float64")
 WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
 

@@ -28,11 +28,7 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcpy
 
-from aclnn._kernel_reference cimport (
-    array_view,
-    call_context,
-    refer_to,
-)
+from aclnn._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,
@@ -51,8 +47,9 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.scratch cimport part_of
 from aclnn.kernels.sorts cimport COUNTS_BYTES, entry_t, let_through, sorted_keys, wide_sort
+from graph.runtime.kernel_abi cimport array_view, call_context
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -61,8 +58,6 @@ cdef enum:
     PIECE = 64              # keys that are looked at together
     FEW = 8                 # elements that are inserted one by one, as are such that are one of
     SPARSE = 256            # a line's
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
 # --- Keys -----------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ _BY_NAME = {kind.name: dtype for dtype, kind in NUMPY.items()}
 NAMES = tuple(_BY_NAME)
 # Bytes of an element, as `aclDataTypeSize` has them for programs in C; of the types that it knows no size of, 1.
 _SIZES = {dtype: _runtime.type_size(dtype) or 1 for dtype in T} | {T.ACL_DT_UNDEFINED: 0}
+ITEM_SIZES = {kind.name: _SIZES[dtype] for dtype, kind in NUMPY.items()}
 # Elements that share bytes, the first in the lowest bits.
 _BITS = {T.ACL_INT4: 4, T.ACL_FLOAT4_E2M1: 4, T.ACL_FLOAT4_E1M2: 4, T.ACL_UINT1: 1}
 

@@ -2,12 +2,12 @@ from libc.stdint cimport int64_t, uint64_t
 
 from graph.runtime.abi cimport (
     PROGRAM_NO_MEMORY,
-    kernel_number,
     program_event,
     program_failure,
     program_run_fn,
     program_t,
 )
+from graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._tensor_spec cimport TensorSpec, operand_t
 

@@ -3,16 +3,15 @@
 from aclnn.kernels.element cimport copy_elements, load_fn, store_fn
 from aclnn.kernels.tile cimport (
     BLOCK,
-    TILE_STREAM,
     block_shape,
     block_t,
     is_column_dense,
     one_row,
     place,
     stream_bytes,
-    tile_view,
     transpose_block,
 )
+from graph.runtime.kernel_abi cimport TILE_STREAM, tile_view
 
 cdef enum:
     RECAST = 512  # elements of a block of results that are converted once more

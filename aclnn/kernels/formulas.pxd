@@ -36,14 +36,10 @@ from aclnn.kernels.exactly cimport (
     times_sum,
 )
 from aclnn.kernels.number cimport number, real
+from graph.runtime.kernel_abi cimport kernel_number
 
 cdef extern from "quotient.h" nogil:
     double exact_rest(double a, double q, double b) noexcept
-
-cdef extern from "kernel_abi.h":
-    ctypedef union kernel_number:
-        double real
-        int64_t whole
 
 cdef extern from "number.h":
     ctypedef struct complex_t "unaligned_complex128":

@@ -7,15 +7,13 @@ from aclnn.kernels.tile cimport (
     BLOCK,
     BLOCK_OF_MANY,
     LINE,
-    TILE_PREFETCH_FAR,
-    TILE_STREAM,
     block_t,
     line_in,
     place,
     prefetch_row,
     stream_bytes,
-    tile_view,
 )
+from graph.runtime.kernel_abi cimport TILE_PREFETCH_FAR, TILE_STREAM, tile_view
 
 cdef enum:
     # Elements of a block whose results bypass the cache: few, so that reads and writes take turns.

@@ -28,18 +28,15 @@ from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
 from aclnn.kernels.tile cimport (
     BLOCK,
     LINE,
-    TILE_PREFETCH_FAR,
-    TILE_PREFETCH_NEAR,
-    TILE_STREAM,
     block_t,
     copy_bytes,
     is_column_dense,
     line_in,
     place,
     prefetch_row,
-    tile_view,
     transpose_block,
 )
+from graph.runtime.kernel_abi cimport TILE_PREFETCH_FAR, TILE_PREFETCH_NEAR, TILE_STREAM, tile_view
 
 cdef enum:
     # Elements of a block:

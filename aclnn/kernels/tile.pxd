@@ -1,24 +1,9 @@
 """A tile and its blocks: rectangles whose buffers stay in the first-level cache."""
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport llabs
 
-cdef extern from "kernel_abi.h":
-    ctypedef struct tile_view:
-        char *data
-        ptrdiff_t row_stride
-        ptrdiff_t col_stride
-    int TILE_STREAM
-    int TILE_PREFETCH_NEAR
-    int TILE_PREFETCH_FAR
-    ctypedef union kernel_number:
-        double real
-        int64_t whole
-    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const void *params, void *scratch,
-                                 int flags) noexcept nogil
-    ctypedef void (*prepare_kernel)(void *params, const void *state, const kernel_number *numbers,
-                                    int n_numbers) noexcept nogil
+from graph.runtime.kernel_abi cimport tile_view
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept

@@ -10,7 +10,6 @@ from aclnn.kernels.formula_loops cimport MOST_INPUTS
 from aclnn.kernels.simd.loop_args cimport hints_t
 from aclnn.kernels.tile cimport (
     LINE,
-    TILE_PREFETCH_NEAR,
     block_t,
     is_column_dense,
     is_transposed,
@@ -18,9 +17,9 @@ from aclnn.kernels.tile cimport (
     one_row,
     place,
     prefetch,
-    tile_view,
     transpose_block,
 )
+from graph.runtime.kernel_abi cimport TILE_PREFETCH_NEAR, tile_view
 
 cdef enum:
     TRANSPOSED = 65536    # bytes of the copies of a part of all operands

@@ -13,10 +13,6 @@ from graph.runtime.abi cimport (
     PROGRAM_SCRATCH,
     PROGRAM_SINGLE_BYTES,
     PROGRAM_SINGLE_OPERANDS,
-    TILE_STREAM,
-    call_kernel,
-    kernel_number,
-    prepare_kernel,
     program_event,
     program_number,
     program_op,
@@ -24,6 +20,12 @@ from graph.runtime.abi cimport (
     program_run_fn,
     program_step,
     program_t,
+)
+from graph.runtime.kernel_abi cimport (
+    TILE_STREAM,
+    call_kernel,
+    kernel_number,
+    prepare_kernel,
     tile_kernel,
 )
 

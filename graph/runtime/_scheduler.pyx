@@ -17,6 +17,14 @@ from graph.runtime.abi cimport (
     PROGRAM_SINGLE_BYTES,
     PROGRAM_SINGLE_OPERANDS,
     PROGRAM_WORKSPACE,
+    program_event,
+    program_failure,
+    program_op,
+    program_operand,
+    program_step,
+    program_t,
+)
+from graph.runtime.kernel_abi cimport (
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_SAWTOOTH,
@@ -25,12 +33,6 @@ from graph.runtime.abi cimport (
     call_context,
     call_kernel,
     kernel_number,
-    program_event,
-    program_failure,
-    program_op,
-    program_operand,
-    program_step,
-    program_t,
     tile_view,
 )
 

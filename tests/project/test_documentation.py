@@ -607,6 +607,11 @@ def test_the_runtime_imports_nothing_above_it_at_any_time(path):
             assert (row_of(used) or 0) <= here, f"{path} imports {used}"
 
 
+def test_the_kernel_interface_is_declared_once():
+    found = [path for path in modules() if 'extern from "kernel_abi.h"' in source(path)]
+    assert found == ["graph/runtime/kernel_abi.pxd"]
+
+
 NO_MODULES = ("aclnn.graph",)  # a domain of ONNX's
 
 

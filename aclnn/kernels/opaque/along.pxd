@@ -4,7 +4,6 @@ from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport unaligned_int64
 from aclnn.kernels.opaque.walk cimport (
     BLOCK,
@@ -17,6 +16,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
+from graph.runtime.kernel_abi cimport array_view, call_context
 
 cdef extern from "double_math.h" nogil:
     double full_pow(double, double) noexcept

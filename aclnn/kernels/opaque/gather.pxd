@@ -2,7 +2,6 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport (
     bits_t,
     copy_elements,
@@ -20,6 +19,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
+from graph.runtime.kernel_abi cimport array_view, call_context
 
 cdef enum:
     OUT_OF_RANGE = 101  # an index that no element has; records say what that means

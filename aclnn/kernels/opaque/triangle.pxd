@@ -2,7 +2,6 @@
 
 from libc.stdint cimport uint64_t
 
-from aclnn._kernel_reference cimport array_view, call_context
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.opaque.walk cimport (
     elements_of,
@@ -12,6 +11,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
+from graph.runtime.kernel_abi cimport array_view, call_context
 
 
 cdef inline void copy_some(const array_view *views, const char *x, char *y, ptrdiff_t begin,

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport llabs
 
-from aclnn._kernel_reference cimport array_view
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.rows.running cimport lines_fn
+from graph.runtime.kernel_abi cimport array_view
 
 cdef enum:
     MOST_DIMS = 8

@@ -1,7 +1,5 @@
 """One product: its matrices, and how the work is cut."""
 
-from libc.stdint cimport int64_t
-
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.products.microkernel cimport (
     F32_LANES,
@@ -16,24 +14,7 @@ from aclnn.kernels.products.microkernel cimport (
     panel_bytes,
 )
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
-from aclnn.kernels.tile cimport tile_kernel, tile_view
-
-cdef extern from "kernel_abi.h":
-    ctypedef struct array_view:
-        char *data
-        int ndim
-        const ptrdiff_t *shape
-        const ptrdiff_t *strides
-    ctypedef union kernel_number:
-        double real
-    ctypedef void (*prepare_kernel)(void *params, const void *state,
-                                    const kernel_number *numbers, int n_numbers) noexcept nogil
-    ctypedef struct call_context:
-        int threads
-        int64_t detail
-    ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
-                                void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                                call_context *context) noexcept nogil
+from graph.runtime.kernel_abi cimport array_view, tile_kernel
 
 cdef enum:
     MOST_DIMS = 64

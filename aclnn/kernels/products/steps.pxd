@@ -6,13 +6,11 @@ from aclnn.kernels.products.product cimport (
     MOST_READS,
     OPERANDS,
     finish_t,
-    kernel_number,
     part_t,
-    prepare_kernel,
     product_state,
 )
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t, run_program
-from aclnn.kernels.tile cimport tile_kernel, tile_view
+from graph.runtime.kernel_abi cimport kernel_number, prepare_kernel, tile_kernel, tile_view
 
 cdef enum:
     STEP_LINE = 64

@@ -61,7 +61,8 @@ from aclnn.kernels.rows.vecw cimport (
     w_max_or_nan,
     w_set,
 )
-from aclnn.kernels.rows.walk cimport element, output_t, row_state, tile_view
+from aclnn.kernels.rows.walk cimport element, output_t, row_state
+from graph.runtime.kernel_abi cimport tile_view
 
 cdef extern from *:
     """

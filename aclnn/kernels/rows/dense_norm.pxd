@@ -26,15 +26,8 @@ from aclnn.kernels.rows.vecd cimport (
     v_sub,
     vecd,
 )
-from aclnn.kernels.rows.walk cimport (
-    GIVEN,
-    element,
-    group_t,
-    operand_t,
-    row_state,
-    rows_along,
-    tile_view,
-)
+from aclnn.kernels.rows.walk cimport GIVEN, element, group_t, operand_t, row_state, rows_along
+from graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     AT_ONCE = 4 * FEW    # columns

@@ -49,8 +49,8 @@ from aclnn.kernels.rows.walk cimport (
     rows_along,
     run_fn,
     run_t,
-    tile_view,
 )
+from graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     COLUMNS_AT_ONCE = 32  # of adjacent rows

@@ -95,8 +95,9 @@ from aclnn.kernels.rows.vecw cimport (
     wide_of_row,
     wide_place,
 )
-from aclnn.kernels.rows.walk cimport BLOCK, dense_fn, group_t, kernel_number, of_row
+from aclnn.kernels.rows.walk cimport BLOCK, dense_fn, group_t, of_row
 from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
+from graph.runtime.kernel_abi cimport kernel_number
 
 cdef extern from *:
     """

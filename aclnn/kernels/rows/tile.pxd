@@ -41,7 +41,6 @@ from aclnn.kernels.rows.walk cimport (
     element,
     goes_along,
     group_t,
-    kernel_number,
     lay_out,
     operand_t,
     output_t,
@@ -51,9 +50,9 @@ from aclnn.kernels.rows.walk cimport (
     run_fn,
     run_t,
     spot_t,
-    tile_view,
     walk_t,
 )
+from graph.runtime.kernel_abi cimport kernel_number, tile_view
 
 
 cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,

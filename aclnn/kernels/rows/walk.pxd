@@ -10,17 +10,7 @@ from libc.stdlib cimport llabs
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.rows.sums cimport NOTHING, PARTS, reduction_t, sum_t, sums_of, used_parts
 from aclnn.kernels.rows.vecd cimport VECD, v_set, vecd
-
-cdef extern from "kernel_abi.h":
-    ctypedef struct tile_view:
-        char *data
-        ptrdiff_t row_stride
-        ptrdiff_t col_stride
-    ctypedef union kernel_number:
-        double real
-    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const void *params, void *scratch,
-                                 int flags) noexcept nogil
+from graph.runtime.kernel_abi cimport kernel_number, tile_view
 
 cdef enum:
     BLOCK = 64      # registers of a block along a row: 4 KiB

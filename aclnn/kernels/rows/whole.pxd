@@ -3,8 +3,9 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport llabs
 
-from aclnn.kernels.rows.walk cimport element, tile_view
+from aclnn.kernels.rows.walk cimport element
 from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
+from graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     BESIDE = 256  # adjacent rows, added up at a time
