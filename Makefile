@@ -75,6 +75,7 @@ $(STAMP): $(DEMO_STAMP)
 	$(BIN)/python setup.py --quiet build_ext --inplace >build/build.log 2>&1; compiled=$$?; \
 	[ $$compiled = 0 ] || { tail -n 40 build/build.log; echo "the whole log: build/build.log" >&2; }; \
 	wait $$packages && exit $$compiled
+	@$(BIN)/python tools/make_reference.py
 	@touch $@
 
 build: $(STAMP)

@@ -4,6 +4,7 @@ streams, threads, cached plans, and everything that an executor shows.
 
 import copy
 import json
+import re
 import threading
 
 import numpy as np
@@ -46,30 +47,13 @@ PROMOTE = (
     *("softplus_backward", "heaviside", "prelu", "add_relu", "floor_divide", "remainder", "fmod"),
     *("log_sigmoid_forward", "log_sigmoid_backward"),  # which do not read their last input
 )  # fmt: skip
-BROADCAST = (
-    *("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div"),
-    *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *(
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "maximum",
-        "minimum",
-        "where",
-    ),
-    *("gelu_backward", "hardshrink_backward", "leaky_relu_backward", "sigmoid_backward"),
-    *("tanh_backward", "mish_backward", "threshold_backward", "softshrink_backward"),
-    *("heaviside", "add_relu"),
-    *("rsub", "div_mod", "logical_and", "logical_or", "logical_xor", "pow"),
-    *("addcmul", "lerp", "masked_fill", "masked_select_padded"),
-)
+BROADCAST = {
+    name
+    for name in NAMES
+    if any(
+        re.fullmatch(r"`\w+`( and `\w+`)+ broadcast", rule.text) for rule in REGISTRY[name].rules
+    )
+}
 TWO_ALIKE = [
     name
     for name in NAMES
