@@ -48,6 +48,8 @@ def alone(node: Node) -> GraphModule:
     if isinstance(value_of(node), tuple | list):
         results = []
         for place, value in enumerate(value_of(node)):
+            if value is None:  # a gradient that is not wanted
+                continue
             results.append(graph.call_function(python.getitem, (made, place)))
             results[-1].meta["val"] = value
         results = tuple(results)

@@ -125,7 +125,22 @@ def _sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         rows = [x[(slice(None),) * axis + (n,)] for n in range(x.shape[axis])]
         made = functools.reduce(form("add"), rows)
         return made.reshape((*x.shape[:axis], 1, *x.shape[axis + 1 :])) if keepdim else made
+    if dtype is None and _is_sum_by_channel(x, axes):
+        return _summed_by_channel(x, axes, keepdim)
     return form("sum")(x, dim, keepdim, dtype=plain_dtype(dtype))
+
+
+def _is_sum_by_channel(x: Any, axes: Sequence[int]) -> bool:
+    """Whether batches and elements are summed, and channels between them are not, in float32 or float64."""
+    exact = x.dtype.kind == "f" and x.dtype.itemsize >= 4
+    chosen = {axis % x.ndim for axis in axes} if x.ndim else set()
+    return exact and len(chosen) > 1 and 0 in chosen and 1 not in chosen
+
+
+def _summed_by_channel(x: Any, axes: Sequence[int], keepdim: bool = False) -> Any:
+    """Sums of elements first, which are adjacent, then of batches: a third of the time of all at once."""
+    inner = form("sum")(x, [axis for axis in axes if axis % x.ndim], keepdim)
+    return form("sum")(inner, [0], keepdim)
 
 
 def _is_sum_of_few(x: Any, axis: int) -> bool:
@@ -199,6 +214,16 @@ def _histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 def _sorted(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
     return form("sort")(x, dim, descending, stable=bool(stable))
+
+
+def _largest(
+    x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:  # fmt: skip
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4:
+        raise NotImplementedError(
+            "elements are often equal: which of them is chosen is PyTorch's own"
+        )
+    return form("topk")(x, k, dim, largest, sorted)
 
 
 def _scattered(x: Any, dim: int, index: Any, src: Any, *, reduce: str = "replace") -> Any:
@@ -397,10 +422,25 @@ def _mean_of_windows_backward(
 
 
 def _adaptive_mean_backward(grad: Any, x: Any) -> Any:
-    size = [
-        whole // max(made, 1) for whole, made in zip(x.shape[-2:], grad.shape[-2:], strict=True)
-    ]
-    return _spread_over_windows(grad, x, size)
+    """The gradient of means of windows: side by side, or of several sizes, of which rows and columns have shares."""
+    sizes = list(zip(x.shape[-2:], grad.shape[-2:], strict=True))
+    if all(made and whole % made == 0 for whole, made in sizes):
+        return _spread_over_windows(grad, x, [whole // made for whole, made in sizes])
+    if x.dtype.itemsize < 4 or 0 in (*grad.shape, *x.shape):
+        raise NotImplementedError(
+            "PyTorch rounds what is between to half precision, or there is nothing"
+        )
+    rows, columns = (_shares_of_windows(*pair, grad.dtype) for pair in sizes)
+    return form("matmul")(form("matmul")(rows.T, grad), columns)
+
+
+def _shares_of_windows(whole: int, made: int, dtype: Any) -> np.ndarray:
+    """A row for each window of an adaptive mean, of what share each element has in it."""
+    shares = np.zeros((made, whole), dtype)
+    for place in range(made):
+        first, end = place * whole // made, -(-(place + 1) * whole // made)
+        shares[place, first:end] = 1 / (end - first)
+    return shares
 
 
 def _spread_over_windows(grad: Any, x: Any, size: Sequence[int]) -> Any:
@@ -464,9 +504,34 @@ def _normalized_by_group_backward(
         inner = of_rows if weight is None else of_rows * factor
         made[0] = ((inner - whole - normed * scaled) * scale).reshape(x.shape)
     if wanted[1]:
-        made[1] = form("sum")(products, [0, 3]).reshape((channels,))
+        made[1] = _summed_by_channel(products, [0, 3]).reshape((channels,))
     if wanted[2]:
-        made[2] = form("sum")(of_rows, [0, 3]).reshape((channels,))
+        made[2] = _summed_by_channel(of_rows, [0, 3]).reshape((channels,))
+    return tuple(made)
+
+
+def _normalized_by_batch_backward(
+    grad: Any, x: Any, weight: Any, mean: Any, var: Any, saved_mean: Any, rstd: Any, training: bool, eps: float,
+    wanted: Sequence[bool],
+) -> Any:  # fmt: skip
+    """Gradients of a norm of channels, of a batch in float32 by steps in float32, as PyTorch takes them.
+
+    The form has more digits, for several times as much memory that is read and written.
+    """
+    given = [one for one in (grad, x, weight, saved_mean, rstd) if one is not None]
+    if not training or not x.size or any(one.dtype != np.float32 for one in given):
+        whole = form("native_batch_norm_backward")
+        return whole(grad, x, weight, mean, var, saved_mean, rstd, training, eps, list(wanted))
+    one = (1, x.shape[1], *(1,) * (x.ndim - 2))
+    axes, count = [0, *range(2, x.ndim)], x.size // x.shape[1]
+    apart = x - saved_mean.reshape(one)
+    total, along = (_summed_by_channel(one, axes) for one in (grad, grad * apart))
+    made: list[Any] = [None, along * rstd if wanted[1] else None, total if wanted[2] else None]
+    if wanted[0]:
+        slope = along * rstd * rstd / float(count)
+        factor = rstd if weight is None else rstd * weight
+        inner = grad - (total / float(count)).reshape(one) - apart * slope.reshape(one)
+        made[0] = inner * factor.reshape(one)
     return tuple(made)
 
 
@@ -547,6 +612,10 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.mean.dim: ("mean", _mean),
     aten.min.dim: ("min_dim", _named("min_dim")),
     aten.min.other: ("minimum", _named("minimum")),
+    aten.native_batch_norm_backward.default: (
+        "native_batch_norm_backward",
+        _normalized_by_batch_backward,
+    ),
     aten.native_group_norm_backward.default: (
         "native_group_norm_backward",
         _normalized_by_group_backward,
@@ -568,6 +637,7 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.sort.stable: ("sort", _sorted),
     aten.sum.default: ("sum", _sum),
     aten.sum.dim_IntList: ("sum", _sum),
+    aten.topk.default: ("topk", _largest),
     aten.upsample_bilinear2d.default: ("upsample_bilinear2d", _bilinear),
     aten.upsample_bilinear2d.vec: (
         "upsample_bilinear2d",

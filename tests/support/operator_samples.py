@@ -25,6 +25,9 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_u
 WAYS = ("evaluated", "trained", "in place", "views")
 SEED = 7
 TOGETHER, FEW = 24, 4  # calls in one graph, and pieces of those that fail
+WIDER = dict.fromkeys(
+    (torch.float16, torch.bfloat16, torch.float32, torch.float64), torch.float64
+) | dict.fromkeys((torch.complex64, torch.complex128), torch.complex128)
 NO_VALUES = ("empty", "new_empty")  # what operators give is whatever memory holds
 
 
@@ -200,21 +203,19 @@ def difference(found, wanted, exact=None):
 
 
 def _is_as_near(one, other, exact):
-    if not one.dtype.is_floating_point or one.shape != exact.shape:
+    if one.dtype not in WIDER or one.shape != exact.shape:
         return False
-    far, eager = ((value.double() - exact).abs() for value in (one, other))
+    far, eager = ((value.to(exact.dtype) - exact).abs() for value in (one, other))
     least = torch.finfo(one.dtype).eps * exact.abs()
-    return bool(((far <= 2 * eager.max() + 2 * least) | (one.double() == exact)).all())
+    return bool(((far <= 2 * eager.max() + 2 * least) | (one.to(exact.dtype) == exact)).all())
 
 
 def in_double(call):
     """The outcome of a call in double precision; None if there is none."""
     widened = object.__new__(Call)
     widened.__dict__ = dict(call.__dict__)
-    widened.tensors = [one.double() if one.is_floating_point() else one for one in call.tensors]
-    widened._leaves = tree_map_only(
-        torch.dtype, lambda one: torch.float64 if one.is_floating_point else one, call._leaves
-    )
+    widened.tensors = [one.to(WIDER.get(one.dtype, one.dtype)) for one in call.tensors]
+    widened._leaves = tree_map_only(torch.dtype, lambda one: WIDER.get(one, one), call._leaves)
     try:
         return outcome(widened, widened)
     except Exception:

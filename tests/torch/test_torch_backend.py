@@ -1442,6 +1442,40 @@ def test_dropout_leaves_its_random_numbers_alone():
     assert len(found.parts) == 3  # before it, behind it, and backward
 
 
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_gradients_of_norms_of_batches_have_costs(form):
+    """All of three, and fewer, beside those in float64."""
+    x = tensor(4, 6, 5, 3).contiguous(memory_format=form)
+    grad, weight = tensor(4, 6, 5, 3, seed=1).contiguous(memory_format=form), tensor(6, seed=2)
+    mean, rstd = x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0).add(1e-5).rsqrt()
+    backward = torch.ops.aten.native_batch_norm_backward
+
+    def run(wanted, *given):
+        made = backward(*given[:3], None, None, *given[3:], True, 1e-5, wanted)
+        return tuple([one for one, asked in zip(made, wanted, strict=True) if asked])
+
+    for wanted in ([True, True, True], [False, True, False], [True, False, True]):
+        given = (grad, x, weight, mean, rstd)
+        part = part_of(lambda *given, wanted=wanted: run(wanted, *given), *given)
+        for made, exact in zip(
+            part(*given), run(wanted, *[one.double() for one in given]), strict=True
+        ):
+            torch.testing.assert_close(made.double(), exact, rtol=2e-5, atol=2e-5)
+    leaf = x.clone().requires_grad_()
+    found = aclnn.torch.explain(torch.nn.BatchNorm2d(6), leaf, options={"take": "all"})
+    assert {"native_batch_norm_backward"} <= {one.name for one in found.costs}
+    layer = torch.nn.Conv2d(6, 2, 2)
+    found = aclnn.torch.explain(layer, x, options={"take": "all"})
+    assert {"convolution_backward"} <= {one.name for one in found.costs}
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bfloat16])
+def test_equal_elements_are_chosen_among_by_pytorch(dtype):
+    x = torch.tensor([[3, 1, 3, 3, 2, 1, 3, 2]], dtype=dtype)
+    run = torch.compile(lambda x: x.topk(3), backend="aclnn", options={"take": "all"})
+    torch.testing.assert_close(run(x)[1], x.topk(3)[1])
+
+
 def test_parts_read_tensors():
     def function():
         return torch.scalar_tensor(2.5), torch.scalar_tensor(4)

@@ -119,6 +119,9 @@ CALLS = {
     "avg_pool2d": (lambda x: F.avg_pool2d(_image(x), 2, 1, 1), FLOATS[:1]),
     "max_pool2d": (lambda x: F.max_pool2d(_image(x), 2, 1), FLOATS[:1]),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(_image(x), (3, 2)), FLOATS[:1]),
+    "adaptive_avg_pool2d, windows of several sizes": (
+        lambda x: F.adaptive_avg_pool2d(_image(x), (2, 5)), FLOATS[:1]
+    ),
     "upsample_nearest2d": (lambda x: F.interpolate(_image(x), scale_factor=2), FLOATS),
     "upsample_nearest2d, size": (lambda x: F.interpolate(_image(x), size=(5, 7)), FLOATS[:1]),
     "upsample_bilinear2d": (
@@ -177,7 +180,7 @@ DIFFERENTIABLE = [
     "clamp.Tensor", "cumsum", "dot", "gather_nd", "index", "index, columns", "index_put", "lerp.Scalar",
     "max.dim", "min.other", "linalg_vector_norm", "pow.Scalar", "pow.Tensor_Tensor", "prod.dim", "repeat", "roll",
     "scatter.src", "scatter_add", "sum", "sum of few", "var.correction", "var_mean", "avg_pool2d", "max_pool2d",
-    "adaptive_avg_pool2d", "upsample_nearest2d", "slice_backward, with gaps", "nll_loss", "safe_softmax",
+    "adaptive_avg_pool2d", "adaptive_avg_pool2d, windows of several sizes", "upsample_nearest2d", "slice_backward, with gaps", "nll_loss", "safe_softmax",
     "std.correction", "std_mean", "tensor", "subscript of a list", "im2col", "constant_pad_nd", "conv2d",
 ]  # fmt: skip
 
