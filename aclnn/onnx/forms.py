@@ -146,6 +146,8 @@ def _softsign(step: Step) -> Any:
 
 def _prelu(step: Step) -> Any:
     x, slope = step.inputs
+    if step.opset < 7 and slope.ndim == 1 and x.ndim > 1:  # one for each channel
+        slope = slope.reshape(-1, *(1,) * (x.ndim - 2))
     return ours.where(ours.lt(x, 0.0), x * slope, x)
 
 

@@ -219,6 +219,8 @@ def _shrunk(step: Step) -> Any:
 
 def _prelu(step: Step) -> Any:
     x, slope = step.inputs
+    if np.broadcast_shapes(x.shape, slope.shape) != tuple(x.shape):
+        raise step.refused(f"slopes {list(slope.shape)} do not fit {list(x.shape)}")
     return as_step(step, lambda x, s: np.where(x < 0, x * s, x), [x, slope], x.shape, x.dtype)
 
 

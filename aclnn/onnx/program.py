@@ -268,7 +268,7 @@ class _Recorder:
         """The results of a node; an error names it."""
         try:
             results = self.computed(node, values, opset)
-            _check_results(results, node)
+            _check_results(results, node, self.place)
             return results
         except (MemoryError, CutError, NeededError):
             raise
@@ -596,13 +596,13 @@ def _as(array: Any, dtype: np.dtype | None) -> Any:
     return array.astype(dtype)
 
 
-def _check_results(results: Sequence[Any], node: Any) -> None:
+def _check_results(results: Sequence[Any], node: Any, place: int) -> None:
     if len(results) < len(node.output):
         raise invalid(f"{len(node.output)} outputs are named, {len(results)} are given")
     for one in results:
         if one is not None and not isinstance(one, TracedArray | Carried | np.ndarray | np.generic):
             raise (
-                CutError(-1)
+                CutError(place)
                 if isinstance(one, list)
                 else invalid(f"it gives {shown(one)}, which is no array")
             )

@@ -908,6 +908,19 @@ def test_errors_of_runs_name_the_node():
         model(*region)
 
 
+def test_sequences_of_constants_are_no_parts_of_plans():
+    body = "s = SequenceEmpty () t = SequenceInsert (s, a) i = Constant <value_int = 0> () y = SequenceAt (t, i)"
+    model = aclnn.from_onnx(model_of(body, [X]), fallback="allow")
+    assert np.array_equal(model(X), X)
+
+
+def test_slopes_of_channels_in_old_versions():
+    slope = np.float32([0.5, 2, -1, 3])
+    made = aclnn.from_onnx(model_of("y = PRelu (a, b)", [IMAGE, slope], 6), fallback="refuse")
+    wanted = np.where(IMAGE < 0, IMAGE * slope[:, None, None], IMAGE)
+    np.testing.assert_array_equal(made(IMAGE, slope), wanted)
+
+
 def test_bodies_are_the_standards():
     body = "y = MeanVarianceNormalization <axes = [1, 2]> (a)"
     model = aclnn.from_onnx(model_of(body, [X]), fallback="refuse")
