@@ -179,7 +179,7 @@ def test_who_asks_for_memory_hears_of_it_and_of_the_line(ask):
         ask(x)
         return x * 2
 
-    with pytest.raises(aclnn.AclnnError, match=r"memory was asked(.|\n)*  in .*\.py:\d+: "):
+    with pytest.raises(aclnn.AclnnError, match=r"memory was requested(.|\n)*  in .*\.py:\d+: "):
         aclnn.compile(function)(np.ones((2, 3), np.float32))
 
 
