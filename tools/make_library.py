@@ -92,7 +92,8 @@ def make_home(
     generated : Path
         With ``include`` and ``capi``.
     home : Path
-        What is made: ``include``, ``lib64``, ``share``.
+        What is made: ``include``, ``lib64``, ``share``. Builds that are installed have no ``include``:
+        `aclnn.capi.installation` writes it where a program is built.
     flags : list of str
         Further flags of the compiler and the linker, for builds that look for errors.
     interpreter : str or None
@@ -100,7 +101,10 @@ def make_home(
     """
     libraries = home / "lib64"
     libraries.mkdir(parents=True, exist_ok=True)
-    copy_headers(generated / "include", home / "include")
+    if interpreter or flags:
+        copy_headers(generated / "include", home / "include")
+    else:  # as wheels would be a tenth larger
+        shutil.rmtree(home / "include", ignore_errors=True)
     capi = generated / "capi"
     built = generated / "objects"
     first, second = libraries / generator.LIBRARY, libraries / generator.SECOND_LIBRARY

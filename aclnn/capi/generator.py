@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
@@ -428,15 +428,22 @@ def members() -> str:
 
 def write(folder: Path, include: Path) -> None:
     """Write headers to `include` and sources to `folder`; files that are right already are kept."""
-    wanted = {include / name: text for name, text in headers().items()}
-    wanted |= {folder / name: text for name, text in sources().items()}
+    write_headers(include, headers())
+    _write({folder / name: text for name, text in sources().items()}, folder.rglob("*.c"))
+
+
+def write_headers(include: Path, texts: Mapping[str, str]) -> None:
+    """Write headers to a folder; files that are right already are kept."""
+    _write({include / name: text for name, text in texts.items()}, include.rglob("*.h"))
+
+
+def _write(wanted: Mapping[Path, str], found: Iterable[Path]) -> None:
+    for path in [one for one in found if one not in wanted]:
+        path.unlink()
     for path, text in wanted.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    for path in (*include.rglob("*.h"), *folder.rglob("*.c")):
-        if path not in wanted:
-            path.unlink()
 
 
 if __name__ == "__main__":

@@ -1,15 +1,27 @@
-"""Installation of the C interface: its folders, flags for compilers, and the library's interpreter."""
+"""Installation of the C interface: its folders, flags for compilers, and the library's interpreter.
+
+The package has no headers, which would be 1,800 files: they follow from tables that it has. The first command that
+tells where they are writes them to the cache folder, beside links to the libraries.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import shlex
 import sys
 import sysconfig
+import tempfile
+from functools import cache
 from pathlib import Path
 
+from aclnn import measurements
+from aclnn._version import __version__
 from aclnn.acl.constants import ACLNN_ERR_INNER
 from aclnn.acl.errors import AclnnError
+from aclnn.capi import generator
 
 HOME = Path(__file__).parent / "home"
 _ABI = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
@@ -39,16 +51,54 @@ def second_library() -> Path:
     return found.with_name(found.name.replace(".so", "_further.so"))
 
 
-def cann_home() -> str:
-    """The folder that is laid out as an installation of CANN."""
+@cache
+def home() -> Path:
+    """The folder that is laid out as an installation of CANN.
+
+    Raises
+    ------
+    AclnnError
+        If the package was built without a library, or headers cannot be written.
+    """
     library()
-    return str(HOME)
+    if (HOME / "include").is_dir():  # of a build in place
+        return HOME
+    texts = generator.headers()
+    key = json.dumps([str(HOME), __version__, texts])
+    made = measurements.folder() / f"cann-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    if not made.is_dir():
+        try:
+            _make(made, texts)
+        except OSError as error:
+            raise AclnnError(
+                ACLNN_ERR_INNER,
+                f"headers of the C interface cannot be written: {error}; ACLNN_CACHE_DIR names another folder",
+            ) from None
+    return made
+
+
+def _make(made: Path, headers: dict[str, str]) -> None:
+    """Write headers, and links to what lies beside them, all at once."""
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=made.parent) as folder:
+        new = Path(folder) / made.name
+        generator.write_headers(new / "include", headers)
+        for path in HOME.iterdir():
+            (new / path.name).symlink_to(path)
+        with contextlib.suppress(OSError):  # where another process was first
+            new.rename(made)
+    if not made.is_dir():
+        raise FileNotFoundError(f"{made} is no folder")
+
+
+def cann_home() -> str:
+    """The path of the folder that is laid out as an installation of CANN."""
+    return str(home())
 
 
 def cflags() -> str:
     """The compiler's flags."""
-    library()
-    include = HOME / "include"
+    include = home() / "include"
     folders = (include, include / "aclnnop", include / "aclnn")
     return " ".join(f"-I{shlex.quote(str(one))}" for one in folders)
 

@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import c_programs
 import numpy as np
 import pytest
 
 import aclnn
+from aclnn.acl.errors import AclnnError
 from aclnn.capi import generator, installation
 
 
@@ -256,6 +258,40 @@ def test_every_header_compiles_alone_without_a_warning(folder, first, compiler):
     both = folder / "all.c"
     both.write_text("".join(f'#include "{path}"\n' for path in headers), encoding="utf-8")
     subprocess.run([*command[: -len(alone)], str(both)], check=True)
+
+
+def test_headers_of_a_package_without_them_are_written_once(folder, monkeypatch):
+    """To the cache folder, where programs find libraries, too."""
+    bare = folder / "bare"
+    bare.mkdir()
+    for name in ("lib64", "share"):
+        (bare / name).symlink_to(installation.HOME / name)
+    cache = folder / "cache"
+    monkeypatch.setattr(installation, "HOME", bare)
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(cache))
+    installation.home.cache_clear()
+    try:
+        home = Path(installation.cann_home())
+        assert home.parent == cache
+        written = {
+            path.relative_to(home / "include").as_posix() for path in home.rglob("include/**/*.h")
+        }
+        assert written == set(generator.headers())
+        assert c_programs.run(c_programs.build("views.c", folder)) == ""
+        time = (home / "include").stat().st_mtime_ns
+        installation.home.cache_clear()
+        assert installation.cann_home() == str(home)
+        assert (home / "include").stat().st_mtime_ns == time
+        assert [path.name for path in cache.iterdir()] == [home.name]
+        (folder / "file").touch()
+        monkeypatch.setenv("ACLNN_CACHE_DIR", str(folder / "file"))
+        installation.home.cache_clear()
+        with pytest.raises(
+            AclnnError, match=r"headers of the C interface cannot be written.*ACLNN_CACHE_DIR"
+        ):
+            installation.cflags()
+    finally:
+        installation.home.cache_clear()
 
 
 def test_functions_fit_the_types_that_programs_have(folder):
