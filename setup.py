@@ -561,7 +561,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     setup(
         packages=[
-            *find_packages(include=["aclnn", "aclnn.*"]),
+                include=["aclnn", "aclnn.*"], exclude=["aclnn.benchmark"]
             "aclnn.graph",
             *(f"aclnn.graph.{name}" for name in find_packages("graph")),
         ],

@@ -16,11 +16,21 @@ from typing import Any
 from aclnn import isa
 from aclnn.acl import files
 from aclnn.acl.arguments import did_you_mean
-from aclnn.benchmark import attention, cells, matrix, plot, products, rows, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import option, positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
 from aclnn.operators import REGISTRY
+
+try:
+    from aclnn.benchmark import attention, cells, matrix, plot, products, rows, table, targets
+except ModuleNotFoundError as error:
+    if error.name != "aclnn.benchmark":
+        raise
+    raise ModuleNotFoundError(
+        "the benchmark is in the sources and not in installed packages; in a clone of the project, "
+        "`make bench` builds and runs it",
+        name=error.name,
+    ) from None
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 

@@ -260,6 +260,19 @@ def test_a_change_of_a_header_builds_what_includes_it():
     assert "aclnn/acl/runtime/memory.h" in of["_runtime"]
 
 
+def test_the_benchmark_is_for_clones(monkeypatch, capsys):
+    from aclnn import cli
+
+    for name in [one for one in sys.modules if one.startswith("aclnn.benchmark")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "aclnn.cli.bench", raising=False)
+    monkeypatch.setitem(sys.modules, "aclnn.benchmark", None)
+    assert cli.main(["bench", "--quick"]) == 1
+    shown = capsys.readouterr().err
+    assert "the benchmark is in the sources" in shown
+    assert "make bench" in shown
+
+
 @pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])
 def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     monkeypatch.setenv("ACLNN_OPENMP", word)
