@@ -5,7 +5,9 @@
 set into a module of its own; `aclnn.isa` picks the module at the first use.
 """
 
+import contextlib
 import copy
+import functools
 import importlib.util
 import os
 import re
@@ -16,10 +18,10 @@ import sysconfig
 import tempfile
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy
-from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
@@ -59,7 +61,8 @@ GENERIC_FLAGS = {
     "_quantized_kernels": ("-O2",),  # with -Os, roundings are calls of the C library
 }  # fmt: skip
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
-# and conversions that wait for memory.
+# and conversions that wait for memory. `_kernels` reads the masks of the loops over vectors, one for each vector of
+# the set's own length, and cannot be borrowed.
 BORROWED = {
     "v3": {"_sorting_kernels": "generic"},
     "v4": {"_sorting_kernels": "generic", "_image_kernels": "v3", "_quantized_kernels": "v3"},
@@ -75,7 +78,6 @@ ALONE = ("aclnn.graph.", "aclnn.acl._frames")  # as the graph loads nothing else
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
 CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
-INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
 KERNELS = (
@@ -125,6 +127,30 @@ def say(text: str) -> None:
         print(f"aclnn-cpu: {text}", flush=True)
 
 
+@contextlib.contextmanager
+def messages_in(path: Path):
+    """Send what compilers write to a file, whose end is shown where one of them fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w+", encoding="utf-8", errors="replace") as file:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            sys.stderr.flush()
+            file.seek(0)
+            lines = list(file)
+            errors = [line for line in lines if "error" in line][:10]
+            os.write(kept, "".join([*errors, "...\n", *lines[-30:]]).encode())
+            os.write(kept, f"aclnn-cpu: all messages of the compiler: {path}\n".encode())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
 class Progress:
     """So many of the modules are there: said four times in a build."""
 
@@ -147,7 +173,11 @@ def compiles(
 ) -> bool:
     """Tell whether the C compiler accepts `flags`, so that an older one builds fewer variants; with
     `run` also whether the program ends well."""
-    compiler = os.environ.get("CC", "cc").split()
+    return _compiles(tuple(os.environ.get("CC", "cc").split()), tuple(flags), source, run)
+
+
+@functools.cache
+def _compiles(compiler: tuple[str, ...], flags: tuple[str, ...], source: str, run: bool) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "probe.c"
         path.write_text(source)
@@ -177,11 +207,24 @@ void probe(const step *s, void *f, vec a, vec b, vec c, vec d, vec e, vec g, vec
 def makes_jumps(flags: list[str], vector: int) -> bool:
     """Tell whether the C compiler ends a step of a program with a jump to the next one: in a call, it would keep
     a frame for each step, and spill the vectors. `vector`: bytes of one."""
-    compiler = [*os.environ.get("CC", "cc").split(), *os.environ.get("CFLAGS", "").split()]
+    compiler = [os.environ.get("CC", "cc"), os.environ.get("CFLAGS", "")]
+    return _makes_jumps(" ".join(compiler), tuple(flags), vector)
+
+
+@functools.cache
+def _makes_jumps(compiler: str, flags: tuple[str, ...], vector: int) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         path, made = Path(folder) / "step.c", Path(folder) / "step.s"
         path.write_text(STEP)
-        command = [*compiler, *flags, f"-DVECTOR={vector}", "-S", str(path), "-o", str(made)]
+        command = [
+            *compiler.split(),
+            *flags,
+            f"-DVECTOR={vector}",
+            "-S",
+            str(path),
+            "-o",
+            str(made),
+        ]
         try:
             subprocess.run(command, capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError):
@@ -273,27 +316,18 @@ def linker_flags() -> list[str]:
     return ["-Wl,-s"] if sys.platform == "linux" else []  # no symbols that only debuggers read
 
 
-def headers(source: str) -> list[str]:
-    """The headers that a C file includes, directly or not; of what is no C file yet, all there are."""
-    if not source.endswith(".c"):
-        return [str(p.relative_to(HERE)) for p in (HERE / "graph" / "runtime").glob("*.h")]
-    found, unread = [], [Path(source)]
-    while unread:
-        file = unread.pop()
-        for name in INCLUDED.findall((HERE / file).read_text(encoding="utf-8")):
-            # Those of the project, not the copies of them that lie beside what was translated.
-            folders = (
-                *map(Path, INCLUDES),
-                *map(Path, CAPI_INCLUDES),
-                file.parent,
-                Path("aclnn/acl/runtime"),
-            )
-            places = (Path(os.path.normpath(folder / name)) for folder in folders)
-            path = next((path for path in places if (HERE / path).exists()), None)
-            if path and path.as_posix() not in found:
-                found.append(path.as_posix())
-                unread.append(path)
-    return found
+def headers(folder: Path) -> list[str]:
+    """The files that objects in a folder were compiled from."""
+    return sorted({name for path in folder.rglob("*.d") for name in headers_of(path)})
+
+
+def headers_of(path: Path) -> list[str]:
+    """The files that an object was compiled from, as the compiler told in a file; of these, what is still there."""
+    if not path.exists():
+        return []
+    made_of = path.read_text(encoding="utf-8").partition(":")[2].replace("\\\n", " ")
+    names = [name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", made_of)]
+    return [name for name in names if os.path.exists(name)]
 
 
 def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
@@ -301,38 +335,94 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
         name,
         [source],
         include_dirs=INCLUDES,
-        depends=headers(source),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-        extra_compile_args=[*compiler_flags(), *flags],
+        extra_compile_args=[*compiler_flags(), "-MMD", *flags],  # writes what it includes
         extra_link_args=linker_flags(),
     )
 
 
 def translate(extensions: list[Extension], shared: str | None = SHARED) -> list[Extension]:
-    """Cython to C, and of that, which functions are compiled for size.
+    """Cython to C, where its sources changed, and of that, which functions are compiled for size.
 
     `shared`: the module that has what Cython adds; without it each has its own, which calls pass faster.
     """
-    say(f"translating what changed of {len(extensions)} Cython sources to C")
-    translated = cythonize(
-        extensions,
-        nthreads=processors(),
-        build_dir=GENERATED,
-        include_path=[".", GENERATED],
-        compiler_directives=DIRECTIVES,
-        shared_utility_qualified_name=shared,
-    )
-    mark = load("tools/mark_cold.py").mark
-    for ext in translated:
-        source = HERE / ext.sources[0]
-        mark(source, is_kernel=source.stem.endswith("kernels"))
-    return translated
-
-
-def with_headers(extensions: list[Extension]) -> list[Extension]:
-    """Built again where a header changes that they include, but not where others do; the longest first."""
+    notes = kept("translated")
+    settings = repr([version("cython"), sys.version_info[:2], DIRECTIVES, shared, declarations()])
+    changed = [
+        ext
+        for ext in extensions
+        if not (notes.is_done(ext.name, settings) and (HERE / c_file(ext)).exists())
+    ]
+    if changed:
+        say(f"translating {len(changed)} of {len(extensions)} Cython sources to C")
+        for ext, files in translated_now(changed, shared).items():
+            notes.done(ext, settings, files)
     for ext in extensions:
-        ext.depends = headers(ext.sources[0])
+        ext.sources = [c_file(ext)]
+    return extensions
+
+
+def c_file(ext: Extension) -> str:
+    """Where Cython's C file of a module is, which is named after its source."""
+    source = ext.sources[0] if ext.sources else f"{ext.name.replace('.', '/')}.c"
+    return str(Path(GENERATED, source).with_suffix(".c"))
+
+
+def declarations() -> list[str]:
+    """The names of all files that a translation may read: a new one may take another's place."""
+    folders = (HERE / "aclnn", HERE / "graph", HERE / GENERATED)
+    return sorted(str(path) for one in folders for path in one.rglob("*.px[di]"))
+
+
+def translated_now(extensions: list[Extension], shared: str | None) -> dict[str, list[Path]]:
+    """Translate modules, and tell which files those of each name were made of."""
+    from Cython.Build import cythonize
+    from Cython.Build.Dependencies import create_dependency_tree
+    from Cython.Compiler import Options
+
+    Options.emit_code_comments = (
+        False  # of the sources' lines, which move where nothing else changes
+    )
+    before = {ext.name: take(HERE / c_file(ext)) for ext in extensions}  # Cython goes by times
+    read = {ext.name: ext.sources[:1] for ext in extensions}
+    with messages_in(HERE / "build" / "cython.log"):
+        translated = cythonize(
+            extensions,
+            nthreads=processors(),
+            quiet=True,
+            build_dir=GENERATED,
+            include_path=[".", GENERATED],
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=shared,
+        )
+    tool = HERE / "tools" / "mark_cold.py"
+    mark = load(str(tool)).mark
+    found = {}
+    for ext in translated:
+        path = HERE / ext.sources[0]
+        mark(path, is_kernel=path.stem.endswith("kernels"))
+        if (earlier := before[ext.name]) and earlier[0] == path.read_bytes():
+            os.utime(path, ns=(earlier[1], earlier[1]))  # nothing to compile
+        sources = read[ext.name]
+        all_of = create_dependency_tree().all_dependencies
+        found[ext.name] = [
+            tool,
+            *(Path(one) for source in sources for one in (source, *all_of(source))),
+        ]
+    return found
+
+
+def take(path: Path) -> tuple[bytes, int] | None:
+    """The contents and the time of a file, which is removed; None where there is none."""
+    if not path.exists():
+        return None
+    taken = path.read_bytes(), path.stat().st_mtime_ns
+    path.unlink()
+    return taken
+
+
+def longest_first(extensions: list[Extension]) -> list[Extension]:
+    """What takes longest begins first, where several are built at a time."""
     return sorted(extensions, key=lambda ext: -(HERE / ext.sources[0]).stat().st_size)
 
 
@@ -423,10 +513,12 @@ class BuildKernels(build_ext):
 
     def build_extensions(self):
         for ext in self.extensions:
-            ext.depends = [*ext.depends, settings_file(ext, self.build_temp)]
+            made = Path(self.build_temp, ext.name)
+            ext.depends = [*headers(made), settings_file(ext, self.build_temp)]
         say(f"compiling what changed of {len(self.extensions)} modules, {self.parallel} at a time")
         self.progress = Progress(len(self.extensions))
-        super().build_extensions()
+        with messages_in(HERE / "build" / "compiler.log"):
+            super().build_extensions()
 
     def run(self):
         # Here, as setuptools compiles into its own folder, whatever `inplace` said, and copies from there.
@@ -457,9 +549,14 @@ class BuildKernels(build_ext):
         if is_on("ACLNN_BUILD_SANITIZE", "0") or "_PYTHON_HOST_PLATFORM" in os.environ:
             copy_derived(folder)
             return
+        notes, settings = kept("derived"), repr([sys.version_info[:2], modules(folder)])
+        if notes.is_done(str(folder), settings):
+            return
         # Without bytecode, which would be packed with the modules that are imported there.
-        make = [sys.executable, "-B", HERE / "tools" / "make_derived.py", folder]
-        subprocess.run(make, check=True)
+        make = [sys.executable, "-B", HERE / "tools" / "make_derived.py", folder, "--list"]
+        listed = subprocess.run(make, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+        made_of = [source_of(Path(line), folder) for line in listed.splitlines()]
+        notes.done(str(folder), settings, [*made_of, *(HERE / "tools").glob("make_*.py")])
 
     def build_extension(self, ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
@@ -491,6 +588,28 @@ def copy_derived(folder: Path) -> None:
             shutil.copy(HERE / name, place)
 
 
+def modules(folder: Path) -> list[str]:
+    """The names of Python's modules in a folder."""
+    return sorted(
+        str(path.relative_to(folder))
+        for top in ("aclnn", "graph")
+        for path in (folder / top).rglob("*.py")
+    )
+
+
+def source_of(path: Path, folder: Path) -> Path:
+    """The source of a compiled module, which says as much of what it documents; other files are their own."""
+    if path.suffix != ".so":
+        return path
+    name = path.relative_to(folder).with_name(f"{path.name.partition('.')[0]}.pyx")
+    return HERE / Path(*name.parts[1:]) if name.parts[:2] == ("aclnn", "graph") else HERE / name
+
+
+def kept(name: str):
+    """What earlier builds noted of a kind of steps."""
+    return load("tools/incremental.py").Notes(HERE / "build" / "notes" / f"{name}.json")
+
+
 def load(path: str):
     """A module of the sources by its path: the package is not built yet."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, HERE / path)
@@ -514,9 +633,7 @@ def kernel_extensions() -> list[Extension]:
             sys.exit(
                 f"{HERE} has no aclnn/{stem}.pyx: without it the package would have no kernels"
             )
-    subprocess.run(
-        [sys.executable, HERE / "tools" / "make_kernels.py", HERE / GENERATED], check=True
-    )
+    load("tools/make_kernels.py").write(HERE / GENERATED)
     sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
     found = []
     variants = kernel_variants()
@@ -553,15 +670,16 @@ def all_extensions(arguments: list[str]) -> list[Extension]:
     """The extensions, if one of the commands needs them."""
     if not COMPILING & set(arguments):
         return []
-    # What takes longest begins first, where several are built at a time.
-    return [*kernel_extensions(), *with_headers(translated_extensions())]
+    return [*kernel_extensions(), *longest_first(translated_extensions())]
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     setup(
         packages=[
+            *find_packages(
                 include=["aclnn", "aclnn.*"], exclude=["aclnn.benchmark"]
+            ),  # for developers
             "aclnn.graph",
             *(f"aclnn.graph.{name}" for name in find_packages("graph")),
         ],

@@ -5,6 +5,7 @@ into it the type stub `aclnn/__init__.pyi` (`make_stub.py`), the JSON Schemas of
 whose declarations it checked.
 """
 
+import argparse
 import importlib.util
 import json
 import sys
@@ -25,8 +26,8 @@ class GraphFinder:
         )
 
 
-def make(folder: Path) -> None:
-    """Write all files."""
+def make(folder: Path) -> list[Path]:
+    """Write all files, and return their paths with those of all modules that were imported for them."""
     graph = folder / "aclnn" / "graph"
     if not graph.is_dir():
         graph = folder / "graph"
@@ -44,12 +45,26 @@ def make(folder: Path) -> None:
     from aclnn.operators.registry import index_of
     from aclnn.reports.profile_document import PROFILE_SCHEMA
 
-    write(folder / "aclnn" / "__init__.pyi", stub())
-    for name, schema in SCHEMAS_BY_NAME.items():
-        write(graph / "views" / "schemas" / f"{name}.json", as_text(schema))
-    write(folder / "aclnn" / "reports" / "schemas" / "profile.json", as_text(PROFILE_SCHEMA))
+    texts = {
+        graph / "views" / "schemas" / f"{name}.json": as_text(schema)
+        for name, schema in SCHEMAS_BY_NAME.items()
+    }
+    texts[folder / "aclnn" / "__init__.pyi"] = stub()
+    texts[folder / "aclnn" / "reports" / "schemas" / "profile.json"] = as_text(PROFILE_SCHEMA)
     if not operators.BROKEN:
-        write(index, json.dumps(index_of(index.parent, operators.names_by_module())) + "\n")
+        checked = index_of(index.parent, operators.names_by_module())
+        texts[index] = json.dumps(checked) + "\n"
+    for path, text in texts.items():
+        write(path, text)
+    imported = [
+        Path(one.__file__) for one in sys.modules.values() if getattr(one, "__file__", None)
+    ]
+    inner = [
+        path
+        for path in imported
+        if path.is_relative_to(folder) and "site-packages" not in path.parts
+    ]
+    return [*texts, *inner]
 
 
 def as_text(schema: object) -> str:
@@ -62,4 +77,12 @@ def write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]).resolve())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "--list", action="store_true", help="print what files depend on, and their own paths"
+    )
+    given = parser.parse_args()
+    files = make(given.folder.resolve())
+    if given.list:
+        print(*files, sep="\n")

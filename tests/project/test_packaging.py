@@ -60,7 +60,7 @@ def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, argum
     for name, given in {
         "kernel_extensions": lambda: ["kernels"],
         "translated_extensions": lambda: ["others"],
-        "with_headers": list,
+        "longest_first": list,
     }.items():
         monkeypatch.setitem(function.__globals__, name, given)
     assert function(arguments) == found
@@ -231,33 +231,78 @@ def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, mon
     assert seen == {name: os.path.join("temp", name) for name in ("v3", "v4")}
 
 
-BUILD = ROOT / "build" / "cython"
-TRANSLATED = {
-    path.stem: path
-    for path in BUILD.rglob("*.c")
-    if (ROOT / path.relative_to(BUILD)).with_suffix(".pyx").exists()
+def test_a_module_is_built_again_after_what_the_compiler_included(setup_in, tmp_path, monkeypatch):
+    """Names may have spaces; of several objects, all count."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one.d").write_text("one.o: one.c \\\n x/simd.h \\\n with\\ space.h\n")
+    (tmp_path / "two.d").write_text("two.o: two.c x/simd.h other.h\n")
+    for name in ("one.c", "two.c", "x/simd.h", "other.h", "with space.h"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert setup_in["headers"](tmp_path) == [
+        "one.c",
+        "other.h",
+        "two.c",
+        "with space.h",
+        "x/simd.h",
+    ]
+    (tmp_path / "other.h").unlink()
+    assert "other.h" not in setup_in["headers"](tmp_path)
+
+
+COMPILED = {
+    path.stem: path.parents[3]
+    for folder in ("cython/aclnn", "loops/*")
+    for path in (ROOT / "build").glob(f"temp.*/*/build/{folder}/_*kernels.d")
 }
 
 
-@pytest.mark.skipif("_simd_kernels" not in TRANSLATED, reason="what was translated is not kept")
+@pytest.mark.skipif("_simd_kernels" not in COMPILED, reason="what was compiled is not kept")
 def test_a_change_of_a_header_builds_what_includes_it():
     headers = runpy.run_path(str(ROOT / "setup.py"))["headers"]
-    of = {stem: set(headers(str(path.relative_to(ROOT)))) for stem, path in TRANSLATED.items()}
-    every = {
-        str(p.relative_to(ROOT)) for top in ("aclnn", "graph") for p in (ROOT / top).rglob("*.h")
-    }
-    # Those of the C interface are copies, or of its library, which is no module.
-    copied = ("aclnn/capi/home/", "aclnn/capi/interface/")
-    every = {path for path in every if not path.startswith(copied)}
-    every -= {"aclnn/capi/source/library.h", "aclnn/capi/source/second/second.h"}
-    found = set().union(*of.values())
-    assert {path for path in found if not path.startswith("build/")} == every
+    of = {stem: {os.path.normpath(one) for one in headers(path)} for stem, path in COMPILED.items()}
     assert "aclnn/kernels/simd/exp.h" in of["_simd_kernels"]  # by way of another one
     assert "aclnn/kernels/half.h" in of["_row_kernels"]  # which lies in the folder above
     assert "aclnn/kernels/simd/exp.h" not in of["_kernels"] | of["_row_kernels"]
     assert "aclnn/kernels/simd/gelu.h" not in of["_formula_kernels"]
-    assert "graph/runtime/thread_pool.h" in of["_scheduler"]
-    assert "aclnn/acl/runtime/memory.h" in of["_runtime"]
+
+
+def test_a_step_is_repeated_where_a_file_or_a_setting_changed(tmp_path):
+    tool = runpy.run_path(str(ROOT / "tools" / "incremental.py"))
+    path, source, other = (tmp_path / name for name in ("notes.json", "source", "other"))
+    source.write_text("1")
+    notes = tool["Notes"](path)
+    assert not notes.is_done("step", "-O2")
+    notes.done("step", "-O2", [source, other])
+    again = tool["Notes"](path)
+    assert again.is_done("step", "-O2")
+    assert not again.is_done("step", "-O3")
+    assert not again.is_done("another", "-O2")
+    source.write_text("1")  # the same, later
+    assert again.is_done("step", "-O2")
+    source.write_text("2")
+    assert not again.is_done("step", "-O2")
+    source.write_text("1")
+    other.write_text("")  # which was missing
+    assert not again.is_done("step", "-O2")
+    path.write_text("{")
+    assert not tool["Notes"](path).is_done("step", "-O2")
+
+
+def test_messages_of_compilers_are_shown_where_one_fails(setup_in, tmp_path, capfd):
+    messages, log = setup_in["messages_in"], tmp_path / "build" / "compiler.log"
+    say = "import sys; [print('line', k, file=sys.stderr) for k in range(50)]"
+    with messages(log):
+        subprocess.run([sys.executable, "-c", say], check=True)
+    assert capfd.readouterr().err == ""
+    assert log.read_text().count("line") == 50
+    with pytest.raises(subprocess.CalledProcessError), messages(log):
+        subprocess.run([sys.executable, "-c", f"{say}; sys.exit(1)"], check=True)
+    shown = capfd.readouterr().err
+    assert "line 49" in shown
+    assert "line 9\n" not in shown
+    assert str(log) in shown
 
 
 def test_the_benchmark_is_for_clones(monkeypatch, capsys):
