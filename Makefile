@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := setup.py pyproject.toml tools/make_kernels.py $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd aclnn/kernels/*.py aclnn/kernels/*.h aclnn/kernels/*/*.h graph/*/*.pyx graph/*/*.pxd graph/*/*.h)
+SOURCES := setup.py pyproject.toml tools/make_kernels.py tools/split_loops.py $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd aclnn/kernels/*.py aclnn/kernels/*.h aclnn/kernels/*/*.h graph/*/*.pyx graph/*/*.pxd graph/*/*.h)
 STAMP := $(VENV)/.built
 DEMO_STAMP := $(VENV)/.built-for-demo
 

@@ -25,6 +25,7 @@ import numpy
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 HERE = Path(__file__).parent
 
@@ -58,7 +59,8 @@ GENERIC_FLAGS = {
     "_kernels": ("-O2", "-ftree-vectorize"), "_row_kernels": ("-Os",), "_product_kernels": ("-Os",),
     "_attention_kernels": ("-Os",), "_convolution_kernels": ("-Os",), "_image_kernels": ("-Os",),
     "_sorting_kernels": ("-Os",),
-    "_quantized_kernels": ("-O2",),  # with -Os, roundings are calls of the C library
+    # With -Os, roundings are calls of the C library.
+    "_quantized_kernels": ("-O2",), "_formula_kernels": ("-O2", "-ftree-vectorize"),
 }  # fmt: skip
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
 # and conversions that wait for memory. `_kernels` reads the masks of the loops over vectors, one for each vector of
@@ -73,6 +75,9 @@ SANITIZE_FLAGS = [
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
 GENERATED = "build/cython"
+DIVIDED = "build/loops"  # what is compiled of modules with many loops, by module
+# Into how many files their loops go: of a formula that changes, one of them is compiled.
+PARTS = {"_formula_kernels": 4, "_simd_kernels": 5, "_fused_kernels": 3}
 SHARED = "aclnn._cyutility"  # what Cython adds to modules, once for all of them
 ALONE = ("aclnn.graph.", "aclnn.acl._frames")  # as the graph loads nothing else of the package
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
@@ -103,6 +108,9 @@ SIMD_FLAGS = [*INLINED_FLAGS, "-fno-unswitch-loops"]
 # GCC inlines as long as a module grows by less than 40 %: in this one it left out what softmax calls for each
 # vector, which then took 1.1 times as long.
 ROW_FLAGS = ["--param=inline-unit-growth=60"]
+# Loops over a block's formula have no vectors of half the length for what is left at the end: they were a
+# fourteenth of the module.
+FORMULA_FLAGS = ["--param=vect-epilogues-nomask=0"]
 
 
 DIRECTIVES = {
@@ -347,7 +355,7 @@ def translate(extensions: list[Extension], shared: str | None = SHARED) -> list[
     `shared`: the module that has what Cython adds; without it each has its own, which calls pass faster.
     """
     notes = kept("translated")
-    settings = repr([version("cython"), sys.version_info[:2], DIRECTIVES, shared, declarations()])
+    settings = repr([version("cython"), sys.version_info[:2], DIRECTIVES, shared])
     changed = [
         ext
         for ext in extensions
@@ -366,12 +374,6 @@ def c_file(ext: Extension) -> str:
     """Where Cython's C file of a module is, which is named after its source."""
     source = ext.sources[0] if ext.sources else f"{ext.name.replace('.', '/')}.c"
     return str(Path(GENERATED, source).with_suffix(".c"))
-
-
-def declarations() -> list[str]:
-    """The names of all files that a translation may read: a new one may take another's place."""
-    folders = (HERE / "aclnn", HERE / "graph", HERE / GENERATED)
-    return sorted(str(path) for one in folders for path in one.rglob("*.px[di]"))
 
 
 def translated_now(extensions: list[Extension], shared: str | None) -> dict[str, list[Path]]:
@@ -404,11 +406,10 @@ def translated_now(extensions: list[Extension], shared: str | None) -> dict[str,
         if (earlier := before[ext.name]) and earlier[0] == path.read_bytes():
             os.utime(path, ns=(earlier[1], earlier[1]))  # nothing to compile
         sources = read[ext.name]
-        all_of = create_dependency_tree().all_dependencies
-        found[ext.name] = [
-            tool,
-            *(Path(one) for source in sources for one in (source, *all_of(source))),
-        ]
+        found[ext.name] = [tool]
+        for source in map(Path, sources):  # with declarations of its own, which may be new
+            inner = create_dependency_tree().all_dependencies(str(source))
+            found[ext.name] += [source, source.with_suffix(".pxd"), *map(Path, inner)]
     return found
 
 
@@ -562,9 +563,24 @@ class BuildKernels(build_ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
         one = copy.copy(self)
         one.build_temp = os.path.join(self.build_temp, ext.name)
+        if parts := getattr(ext, "parts", []):
+            ext.sources = []
+            ext.extra_objects = [one.build_part(ext, str(path)) for path in parts]
+            ext.depends = ext.extra_objects
         build_ext.build_extension(one, ext)
         if self.progress:
             self.progress.one_more()
+
+    def build_part(self, ext, source):
+        """Compile one of a module's files where it or a header changed, and return the object's path."""
+        (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
+        depends = [source, ext.depends[-1], *headers_of(Path(made).with_suffix(".d"))]
+        if self.force or newer_group(depends, made, "newer"):
+            self.compiler.compile(
+                [source], self.build_temp, ext.define_macros, ext.include_dirs, self.debug,
+                extra_postargs=ext.extra_compile_args,
+            )  # fmt: skip
+        return made
 
 
 DERIVED = [
@@ -635,6 +651,11 @@ def kernel_extensions() -> list[Extension]:
             )
     load("tools/make_kernels.py").write(HERE / GENERATED)
     sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
+    divide = load("tools/split_loops.py").write
+    divided = {
+        stem: divide(Path(GENERATED, "aclnn", f"{stem}.c"), Path(DIVIDED, stem), parts)
+        for stem, parts in PARTS.items()
+    }
     found = []
     variants = kernel_variants()
     for name, flags in variants.items():
@@ -648,6 +669,7 @@ def kernel_extensions() -> list[Extension]:
             if name == "generic":
                 flags = GENERIC_FLAGS.get(stem, ())
             ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
+            ext.parts = divided.get(stem, [])
             # The C file is written for a module called _kernels; the variant's own name is needed
             # only where the interpreter looks its entry point up.
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
@@ -657,6 +679,8 @@ def kernel_extensions() -> list[Extension]:
                 ext.extra_compile_args += ROW_FLAGS
             if stem in ("_formula_kernels", "_fused_kernels"):
                 ext.extra_compile_args += INLINED_FLAGS
+            if stem == "_formula_kernels":
+                ext.extra_compile_args += FORMULA_FLAGS
             found.append(ext)
     return found
 

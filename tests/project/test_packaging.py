@@ -290,6 +290,78 @@ def test_a_step_is_repeated_where_a_file_or_a_setting_changed(tmp_path):
     assert not tool["Notes"](path).is_done("step", "-O2")
 
 
+LOOPS = """\
+#include "some.h"
+/* #### Code section: module_declarations ### */
+static CYTHON_INLINE double __pyx_f_7numbers_twice(double); /*proto*/
+static void __pyx_f_5loops_exp_in_float(int); /*proto*/
+static void __pyx_f_5loops_exp_half_in_float(int); /*proto*/
+static void __pyx_f_5loops_log_in_float(int); /*proto*/
+static PyObject *__pyx_f_5loops_add(int); /*proto*/
+int __pyx_module_is_main_loops = 0;
+static int __pyx_v_5loops_count;
+/* #### Code section: module_code ### */
+static CYTHON_INLINE double __pyx_f_7numbers_twice(double x) {
+  return 2 * x;
+}
+static void __pyx_f_5loops_exp_in_float(int n) {
+  __pyx_f_7numbers_twice(n);
+}
+static void __pyx_f_5loops_exp_half_in_float(int n) {
+  exp(n);
+}
+static void __pyx_f_5loops_log_in_float(int n) {
+  log(n);
+}
+static PyObject *__pyx_f_5loops_add(int n) {
+  __Pyx_RefNannyDeclarations
+  __pyx_v_5loops_count = n;
+}
+/* #### Code section: init_module ### */
+int PyInit_loops(void) {
+  run(__pyx_f_5loops_exp_in_float, __pyx_f_5loops_exp_half_in_float, __pyx_f_5loops_log_in_float);
+}
+/* #### Code section: utility_code_def ### */
+static int __Pyx_help(int n) {
+  return n;
+}
+"""
+
+
+def test_a_formula_that_changes_changes_one_file(tmp_path):
+    tool = runpy.run_path(str(ROOT / "tools" / "split_loops.py"))
+    (tmp_path / "loops.c").write_text(LOOPS)
+    python, *parts = paths = tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+    glue, texts = python.read_text(), [path.read_text() for path in parts]
+    assert "__pyx_v_5loops_count = n" in glue
+    assert "int PyInit_loops" in glue
+    assert "exp(n)" not in glue
+    shared = '__attribute__((visibility("hidden"))) void'
+    assert f"{shared} __pyx_f_5loops_log_in_float(int); /*proto*/" in glue
+    assert "static void __pyx_f_5loops_log_in_float" not in glue
+    for body in ("__pyx_f_7numbers_twice(n)", "exp(n)", "log(n)"):
+        assert sum(body in text for text in texts) == 1
+    (own,) = [text for text in texts if "exp(n)" in text]
+    assert f"{shared} __pyx_f_5loops_exp_in_float(int n) {{" in own  # all loops of a formula
+    assert "return 2 * x" in own  # and what they reach
+    assert all("return 2 * x" not in text for text in texts if text != own)
+    assert all("__Pyx_help" in text and "PyInit" not in text for text in texts)
+    assert all("module_is_main" not in text for text in texts)
+    for path in paths:
+        os.utime(path, (1, 1))
+    (tmp_path / "loops.c").write_text(LOOPS.replace("return 2 * x", "return x + x"))
+    tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+    changed = [path for path in paths if path.stat().st_mtime > 1]
+    assert [path.read_text() for path in changed] == [own.replace("return 2 * x", "return x + x")]
+
+
+def test_loops_with_variables_that_python_sets_are_refused(tmp_path):
+    tool = runpy.run_path(str(ROOT / "tools" / "split_loops.py"))
+    (tmp_path / "loops.c").write_text(LOOPS.replace("log(n)", "log(__pyx_v_5loops_count)"))
+    with pytest.raises(SystemExit, match=r"log_in_float has a variable .*__pyx_v_5loops_count"):
+        tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+
+
 def test_messages_of_compilers_are_shown_where_one_fails(setup_in, tmp_path, capfd):
     messages, log = setup_in["messages_in"], tmp_path / "build" / "compiler.log"
     say = "import sys; [print('line', k, file=sys.stderr) for k in range(50)]"
