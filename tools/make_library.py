@@ -92,8 +92,8 @@ def make_home(
     generated : Path
         With ``include`` and ``capi``.
     home : Path
-        What is made: ``include``, ``lib64``, ``share``. Builds that are installed have no ``include``:
-        `aclnn.capi.installation` writes it where a program is built.
+        What is made: ``include``, ``lib64``, ``share``. Builds that are installed have no ``include``, and no
+        libraries of other names that can be links: `aclnn.capi.installation` makes both.
     flags : list of str
         Further flags of the compiler and the linker, for builds that look for errors.
     interpreter : str or None
@@ -101,7 +101,8 @@ def make_home(
     """
     libraries = home / "lib64"
     libraries.mkdir(parents=True, exist_ok=True)
-    if interpreter or flags:
+    is_complete = bool(interpreter or flags)
+    if is_complete:
         copy_headers(generated / "include", home / "include")
     else:  # as wheels would be a tenth larger
         shutil.rmtree(home / "include", ignore_errors=True)
@@ -118,7 +119,11 @@ def make_home(
     )
     beside = [f"-L{libraries}", f"-l:{generator.LIBRARY}", "-Wl,-rpath,$ORIGIN"]
     link_library(second, objects, capi / "second" / "symbols.map", beside, flags)
-    make_other_names(generator, generated, libraries)
+    linked = () if is_complete else generator.LINKS
+    for name in linked:
+        (libraries / name).unlink(missing_ok=True)
+    names = [name for name in generator.OTHER_NAMES if name not in linked]
+    make_other_names(generator, generated, libraries, names)
     write_descriptions(generator, home)
     note = home / "interpreter"
     if interpreter is None:
@@ -176,12 +181,14 @@ def compile_sources(
     return found
 
 
-def make_other_names(generator: ModuleType, generated: Path, libraries: Path) -> None:
+def make_other_names(
+    generator: ModuleType, generated: Path, libraries: Path, names: list[str]
+) -> None:
     """Libraries of other names, which have the library's functions in the place of their own.
 
     Wheels know no links, and copies of the library would each have a state.
     """
-    for name in generator.OTHER_NAMES:
+    for name in names:
         has_both = name in generator.OPERATOR_NAMES
         source = generated / "capi" / "filters" / ("operators.c" if has_both else "runtime.c")
         path = libraries / name

@@ -45,6 +45,8 @@ RUNTIME_NAMES = (
 )  # fmt: skip
 OPERATOR_NAMES = ("libopapi.so", "libopapi_math.so", "libopapi_nn.so")
 OTHER_NAMES = RUNTIME_NAMES + OPERATOR_NAMES
+# Where links can be: wheels know none.
+LINKS = dict.fromkeys(RUNTIME_NAMES, LIBRARY) | dict.fromkeys(OPERATOR_NAMES[1:], OPERATOR_NAMES[0])
 HANDLES = tuple(name for name, kind in prototypes.TYPES.items() if kind == "void *")
 OBJECTS = tuple(
     name

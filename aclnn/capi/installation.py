@@ -1,7 +1,7 @@
 """Installation of the C interface: its folders, flags for compilers, and the library's interpreter.
 
-The package has no headers, which would be 1,800 files: they follow from tables that it has. The first command that
-tells where they are writes them to the cache folder, beside links to the libraries.
+An installed package has no headers, which would be 1,800 files, and no libraries of other names: they follow from
+what it has. The first command that tells where they are makes them in the cache folder.
 """
 
 from __future__ import annotations
@@ -78,13 +78,18 @@ def home() -> Path:
 
 
 def _make(made: Path, headers: dict[str, str]) -> None:
-    """Write headers, and links to what lies beside them, all at once."""
+    """Write headers, and links to libraries and to what else there is, all at once."""
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=made.parent) as folder:
         new = Path(folder) / made.name
         generator.write_headers(new / "include", headers)
-        for path in HOME.iterdir():
-            (new / path.name).symlink_to(path)
+        (new / "share").symlink_to(HOME / "share")
+        (new / "lib64").mkdir()
+        for path in (HOME / "lib64").iterdir():
+            (new / "lib64" / path.name).symlink_to(path)
+        for name, target in generator.LINKS.items():
+            with contextlib.suppress(FileExistsError):
+                (new / "lib64" / name).symlink_to(target)
         with contextlib.suppress(OSError):  # where another process was first
             new.rename(made)
     if not made.is_dir():

@@ -263,9 +263,11 @@ def test_every_header_compiles_alone_without_a_warning(folder, first, compiler):
 def test_headers_of_a_package_without_them_are_written_once(folder, monkeypatch):
     """To the cache folder, where programs find libraries, too."""
     bare = folder / "bare"
-    bare.mkdir()
-    for name in ("lib64", "share"):
-        (bare / name).symlink_to(installation.HOME / name)
+    (bare / "lib64").mkdir(parents=True)
+    (bare / "share").symlink_to(installation.HOME / "share")
+    for path in (installation.HOME / "lib64").iterdir():
+        if path.name not in generator.LINKS:
+            (bare / "lib64" / path.name).symlink_to(path)
     cache = folder / "cache"
     monkeypatch.setattr(installation, "HOME", bare)
     monkeypatch.setenv("ACLNN_CACHE_DIR", str(cache))
@@ -278,6 +280,10 @@ def test_headers_of_a_package_without_them_are_written_once(folder, monkeypatch)
         }
         assert written == set(generator.headers())
         assert c_programs.run(c_programs.build("views.c", folder)) == ""
+        assert {path.name for path in (home / "lib64").iterdir()} >= set(generator.OTHER_NAMES)
+        names = c_programs.build("names.c", folder, links=False)
+        assert c_programs.run(names, f"{home}/lib64") == ""
+        test_programs_link_each_name(folder, "-lascendcl -lnnopbase -lopapi_nn")
         time = (home / "include").stat().st_mtime_ns
         installation.home.cache_clear()
         assert installation.cann_home() == str(home)
