@@ -546,7 +546,7 @@ class BuildKernels(build_ext):
 
         A build that this interpreter cannot import has them from the sources, where they were made before.
         """
-        folder = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
+        folder = HERE if self.inplace or self.editable_mode else Path(self.build_lib).resolve()
         if is_on("ACLNN_BUILD_SANITIZE", "0") or "_PYTHON_HOST_PLATFORM" in os.environ:
             copy_derived(folder)
             return

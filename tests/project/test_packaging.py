@@ -362,6 +362,17 @@ def test_loops_with_variables_that_python_sets_are_refused(tmp_path):
         tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
 
 
+def test_compiled_modules_are_known_by_their_sources(setup_in, tmp_path):
+    """In a build's folder, where the graph is inside of the package, too."""
+    of, here = setup_in["source_of"], setup_in["HERE"]
+    library = tmp_path / "lib" / "aclnn"
+    assert of(library / "isa.py", tmp_path / "lib") == library / "isa.py"
+    found = of(library / "acl" / "_frames.cpython-311.so", tmp_path / "lib")
+    assert found == here / "aclnn" / "acl" / "_frames.pyx"
+    found = of(library / "graph" / "planner" / "_search.so", tmp_path / "lib")
+    assert found == here / "graph" / "planner" / "_search.pyx"
+
+
 def test_messages_of_compilers_are_shown_where_one_fails(setup_in, tmp_path, capfd):
     messages, log = setup_in["messages_in"], tmp_path / "build" / "compiler.log"
     say = "import sys; [print('line', k, file=sys.stderr) for k in range(50)]"
