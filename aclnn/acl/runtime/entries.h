@@ -76,8 +76,10 @@ static int rt_begin(void) {
 
 /* Tell the Python layer that the work of a stream is done, or of all (NULL), where it follows how calls are ordered. */
 static int rt_watched;
-static void rt_note_done(const rt_object *of) {
-    if (RT_UNLIKELY(rt_watched)) RT_ASK("note_done", "p", NULL, of == NULL ? 0 : of->handle);
+__attribute__((noinline))
+static void rt_pass_done(const rt_object *of) { RT_ASK("note_done", "p", NULL, of == NULL ? 0 : of->handle); }
+static inline void rt_note_done(const rt_object *of) {
+    if (RT_UNLIKELY(rt_watched)) rt_pass_done(of);
 }
 
 /* Take one call of aclInit back, or all; how many are left in `*left`. */
@@ -1285,7 +1287,7 @@ static int rt_refuse_event(const char *function, const char *name, const rt_even
 static int rt_event_by_then(void *event, int64_t until) { return rt_has_happened(event, until); }
 static int rt_wait_event(rt_event *event, int64_t until) {
     int happened = rt_has_happened(event, 0);
-    if (!happened && until) happened = rt_wait_for(rt_event_by_then, event, until);
+    if (RT_UNLIKELY(!happened && until)) happened = rt_wait_for(rt_event_by_then, event, until);
     if (happened > 0) rt_note_done(&event->base);
     return happened;
 }

@@ -242,6 +242,7 @@ static int (*rt_relock)(void *); /* not 0 where a signal's handler has raised, w
 enum { RT_SLICE = 20000000 /* nanoseconds after which a wait looks whether signals have come */ };
 
 /* Wait for something until a time of the clock, below 0 for ever; whether it came, or -1 for an end of the call. */
+__attribute__((noinline))
 static int rt_wait_for(int (*wait)(void *object, int64_t until), void *object, int64_t until) {
     if (RT_LIKELY(!rt_holds_lock)) return wait(object, until);
     for (int came = 0, ends = 0;;) {
