@@ -22,6 +22,7 @@ from aclnn.tracing.opaque import call
 
 ours: Any = functional  # whose names are made from declarations
 MOST_UNROLLED = 32  # steps that become part of a plan
+TOGETHER = 16  # steps of one run of a cell's plan, where there are more
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 ACTIVATIONS = {
     "LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",),
@@ -119,12 +120,12 @@ class Layer:
 
 
 class _Cell:
-    """A step of a layer as a function of arrays; constant weights belong to it."""
+    """Some steps of a layer as a function of arrays; constant weights belong to it."""
 
     __aclnn_constant__ = True  # nobody binds its arrays anew
 
-    def __init__(self, layer: Layer, weights: Sequence[Any]):
-        self.layer = layer
+    def __init__(self, layer: Layer, weights: Sequence[Any], is_reversed: bool):
+        self.layer, self.is_reversed = layer, is_reversed
         self.fixed = [None if isinstance(one, TracedArray) else one for one in weights]
         self.is_given = [isinstance(one, TracedArray) for one in weights]
         self.n_states = STATES[layer.kind]
@@ -136,12 +137,16 @@ class _Cell:
         )
 
     def __call__(self, given: Any, *others: Any) -> Any:
-        states, left = others[: self.n_states], iter(others[self.n_states :])
+        states: Sequence[Any] = others[: self.n_states]
+        left = iter(others[self.n_states :])
         weights = [
             next(left) if is_given else one
             for is_given, one in zip(self.is_given, self.fixed, strict=True)
         ]
-        made = self.layer.step(given, states, weights)
+        rows: list[Any] = [None] * given.shape[0]
+        for at in reversed(range(len(rows))) if self.is_reversed else range(len(rows)):
+            states = rows[at] = self.layer.step(given[at], states, weights)
+        made = [ours.stack([row[n] for row in rows], 0) for n in range(self.n_states)]
         return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -149,8 +154,9 @@ def _looped(
     layer: Layer, given: Any, states: Sequence[Any], weights: Sequence[Any], order: Sequence[int],
     lengths: Any,
 ) -> tuple[Any, list[Any]]:  # fmt: skip
-    """The results of all steps and the last states, by a plan for a step that runs once for each."""
-    cell = compiled(_Cell(layer, weights), threads=1, packed=True)
+    """The results of all steps and the last states, by a plan for some steps that runs until all are done."""
+    cell = compiled(_Cell(layer, weights, order[0] > order[-1]), threads=1, packed=True)
+    together = TOGETHER if lengths is None else 1
     n_states = len(states)
     traced = [one for one in weights if isinstance(one, TracedArray)]
     n_read = 1 + n_states + len(traced)
@@ -162,13 +168,15 @@ def _looped(
             views[1 + n_states : n_read],
             views[n_read:],
         )
-        for at in order:
-            now = [out[n, at] for n in range(n_states)]
-            cell(views[0][at], *before, *more, out=now[0] if n_states == 1 else tuple(now))
+        for begin in range(0, len(order), together):
+            some = order[begin : begin + together]
+            part = slice(min(some), max(some) + 1)
+            now = [out[n, part] for n in range(n_states)]
+            cell(views[0][part], *before, *more, out=now[0] if n_states == 1 else tuple(now))
             for end in ends:
                 for one, last in zip(now, before, strict=True):
-                    np.copyto(one, last, where=end <= at)
-            before = now
+                    np.copyto(one[0], last, where=end <= some[0])
+            before = [out[n, some[-1]] for n in range(n_states)]
 
     run.__name__ = layer.kind.lower()
     ends = [] if lengths is None else [lengths]

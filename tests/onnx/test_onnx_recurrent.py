@@ -63,7 +63,7 @@ def beside_the_runtime(kind, given, free=("x",), **attributes):
     assert model.report().counts == {"kernel": 1}
 
 
-@pytest.mark.parametrize("steps", [1, 4, 40])
+@pytest.mark.parametrize("steps", [1, 4, 43])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("kind", GATES)
 def test_layers_are_those_of_the_runtime(kind, direction, steps):
