@@ -84,6 +84,7 @@ USES = {
     "tools/make_reference.py": "examples of the reference",
     "tools/measure_models.py": "programs that are measured",
     "tools/measured_models.py": "programs that are measured",
+    "tools/onnx_models.py": "programs that are measured",
     "tools/pytorch_swaps.py": "programs that are measured",
     "tools/vectorized.py": "loops that no compiler vectorises",
 }
