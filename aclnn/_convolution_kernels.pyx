@@ -1455,12 +1455,15 @@ def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype 
     if steps:
         params_size = set_steps(&c.stepped, steps, c.extras, False)
         c.stepped.product.finishes, c.has_steps = False, True  # products do not see to them
-        name = " ".join([name, *[step[0].name for step in steps]])
+        for step in steps:
+            name = f"{name} {step[0].name}"
     elif end:
         kept.set_end(end[0], end[1], end[2])
         name = f"{name} {'add ' * end[1]}{end[0]}".strip()
     extras = ("float32",) * c.extras
-    itemsizes = tuple([SIZES[dtype] for dtype in (*in_dtypes, *extras, out_dtype)])
+    itemsizes = ()
+    for dtype in (*in_dtypes, *extras, out_dtype):
+        itemsizes += (SIZES[dtype],)
     return kept.kernel(name, itemsizes, params_size, steps, True)
 
 

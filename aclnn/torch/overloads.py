@@ -576,7 +576,6 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.div.Scalar_mode: ("div_mod", _divided),
     aten.div.Tensor_mode: ("div_mod", _divided),
     aten.dot.default: ("matmul", lambda a, b: form("matmul")(a, b)),
-    aten._fused_rms_norm.default: ("native_rms_norm", _rms_norm),
     aten.empty_like.default: ("fill", _like(0)),
     aten.full_like.default: ("fill", lambda x, value, **named: _like(value)(x, **named)),
     aten.new_empty.default: ("fill", lambda x, size, **named: _filled_with(x, size, 0, **named)),
@@ -653,3 +652,5 @@ OVERLOADS: dict[Any, tuple[str, Form]] = {
     aten.var.correction: ("var", _variance),
     aten.var_mean.correction: ("var_mean", _variance_and_mean),
 }
+if hasattr(aten, "_fused_rms_norm"):  # since PyTorch 2.8
+    OVERLOADS[aten._fused_rms_norm.default] = ("native_rms_norm", _rms_norm)
