@@ -24,7 +24,7 @@ try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "aclnn.torch needs PyTorch 2.4 or newer: pip install torch", name="torch"
+        "aclnn.torch needs PyTorch 2.13 or newer: pip install torch", name="torch"
     ) from error
 
 from aclnn.acl._frames import boundary as _boundary
