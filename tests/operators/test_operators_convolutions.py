@@ -586,3 +586,27 @@ def test_second_gradients_are_those_of_pytorch():
     ours = second(aclnn.conv2d, (2, 1), (1, 1), (1, 1), 2)
     for one, want in zip(ours, second(torch.conv2d, (2, 1), (1, 1), (1, 1), 2), strict=True):
         torch.testing.assert_close(one, want, rtol=1e-4, atol=1e-3)
+
+
+def test_nothing_is_written_past_the_results():
+    """Results narrower than a vector, of each way to compute a channel by itself."""
+    rng = np.random.default_rng(7)
+    kernels = [(3, 3), (2, 3), (5, 5), (1, 1), (1, 3)]
+    cases = itertools.product(kernels, (1, 2), (0, 1), (1, 2, 3, 4, 5, 9), (1, 2, 3, 7, 9), (1, 3))
+    for kernel, step, padding, rows, cols, groups in cases:
+        size = [
+            (out - 1) * step + taps - 2 * padding
+            for out, taps in zip((rows, cols), kernel, strict=True)
+        ]
+        if min(size) < 1:
+            continue
+        x = rng.standard_normal((2, groups, *size)).astype(np.float32)
+        w = rng.standard_normal((groups, 1, *kernel)).astype(np.float32)
+        b = rng.standard_normal(groups).astype(np.float32)
+        geometry = {"stride": (step, step), "padding": (padding, padding), "dilation": (1, 1)}
+        wanted = reference(x, w, b, *geometry.values(), False, (0, 0), groups)
+        with watched(wanted.size * 4) as memory:
+            out = memory.view(np.float32).reshape(wanted.shape)
+            aclnn.conv2d(x, w, b, **geometry, groups=groups, out=out)
+            found = out.copy()
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)

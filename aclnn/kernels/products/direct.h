@@ -268,9 +268,10 @@ INLINED ptrdiff_t plane_col(ptrdiff_t vector, ptrdiff_t cols) {
     return x < last ? x : last;
 }
 
-/* Kernels of 3 x 3 with steps of 1 between rows: a vector of the image is read once for three rows of results. */
+/* Kernels of 3 x 3 with steps of 1 between rows: a vector of the image is read once for three rows of results. `left`
+ * rows of the plane begin at `out`. */
 INLINED void plane_of_three(const int rows, const char *data, const ptrdiff_t *places, const vecf *weights, ptrdiff_t row,
-                            ptrdiff_t cols, int is_last, char *out, const direct_end *end) {
+                            ptrdiff_t left, ptrdiff_t cols, char *out, const direct_end *end) {
     const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES;
     for (ptrdiff_t v = 0; v < vectors; v++) {
         const ptrdiff_t x = plane_col(v, cols);
@@ -288,7 +289,7 @@ INLINED void plane_of_three(const int rows, const char *data, const ptrdiff_t *p
             }
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++)
-            plane_store(end, sums[r], out + (r * cols + x) * 4, is_last && r == rows - 1 ? cols - x : F32_LANES);
+            plane_store(end, sums[r], out + (r * cols + x) * 4, (left - r) * cols - x);
     }
 }
 
@@ -298,12 +299,12 @@ static void plane_of_nine(const char *data, const ptrdiff_t *places, const float
 #pragma GCC unroll 9
     for (int k = 0; k < 9; k++) w[k] = vf_set(weights[k]);
     for (; rows > PLANE_ROWS; rows -= PLANE_ROWS, data += PLANE_ROWS * row, out += PLANE_ROWS * cols * 4)
-        plane_of_three(4, data, places, w, row, cols, 0, out, end);
+        plane_of_three(4, data, places, w, row, rows, cols, out, end);
     switch (rows) {
-    case 1: plane_of_three(1, data, places, w, row, cols, 1, out, end); break;
-    case 2: plane_of_three(2, data, places, w, row, cols, 1, out, end); break;
-    case 3: plane_of_three(3, data, places, w, row, cols, 1, out, end); break;
-    default: plane_of_three(4, data, places, w, row, cols, 1, out, end);
+    case 1: plane_of_three(1, data, places, w, row, rows, cols, out, end); break;
+    case 2: plane_of_three(2, data, places, w, row, rows, cols, out, end); break;
+    case 3: plane_of_three(3, data, places, w, row, rows, cols, out, end); break;
+    default: plane_of_three(4, data, places, w, row, rows, cols, out, end);
     }
 }
 
