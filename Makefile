@@ -29,7 +29,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test test-torch quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build fuzz compilers
+.PHONY: build demo test test-torch quick bench accuracy exhaustive lint pictures docs linkcheck reference wheel clean help sanitize sanitize-capi sanitized-build sanitized-tests fuzz compilers
 
 help:
 	@echo "make            the package, built into .venv, with the packages for development"
@@ -107,8 +107,11 @@ sanitized-build: $(STAMP)
 	CC=gcc ACLNN_BUILD_SANITIZE=1 ACLNN_BUILD_ISA=$(SANITIZE_ISA) $(BIN)/python setup.py --quiet build \
 		--build-base $(SANITIZED) --build-lib $(SANITIZED)/lib --parallel 2
 
-sanitize: sanitized-build fuzz
-	$(SANITIZED_PYTHON) -m pytest $(UNSANITIZED)
+sanitize: sanitized-build fuzz sanitized-tests
+
+# All of them, or those that TESTS names.
+sanitized-tests: sanitized-build
+	$(SANITIZED_PYTHON) -m pytest -q -n0 $(TESTS)
 
 # Programs in C with the same build.
 sanitize-capi: sanitized-build
