@@ -24,6 +24,7 @@ from aclnn.operators.checks import (
     promotes,
     promotes_with_number,
     result_castable,
+    rule,
     same_shape,
     switch_among,
 )
@@ -330,15 +331,11 @@ def _rounded(
     return dtype
 
 
-def _complex_only_true(result: Callable[[Call], aclDataType | None]) -> Rule:
-    def test(call: Call) -> str | None:
-        if result(call) not in COMPLEX or call.switches["mode"] == "true":
-            return None
-        return (
-            f"{call.names['mode']} is {call.switches['mode']!r}, must be 'true' of complex numbers"
-        )
-
-    return Rule("of complex numbers `mode` is 'true'", test, ("mode",))
+@rule("of complex numbers `mode` is 'true'")
+def _complex_only_true(call: Call, result: Callable[[Call], aclDataType | None]) -> str | None:
+    if result(call) not in COMPLEX or call.switches["mode"] == "true":
+        return None
+    return f"{call.names['mode']} is {call.switches['mode']!r}, must be 'true' of complex numbers"
 
 
 def _lower_div_mod(lowering: Lowering) -> Mapping[str, int]:

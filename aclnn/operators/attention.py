@@ -21,6 +21,7 @@ from aclnn.operators.checks import (
     broadcast_shapes,
     dtype_among,
     has_shape,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import Attribute, Operator
@@ -101,84 +102,70 @@ def _are_matrices(*roles: str) -> Rule:
     return Rule(f"{names} have at least 2 dimensions", test, roles)
 
 
-def _same_size(first: str, second: str, axis: int, words: str) -> Rule:
-    def test(call: Call) -> str | None:
-        a, b = call.shape(first)[axis], call.shape(second)[axis]
-        if a == b:
-            return None
-        return f"{call.names[first]} has the {words} {a}, {call.names[second]} {b}"
-
-    return Rule(f"`{first}` and `{second}` have the same {words}", test, (first, second))
+@rule("`{first}` and `{second}` have the same {words}")
+def _same_size(call: Call, first: str, second: str, axis: int, words: str) -> str | None:
+    a, b = call.shape(first)[axis], call.shape(second)[axis]
+    if a == b:
+        return None
+    return f"{call.names[first]} has the {words} {a}, {call.names[second]} {b}"
 
 
-def _leads_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        if _lead(call) is not None:
-            return None
-        shapes = ", ".join(f"{call.names[role]} {call.shape(role)}" for role in _TENSORS)
-        if call.switches["enable_gqa"]:
-            return (
-                f"with {call.names['enable_gqa']} the heads of query must be a multiple of those "
-                f"of key and value, which are as many, and batches broadcast: {shapes}"
-            )
-        return f"batches and heads do not broadcast: {shapes}"
-
-    text = (
-        "the dimensions before the last two of query, key and value broadcast; with `enable_gqa` "
-        "the heads of `query` are a multiple of those of `key` and `value`"
-    )
-    return Rule(text, test, (*_TENSORS, "enable_gqa"))
-
-
-def _mask_dtype() -> Rule:
-    def test(call: Call) -> str | None:
-        if "attn_mask" not in call.tensors:
-            return None
-        allowed = (_BOOL, _SINGLE, call.dtype("query"))
-        if call.dtype("attn_mask") in allowed:
-            return None
+@rule(
+    "the dimensions before the last two of query, key and value broadcast; with `enable_gqa` the heads of `query` are a multiple of those of `key` and `value`",
+    *_TENSORS,
+    "enable_gqa",
+)
+def _leads_fit(call: Call) -> str | None:
+    if _lead(call) is not None:
+        return None
+    shapes = ", ".join(f"{call.names[role]} {call.shape(role)}" for role in _TENSORS)
+    if call.switches["enable_gqa"]:
         return (
-            f"{call.names['attn_mask']} has dtype {call.word(call.dtype('attn_mask'))}, must be "
-            f"{call.words(tuple(dict.fromkeys(allowed)))}"
+            f"with {call.names['enable_gqa']} the heads of query must be a multiple of those "
+            f"of key and value, which are as many, and batches broadcast: {shapes}"
         )
+    return f"batches and heads do not broadcast: {shapes}"
 
-    return Rule(
-        "`attn_mask` is BOOL, FLOAT or of the dtype of `query`", test, ("attn_mask", "query")
+
+@rule("`attn_mask` is BOOL, FLOAT or of the dtype of `query`")
+def _mask_dtype(call: Call) -> str | None:
+    if "attn_mask" not in call.tensors:
+        return None
+    allowed = (_BOOL, _SINGLE, call.dtype("query"))
+    if call.dtype("attn_mask") in allowed:
+        return None
+    return (
+        f"{call.names['attn_mask']} has dtype {call.word(call.dtype('attn_mask'))}, must be "
+        f"{call.words(tuple(dict.fromkeys(allowed)))}"
     )
 
 
-def _mask_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        if "attn_mask" not in call.tensors:
-            return None
-        shape, wanted = call.shape("attn_mask"), _scores_shape(call)
-        if len(shape) > 1 and broadcast_shapes(shape, wanted) == wanted:
-            return None
-        return (
-            f"{call.names['attn_mask']} has shape {shape}, which does not broadcast to that of the "
-            f"scores, {wanted}"
-        )
-
-    return Rule("`attn_mask` broadcasts to the scores", test, ("attn_mask", *_TENSORS))
+@rule("`attn_mask` broadcasts to the scores", "attn_mask", *_TENSORS)
+def _mask_fits(call: Call) -> str | None:
+    if "attn_mask" not in call.tensors:
+        return None
+    shape, wanted = call.shape("attn_mask"), _scores_shape(call)
+    if len(shape) > 1 and broadcast_shapes(shape, wanted) == wanted:
+        return None
+    return (
+        f"{call.names['attn_mask']} has shape {shape}, which does not broadcast to that of the "
+        f"scores, {wanted}"
+    )
 
 
-def _one_mask() -> Rule:
-    def test(call: Call) -> str | None:
-        if "attn_mask" not in call.tensors or not call.switches["is_causal"]:
-            return None
-        return f"{call.names['attn_mask']} is given, but {call.names['is_causal']} is true"
-
-    return Rule("`attn_mask` is not given with `is_causal`", test, ("attn_mask", "is_causal"))
+@rule("`attn_mask` is not given with `is_causal`")
+def _one_mask(call: Call) -> str | None:
+    if "attn_mask" not in call.tensors or not call.switches["is_causal"]:
+        return None
+    return f"{call.names['attn_mask']} is given, but {call.names['is_causal']} is true"
 
 
-def _no_dropout() -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.scalars["dropout_p"]
-        if number.zero or not number.text:  # which samples of calls lack
-            return None
-        return f"{call.names['dropout_p']} is {number.text}, must be 0: there is no dropout here"
-
-    return Rule("`dropout_p` is 0", test, ("dropout_p",))
+@rule("`dropout_p` is 0")
+def _no_dropout(call: Call) -> str | None:
+    number = call.scalars["dropout_p"]
+    if number.zero or not number.text:  # which samples of calls lack
+        return None
+    return f"{call.names['dropout_p']} is {number.text}, must be 0: there is no dropout here"
 
 
 _RULES = (

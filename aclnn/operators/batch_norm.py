@@ -19,8 +19,10 @@ from aclnn.operators.checks import (
     at_most_8_dims,
     dtype_among,
     dtype_like_or,
+    rule,
     same_dtype,
     same_shape,
+    when,
 )
 from aclnn.operators.declaration import GRADIENT_ACCURACY, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
@@ -117,38 +119,38 @@ def _updated(lowering: Lowering, role: str, new: int) -> int:
 # --- Rules ----------------------------------------------------------------------------------------
 
 
-def _saved_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent or not call.switches["training"]:
-            return None
-        for role in _SAVED:
-            if role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['training']} is true"
+@rule(
+    "in training `save_mean` and `save_invstd` are given",
+    *_SAVED,
+    "training",
+    status=ACLNN_ERR_PARAM_NULLPTR,
+)
+def _saved_given(call: Call) -> str | None:
+    if call.makes_absent or not call.switches["training"]:
         return None
+    for role in _SAVED:
+        if role not in call.tensors:
+            return f"{call.names[role]} is null, but {call.names['training']} is true"
+    return None
 
-    text = "in training `save_mean` and `save_invstd` are given"
-    return Rule(text, test, (*_SAVED, "training"), ACLNN_ERR_PARAM_NULLPTR)
 
-
-def _running_given() -> Rule:
-    def test(call: Call) -> str | None:
-        given = [role in call.tensors for role in _RUNNING]
-        if all(given) or (
-            call.switches.get("training", call.switches.get("train")) and not any(given)
-        ):
-            return None
-        missing = next(role for role in _RUNNING if role not in call.tensors)
-        return f"{call.names[missing]} is null: both are needed unless in training, where both may be null"
-
-    text = "running statistics are both given, in training both or none"
-    return Rule(text, test, _RUNNING, ACLNN_ERR_PARAM_NULLPTR)
+@rule(
+    "running statistics are both given, in training both or none",
+    *_RUNNING,
+    status=ACLNN_ERR_PARAM_NULLPTR,
+)
+def _running_given(call: Call) -> str | None:
+    given = [role in call.tensors for role in _RUNNING]
+    if all(given) or (call.switches.get("training", call.switches.get("train")) and not any(given)):
+        return None
+    missing = next(role for role in _RUNNING if role not in call.tensors)
+    return (
+        f"{call.names[missing]} is null: both are needed unless in training, where both may be null"
+    )
 
 
 def _in_training(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.switches["training"] else None
-
-    return Rule(f"in training, {rule.text}", test, rule.roles)
+    return when(lambda call: call.switches["training"], rule, "in training, {}")
 
 
 # --- The norm -------------------------------------------------------------------------------------
@@ -289,25 +291,27 @@ native_batch_norm_functional = Operator(
 # --- Its gradient ---------------------------------------------------------------------------------
 
 
-def _statistics_given() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = _SAVED if call.switches["train"] else _RUNNING
-        for role in wanted:
-            if role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['train']} is {call.switches['train']}"
-        return None
+@rule(
+    "saved statistics are given in training, running ones otherwise",
+    *_SAVED,
+    *_RUNNING,
+    "train",
+    status=ACLNN_ERR_PARAM_NULLPTR,
+)
+def _statistics_given(call: Call) -> str | None:
+    wanted = _SAVED if call.switches["train"] else _RUNNING
+    for role in wanted:
+        if role not in call.tensors:
+            return (
+                f"{call.names[role]} is null, but {call.names['train']} is {call.switches['train']}"
+            )
+    return None
 
-    text = "saved statistics are given in training, running ones otherwise"
-    return Rule(text, test, (*_SAVED, *_RUNNING, "train"), ACLNN_ERR_PARAM_NULLPTR)
 
-
-def _saved_has_channels(role: str) -> Rule:
+@rule("in training, `{role}` has an element for each channel", "{role}", "input")
+def _saved_has_channels(call: Call, role: str) -> str | None:
     """Without training what is saved may be empty."""
-
-    def test(call: Call) -> str | None:
-        return has_channels(role).test(call) if call.switches["train"] else None
-
-    return Rule(f"in training, `{role}` has an element for each channel", test, (role, "input"))
+    return has_channels(role).test(call) if call.switches["train"] else None
 
 
 def _infer_gradients(call: Call) -> Inferred:

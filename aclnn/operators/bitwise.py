@@ -9,7 +9,6 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     INTEGERS,
     Call,
-    Rule,
     at_most_8_dims,
     broadcast_shape,
     broadcast_shapes,
@@ -20,6 +19,7 @@ from aclnn.operators.checks import (
     promoted,
     promotes,
     result_castable,
+    rule,
     same_dtype,
     same_format,
     same_shape,
@@ -114,14 +114,14 @@ def _bitwise(
     return of_tensors, of_number
 
 
-def _number_promotes() -> Rule:
-    def test(call: Call) -> str | None:
-        if _of_both(call) is not None:
-            return None
-        pair = call.word(call.dtype("input")), call.word(call.scalars["other"].dtype)
-        return f"dtypes do not promote: {call.names['input']} {pair[0]}, {call.names['other']} {pair[1]}"
-
-    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
+@rule("the dtypes of `input` and `other` promote", *BOTH)
+def _number_promotes(call: Call) -> str | None:
+    if _of_both(call) is not None:
+        return None
+    pair = call.word(call.dtype("input")), call.word(call.scalars["other"].dtype)
+    return (
+        f"dtypes do not promote: {call.names['input']} {pair[0]}, {call.names['other']} {pair[1]}"
+    )
 
 
 _WITH_UNSIGNED = (*_BITS, aclDataType.ACL_UINT16)

@@ -14,8 +14,10 @@ from aclnn.operators.checks import (
     Rule,
     dtype_among,
     of_cann,
+    rule,
     same_dtype,
     switch_among,
+    when,
 )
 from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
@@ -71,18 +73,11 @@ def _has_value(call: Call) -> bool:
     return "value" in call.tensors and call.tensors["value"].size > 0
 
 
-def _value_cache_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if "value" not in call.tensors or "value_cache" in call.tensors:
-            return None
-        return f"{call.names['value_cache']} is null, but {call.names['value']} is not"
-
-    return Rule(
-        "`value_cache` is given with `value`",
-        test,
-        ("value", "value_cache"),
-        ACLNN_ERR_PARAM_NULLPTR,
-    )
+@rule("`value_cache` is given with `value`", "value", "value_cache", status=ACLNN_ERR_PARAM_NULLPTR)
+def _value_cache_given(call: Call) -> str | None:
+    if "value" not in call.tensors or "value_cache" in call.tensors:
+        return None
+    return f"{call.names['value_cache']} is null, but {call.names['value']} is not"
 
 
 def _nothing_to_write() -> Rule:
@@ -107,45 +102,38 @@ def _rank_among(role: str, allowed: tuple[int, ...]) -> Rule:
 
 
 def _unless_blocks(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return None if _mode(call) == "PA_NZ" else rule.test(call)
-
-    return Rule(f"unless cache_mode is 'PA_NZ', {rule.text}", test, rule.roles)
+    return when(lambda call: _mode(call) != "PA_NZ", rule, "unless cache_mode is 'PA_NZ', {}")
 
 
-def _keys_of_bytes() -> Rule:
-    def test(call: Call) -> str | None:
-        if not _has_value(call) or call.dtype("value") != BYTE or call.dtype("key") == BYTE:
-            return None
-        return f"{call.names['value']} has dtype {call.word(BYTE)}, but {call.names['key']} has not"
-
-    return Rule("INT8 values need INT8 keys", test, ("key", "value"))
+@rule("INT8 values need INT8 keys", "key", "value")
+def _keys_of_bytes(call: Call) -> str | None:
+    if not _has_value(call) or call.dtype("value") != BYTE or call.dtype("key") == BYTE:
+        return None
+    return f"{call.names['value']} has dtype {call.word(BYTE)}, but {call.names['key']} has not"
 
 
-def _cache_fits(cache: str, role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if cache not in call.tensors or (role == "value" and not _has_value(call)):
-            return None
-        shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
-        allowed = (4, 5) if blocks else (4,)
-        name = call.names[cache]
-        if len(shape) not in allowed:
-            words = " or ".join(map(str, allowed))
-            return f"{name} has {len(shape)} dimensions, must have {words}"
-        row = call.shape(role)[1:]
-        wide = _columns_of_block(call.dtype(role))
-        sizes = _row_sizes(call, cache)
-        if blocks and (shape[-1] != wide or row[-1] % wide):
-            return f"{name} has shape {shape}, must end in {wide}, which divides the last size of {call.names[role]}"
-        wanted = row
-        if blocks:
-            flat = math.prod(row)
-            wanted = (flat // wide, wide) if len(shape) == 4 else (row[0], row[1] // wide, wide)
-        if sizes == wanted:
-            return None
-        return f"{name} has shape {shape}, whose rows are {sizes}, must be {wanted} as {call.names[role]} has {row}"
-
-    return Rule(f"rows of `{cache}` are those of `{role}`", test, (cache, role))
+@rule("rows of `{cache}` are those of `{role}`")
+def _cache_fits(call: Call, cache: str, role: str) -> str | None:
+    if cache not in call.tensors or (role == "value" and not _has_value(call)):
+        return None
+    shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
+    allowed = (4, 5) if blocks else (4,)
+    name = call.names[cache]
+    if len(shape) not in allowed:
+        words = " or ".join(map(str, allowed))
+        return f"{name} has {len(shape)} dimensions, must have {words}"
+    row = call.shape(role)[1:]
+    wide = _columns_of_block(call.dtype(role))
+    sizes = _row_sizes(call, cache)
+    if blocks and (shape[-1] != wide or row[-1] % wide):
+        return f"{name} has shape {shape}, must end in {wide}, which divides the last size of {call.names[role]}"
+    wanted = row
+    if blocks:
+        flat = math.prod(row)
+        wanted = (flat // wide, wide) if len(shape) == 4 else (row[0], row[1] // wide, wide)
+    if sizes == wanted:
+        return None
+    return f"{name} has shape {shape}, whose rows are {sizes}, must be {wanted} as {call.names[role]} has {row}"
 
 
 def _same_places() -> Rule:
@@ -169,15 +157,13 @@ def _same_places() -> Rule:
     return Rule("keys and values have as many tokens, heads, blocks and slots", test, roles)
 
 
-def _room_for_tokens() -> Rule:
-    def test(call: Call) -> str | None:
-        tokens, shape = call.shape("key")[0], call.shape("key_cache")
-        room = shape[0] * shape[_slot_axis(call, "key_cache")]
-        if tokens <= room:
-            return None
-        return f"{call.names['key']} has {tokens} tokens, {call.names['key_cache']} room for {room}"
-
-    return Rule("`key_cache` has room for the tokens", test, ("key", "key_cache"))
+@rule("`key_cache` has room for the tokens", "key", "key_cache")
+def _room_for_tokens(call: Call) -> str | None:
+    tokens, shape = call.shape("key")[0], call.shape("key_cache")
+    room = shape[0] * shape[_slot_axis(call, "key_cache")]
+    if tokens <= room:
+        return None
+    return f"{call.names['key']} has {tokens} tokens, {call.names['key_cache']} room for {room}"
 
 
 def _mode_among(option: str, allowed: tuple[str, ...]) -> Rule:
@@ -190,14 +176,12 @@ def _mode_among(option: str, allowed: tuple[str, ...]) -> Rule:
     return Rule(among.text, test, (option,))
 
 
-def _value_unless_keys_alone() -> Rule:
-    def test(call: Call) -> str | None:
-        turned = _mode(call) != "PA_NZ" and call.switches["scatter_mode"] == "NHSD"
-        if _has_value(call) or not turned:
-            return None
-        return f"{call.names['value']} has no elements, must have some with {call.names['scatter_mode']} 'NHSD'"
-
-    return Rule("`value` is given with scatter_mode 'NHSD'", test, ("value", "scatter_mode"))
+@rule("`value` is given with scatter_mode 'NHSD'", "value", "scatter_mode")
+def _value_unless_keys_alone(call: Call) -> str | None:
+    turned = _mode(call) != "PA_NZ" and call.switches["scatter_mode"] == "NHSD"
+    if _has_value(call) or not turned:
+        return None
+    return f"{call.names['value']} has no elements, must have some with {call.names['scatter_mode']} 'NHSD'"
 
 
 def _as_cache_rows(lowering: Lowering, role: str, cache: str) -> int:
@@ -348,42 +332,32 @@ def _nothing_to_read() -> Rule:
     return Rule("if a tensor is empty, nothing more is checked", test, roles)
 
 
-def _rows_fit(role: str, cache: str) -> Rule:
-    def test(call: Call) -> str | None:
-        shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
-        row = call.shape(role)[1:]
-        sizes = _row_sizes(call, cache)
-        wide = _columns_of_block(call.dtype(cache))
-        if blocks and shape[-1] != wide:
-            return f"{call.names[cache]} has shape {shape}, must end in {wide}"
-        wanted = (math.prod(sizes),) if blocks else sizes
-        if row == wanted:
-            return None
-        return f"{call.names[role]} has rows of {row}, must have {wanted} as {call.names[cache]} has {shape}"
-
-    return Rule(f"rows of `{role}` are those of `{cache}`", test, (role, cache))
+@rule("rows of `{role}` are those of `{cache}`")
+def _rows_fit(call: Call, role: str, cache: str) -> str | None:
+    shape, blocks = call.shape(cache), _mode(call) == "PA_NZ"
+    row = call.shape(role)[1:]
+    sizes = _row_sizes(call, cache)
+    wide = _columns_of_block(call.dtype(cache))
+    if blocks and shape[-1] != wide:
+        return f"{call.names[cache]} has shape {shape}, must end in {wide}"
+    wanted = (math.prod(sizes),) if blocks else sizes
+    if row == wanted:
+        return None
+    return f"{call.names[role]} has rows of {row}, must have {wanted} as {call.names[cache]} has {shape}"
 
 
-def _batches_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
-        if call.shape("seq_lens") == (wanted,):
-            return None
-        return f"{call.names['seq_lens']} has shape {call.shape('seq_lens')}, must have ({wanted},)"
-
-    return Rule(
-        "`seq_lens` has one for each row of `block_tables`, one more where they are sums",
-        test,
-        ("seq_lens",),
-    )
+@rule("`seq_lens` has one for each row of `block_tables`, one more where they are sums", "seq_lens")
+def _batches_fit(call: Call) -> str | None:
+    wanted = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
+    if call.shape("seq_lens") == (wanted,):
+        return None
+    return f"{call.names['seq_lens']} has shape {call.shape('seq_lens')}, must have ({wanted},)"
 
 
-def _as_many_rows() -> Rule:
-    def test(call: Call) -> str | None:
-        a, b = call.shape("key")[0], call.shape("value")[0]
-        return None if a == b else f"{call.names['key']} has {a} rows, {call.names['value']} {b}"
-
-    return Rule("`key` and `value` have as many rows", test, ("key", "value"))
+@rule("`key` and `value` have as many rows")
+def _as_many_rows(call: Call) -> str | None:
+    a, b = call.shape("key")[0], call.shape("value")[0]
+    return None if a == b else f"{call.names['key']} has {a} rows, {call.names['value']} {b}"
 
 
 def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
@@ -484,28 +458,20 @@ gather_pa_kv_cache = Operator(
 # --- Rotary ---------------------------------------------------------------------------------------
 
 
-def _spread_or_one(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        (batch, _, length, size), shape = call.shape("x"), call.shape(role)
-        if shape in ((batch, 1, length, size), (batch, 1, 1, size)):
-            return None
-        return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, size)}, or 1 for {length}"
-
-    return Rule(
-        f"`{role}` has the shape of `x` with one head, and with one position or all",
-        test,
-        (role, "x"),
-    )
+@rule("`{role}` has the shape of `x` with one head, and with one position or all")
+def _spread_or_one(call: Call, role: str) -> str | None:
+    (batch, _, length, size), shape = call.shape("x"), call.shape(role)
+    if shape in ((batch, 1, length, size), (batch, 1, 1, size)):
+        return None
+    return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, size)}, or 1 for {length}"
 
 
-def _even_columns(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        size = call.shape(role)[-1]
-        if size and size % 2 == 0 and call.tensors[role].size:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have elements, and an even last size"
-
-    return Rule(f"`{role}` has elements, and an even last size", test, (role,))
+@rule("`{role}` has elements, and an even last size")
+def _even_columns(call: Call, role: str) -> str | None:
+    size = call.shape(role)[-1]
+    if size and size % 2 == 0 and call.tensors[role].size:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have elements, and an even last size"
 
 
 interleave_rope = Operator(
@@ -561,50 +527,36 @@ def _split(call: Call) -> tuple[int, int]:
     return size, call.shape("kv")[-1] - size
 
 
-def _kv_sizes() -> Rule:
-    def test(call: Call) -> str | None:
-        shape, (first, rest) = call.shape("kv"), _split(call)
-        if shape[1] == 1 and first > 0 and rest > 0 and rest % 2 == 0 and call.tensors["kv"].size:
-            return None
-        return (
-            f"{call.names['kv']} has shape {shape}, must have one head, elements, and an even number of columns "
-            f"besides the {first} of {call.names['gamma']}"
-        )
-
-    return Rule(
-        "`kv` has one head, the columns of `gamma`, and an even number of others",
-        test,
-        ("kv", "gamma"),
-    )
-
-
-def _angles(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        batch, _, length, _ = call.shape("kv")
-        rest, shape = _split(call)[1], call.shape(role)
-        if shape in ((batch, 1, length, rest), (batch, 1, 1, rest)):
-            return None
-        return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, rest)}, or 1 for {length}"
-
-    return Rule(
-        f"`{role}` has the columns that are rotated, for one position or all",
-        test,
-        (role, "kv", "gamma"),
-    )
-
-
-def _kv_cache_fits(role: str, part: int) -> Rule:
-    def test(call: Call) -> str | None:
-        shape, size = call.shape(role), _split(call)[part]
-        heads = 1 if _kv_mode(call) == "Norm" else 2
-        wide = _columns_of_block(call.dtype(role))
-        tiles = _kv_mode(call).endswith("NZ")
-        batch = call.shape("kv")[0] if _kv_mode(call) == "Norm" else shape[0]
-        if shape[heads] != 1 or shape[3] != size or shape[0] != batch or (tiles and size % wide):
-            return f"{call.names[role]} has shape {shape}, which does not fit {call.names['kv']} {call.shape('kv')}"
+@rule("`kv` has one head, the columns of `gamma`, and an even number of others")
+def _kv_sizes(call: Call) -> str | None:
+    shape, (first, rest) = call.shape("kv"), _split(call)
+    if shape[1] == 1 and first > 0 and rest > 0 and rest % 2 == 0 and call.tensors["kv"].size:
         return None
+    return (
+        f"{call.names['kv']} has shape {shape}, must have one head, elements, and an even number of columns "
+        f"besides the {first} of {call.names['gamma']}"
+    )
 
-    return Rule(f"`{role}` has one head, and as many columns", test, (role, "kv", "gamma"))
+
+@rule("`{role}` has the columns that are rotated, for one position or all", "{role}", "kv", "gamma")
+def _angles(call: Call, role: str) -> str | None:
+    batch, _, length, _ = call.shape("kv")
+    rest, shape = _split(call)[1], call.shape(role)
+    if shape in ((batch, 1, length, rest), (batch, 1, 1, rest)):
+        return None
+    return f"{call.names[role]} has shape {shape}, must have {(batch, 1, length, rest)}, or 1 for {length}"
+
+
+@rule("`{role}` has one head, and as many columns", "{role}", "kv", "gamma")
+def _kv_cache_fits(call: Call, role: str, part: int) -> str | None:
+    shape, size = call.shape(role), _split(call)[part]
+    heads = 1 if _kv_mode(call) == "Norm" else 2
+    wide = _columns_of_block(call.dtype(role))
+    tiles = _kv_mode(call).endswith("NZ")
+    batch = call.shape("kv")[0] if _kv_mode(call) == "Norm" else shape[0]
+    if shape[heads] != 1 or shape[3] != size or shape[0] != batch or (tiles and size % wide):
+        return f"{call.names[role]} has shape {shape}, which does not fit {call.names['kv']} {call.shape('kv')}"
+    return None
 
 
 def _kv_index(call: Call) -> Shape:
@@ -617,51 +569,49 @@ def _kv_index(call: Call) -> Shape:
     return (batch * length,)
 
 
-def _same_slots() -> Rule:
-    def test(call: Call) -> str | None:
-        a, b = call.shape("k_cache"), call.shape("ckv_cache")
-        if a[:3] == b[:3]:
-            return None
-        return f"{call.names['ckv_cache']} has shape {b}, which differs from {call.names['k_cache']} {a}"
-
-    return Rule("both caches differ in the last size only", test, ("k_cache", "ckv_cache"))
-
-
-def _of_part(role: str, part: int) -> Rule:
-    def test(call: Call) -> str | None:
-        size = _split(call)[part]
-        if role not in call.tensors or call.shape(role) in ((size,), (1,), (1, size)):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have ({size},), (1,) or (1, {size})"
-
-    return Rule(f"`{role}` has one element, or one for each column", test, (role,))
-
-
-def _cache_dtype(role: str, scale: str) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = BYTE if scale in call.tensors else call.dtype("kv")
-        if call.dtype(role) == wanted:
-            return None
-        return f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(wanted)}"
-
-    return Rule(f"`{role}` has the dtype of `kv`, with `{scale}` INT8", test, (role, "kv", scale))
-
-
-def _kv_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["is_output_kv"] or call.makes_absent:
-            return None
-        for role in ("k_rope", "c_kv"):
-            if role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['is_output_kv']} is true"
+@rule("both caches differ in the last size only", "k_cache", "ckv_cache")
+def _same_slots(call: Call) -> str | None:
+    a, b = call.shape("k_cache"), call.shape("ckv_cache")
+    if a[:3] == b[:3]:
         return None
-
-    return Rule(
-        "`k_rope` and `c_kv` are given where `is_output_kv` is true",
-        test,
-        ("k_rope", "c_kv"),
-        ACLNN_ERR_PARAM_NULLPTR,
+    return (
+        f"{call.names['ckv_cache']} has shape {b}, which differs from {call.names['k_cache']} {a}"
     )
+
+
+@rule("`{role}` has one element, or one for each column")
+def _of_part(call: Call, role: str, part: int) -> str | None:
+    size = _split(call)[part]
+    if role not in call.tensors or call.shape(role) in ((size,), (1,), (1, size)):
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, must have ({size},), (1,) or (1, {size})"
+    )
+
+
+@rule("`{role}` has the dtype of `kv`, with `{scale}` INT8")
+def _cache_dtype(call: Call, role: str, scale: str) -> str | None:
+    wanted = BYTE if scale in call.tensors else call.dtype("kv")
+    if call.dtype(role) == wanted:
+        return None
+    return (
+        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(wanted)}"
+    )
+
+
+@rule(
+    "`k_rope` and `c_kv` are given where `is_output_kv` is true",
+    "k_rope",
+    "c_kv",
+    status=ACLNN_ERR_PARAM_NULLPTR,
+)
+def _kv_given(call: Call) -> str | None:
+    if not call.switches["is_output_kv"] or call.makes_absent:
+        return None
+    for role in ("k_rope", "c_kv"):
+        if role not in call.tensors:
+            return f"{call.names[role]} is null, but {call.names['is_output_kv']} is true"
+    return None
 
 
 def _infer_kv(call: Call) -> Inferred:
@@ -757,10 +707,7 @@ def _into_kv_cache(lowering: Lowering, role: str, rows: int, size: int) -> int:
 
 
 def _where_asked(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.switches["is_output_kv"] else None
-
-    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+    return when(lambda call: call.switches["is_output_kv"], rule, "where asked for, {}")
 
 
 kv_rmsnorm_rope_cache = Operator(

@@ -15,6 +15,7 @@ from aclnn.operators.checks import (
     dtype_like_or,
     has_shape,
     plain_format,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -109,43 +110,35 @@ def has_channels(role: str) -> Rule:
     return has_shape(role, lambda call: call.shape("input")[1:2], "an element for each channel")
 
 
-def _groups_divide(role: str, channels: Callable[[Call], Any]) -> Rule:
-    def test(call: Call) -> str | None:
-        count = channels(call)
-        if count % _groups(call) == 0:
-            return None
-        return f"{call.names[role]} is {_groups(call)}, which does not divide {count} channels"
-
-    return Rule(f"`{role}` divides the number of channels", test, (role,))
+@rule("`{role}` divides the number of channels")
+def _groups_divide(call: Call, role: str, channels: Callable[[Call], Any]) -> str | None:
+    count = channels(call)
+    if count % _groups(call) == 0:
+        return None
+    return f"{call.names[role]} is {_groups(call)}, which does not divide {count} channels"
 
 
-def _above_zero(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.switches[role]
-        assert isinstance(number, int)
-        return None if number > 0 else f"{call.names[role]} is {number}, must be more than 0"
-
-    return Rule(f"`{role}` is more than 0", test, (role,))
+@rule("`{role}` is more than 0")
+def _above_zero(call: Call, role: str) -> str | None:
+    number = call.switches[role]
+    assert isinstance(number, int)
+    return None if number > 0 else f"{call.names[role]} is {number}, must be more than 0"
 
 
-def _positive(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        spec = call.scalars[role]
-        if not (spec.negative or spec.zero or spec.nan):
-            return None
-        return f"{call.names[role]} is {spec.text}, must be more than 0"
-
-    return Rule(f"`{role}` is more than 0", test, (role,))
+@rule("`{role}` is more than 0")
+def _positive(call: Call, role: str) -> str | None:
+    spec = call.scalars[role]
+    if not (spec.negative or spec.zero or spec.nan):
+        return None
+    return f"{call.names[role]} is {spec.text}, must be more than 0"
 
 
-def _count_is(role: str, words: str, count: Callable[[Shape], int]) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = count(call.shape("input"))
-        if call.switches[role] == wanted:
-            return None
-        return f"{call.names[role]} is {call.switches[role]}, but {call.names['input']} has {wanted} {words}"
-
-    return Rule(f"`{role}` is how many {words} `input` has", test, (role, "input"))
+@rule("`{role}` is how many {words} `input` has")
+def _count_is(call: Call, role: str, words: str, count: Callable[[Shape], int]) -> str | None:
+    wanted = count(call.shape("input"))
+    if call.switches[role] == wanted:
+        return None
+    return f"{call.names[role]} is {call.switches[role]}, but {call.names['input']} has {wanted} {words}"
 
 
 def _number(role: str, doc: str) -> Attribute:
@@ -354,23 +347,19 @@ def _lower_batch_norm(lowering: Lowering) -> Mapping[str, int]:
     return {"out": of_channels(lowering, "channel_norm", mean, rstd, shape)}
 
 
-def _not_training() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["training"]:
-            return None
-        return f"{call.names['training']} is true, but statistics of batches are not computed"
-
-    return Rule("`training` is false", test, ("training",))
+@rule("`training` is false")
+def _not_training(call: Call) -> str | None:
+    if not call.switches["training"]:
+        return None
+    return f"{call.names['training']} is true, but statistics of batches are not computed"
 
 
-def channels_or_none(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        channels = call.shape("input")[1:2]
-        if role not in call.tensors or call.shape(role) in (channels, (0,)):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {channels} or (0,)"
-
-    return Rule(f"`{role}` has an element for each channel, or none", test, (role, "input"))
+@rule("`{role}` has an element for each channel, or none", "{role}", "input")
+def channels_or_none(call: Call, role: str) -> str | None:
+    channels = call.shape("input")[1:2]
+    if role not in call.tensors or call.shape(role) in (channels, (0,)):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have {channels} or (0,)"
 
 
 _TRAINING = (

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import CO_VARARGS
+from typing import Any, Concatenate, ParamSpec
 
 from aclnn.acl import dtypes, socs
 from aclnn.acl._tensor_spec import TensorSpec as TensorSpec
 from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
+
+P = ParamSpec("P")
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
@@ -122,6 +126,47 @@ class Rule:
     status: int = ACLNN_ERR_PARAM_INVALID
 
 
+def rule(
+    text: str, *roles: str, status: int = ACLNN_ERR_PARAM_INVALID
+) -> Callable[[Callable[Concatenate[Call, P], str | None]], Callable[P, Rule]]:
+    """Make a function that gives rules of a test.
+
+    Parameters of the test after the call are parameters of the function; `text` and `roles` have them
+    in braces, or, of `roles`, all of a tuple as "*name". Roles that are not named are those in the
+    text between backticks; an empty one says that there are none.
+
+    >>> @rule("`{role}` has at least {least} elements")
+    ... def has_elements(call: Call, role: str, least: int = 1) -> str | None:
+    ...     return None if call.tensors[role].size >= least else f"{role} has too few elements"
+    >>> has_elements("input", 3).text, has_elements("input").roles
+    ('`input` has at least 3 elements', ('input',))
+    """
+
+    def decorate(test: Callable[Concatenate[Call, P], str | None]) -> Callable[P, Rule]:
+        code, defaults = test.__code__, test.__defaults__ or ()
+        fields = roles or tuple(dict.fromkeys(text.split("`")[1::2]))
+        names = code.co_varnames[1 : code.co_argcount]
+        rest = code.co_varnames[code.co_argcount] if code.co_flags & CO_VARARGS else ""
+
+        def make(*args: P.args, **more: P.kwargs) -> Rule:
+            known: dict[str, Any] = dict(zip(names[::-1], defaults[::-1], strict=False))
+            known |= {**dict(zip(names, args, strict=False)), **more}
+            if rest:
+                known[rest] = args[len(names) :]
+            words = {k: _both(v) if isinstance(v, tuple) else v for k, v in known.items()}
+            listed = [
+                known[one[1:]] if one[0] == "*" else (one.format(**known),) for one in fields if one
+            ]
+            found = tuple([role for some in listed for role in some if role])
+            if not known:
+                return Rule(text, test, found, status)
+            return Rule(text.format(**words), lambda call: test(call, *args, **more), found, status)
+
+        return make
+
+    return decorate
+
+
 def promoted(call: Call, roles: tuple[str, ...]) -> aclDataType | None:
     """The dtype all of `roles` promote to, or `None`."""
     result: aclDataType | None = call.dtype(roles[0])
@@ -153,25 +198,28 @@ def answering(status: int, *rules: Rule) -> tuple[Rule, ...]:
     return tuple([replace(rule, status=status) for rule in rules])
 
 
+def when(holds: Callable[[Call], object], rule: Rule, text: str = "{}") -> Rule:
+    """A rule that counts only in calls of which `holds` is true; `text` has its sentence in braces."""
+
+    def test(call: Call) -> str | None:
+        return rule.test(call) if holds(call) else None
+
+    return replace(rule, text=text.format(rule.text), test=test)
+
+
 def in_place(rule: Rule, role: str = "input") -> Rule:
     """A rule that counts only where the result takes the place of an input.
 
     What functions in place check first is, but for its place, among the rules of all forms.
     """
 
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.names.get("out") == call.names[role] else None
-
-    return replace(rule, text=f"in place, {rule.text}", test=test, roles=(role, *rule.roles))
+    found = when(lambda call: call.names.get("out") == call.names[role], rule, "in place, {}")
+    return replace(found, roles=(role, *rule.roles))
 
 
 def of_cann(rule: Rule) -> Rule:
     """A rule of CANN's function that its functional form, which NumPy and PyTorch have too, lacks."""
-
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.c_shaped else None
-
-    return replace(rule, text=f"in C-shaped calls, {rule.text}", test=test)
+    return when(lambda call: call.c_shaped, rule, "in C-shaped calls, {}")
 
 
 def exists_on(families: tuple[str, ...]) -> Rule:
@@ -224,16 +272,14 @@ def scalar_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
     return Rule(f"`{role}` is a number of dtype {_names(allowed)}", test, (role,))
 
 
-def same_dtype(role: str, like: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
-            return None
-        return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have that of "
-            f"{call.names[like]}, {call.word(call.dtype(like))}"
-        )
-
-    return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
+@rule("`{role}` has the dtype of `{like}`")
+def same_dtype(call: Call, role: str, like: str) -> str | None:
+    if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
+        return None
+    return (
+        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have that of "
+        f"{call.names[like]}, {call.word(call.dtype(like))}"
+    )
 
 
 def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLOAT) -> Rule:
@@ -269,48 +315,43 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
     )
 
 
-def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.dtype(role) == promoted(call, roles):
-            return None
-        return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have the promoted "
-            f"dtype of the inputs, {call.word(promoted(call, roles))}"
-        )
-
-    return Rule(f"`{role}` has the promoted dtype of the inputs", test, (role, *roles))
+@rule("`{role}` has the promoted dtype of the inputs", "{role}", "*roles")
+def dtype_is_promoted(call: Call, role: str, roles: tuple[str, ...]) -> str | None:
+    if role not in call.tensors or call.dtype(role) == promoted(call, roles):
+        return None
+    return (
+        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have the promoted "
+        f"dtype of the inputs, {call.word(promoted(call, roles))}"
+    )
 
 
-def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
-    def test(call: Call) -> str | None:
-        source = promoted(call, sources)
-        if role not in call.tensors:
-            return None
-        if dtypes.can_cast(source, call.dtype(role)):
-            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
-        return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
-            f"{call.word(source)} cannot be cast"
-        )
-
-    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role, *sources))
+@rule("the result's dtype can be cast to that of `{role}`", "{role}", "*sources")
+def castable(call: Call, sources: tuple[str, ...], role: str = "out") -> str | None:
+    source = promoted(call, sources)
+    if role not in call.tensors:
+        return None
+    if dtypes.can_cast(source, call.dtype(role)):
+        return _refuse_bfloat16(call, call.names[role], call.dtype(role))
+    return (
+        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
+        f"{call.word(source)} cannot be cast"
+    )
 
 
-def result_castable(result: Callable[[Call], aclDataType | None], role: str = "out") -> Rule:
+@rule("the result's dtype can be cast to that of `{role}`")
+def result_castable(
+    call: Call, result: Callable[[Call], aclDataType | None], role: str = "out"
+) -> str | None:
     """As `castable`, of a result whose dtype is not just what tensors promote to."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        source = result(call)
-        if dtypes.can_cast(source, call.dtype(role)):
-            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
-        return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
-            f"{call.word(source)} cannot be cast"
-        )
-
-    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role,))
+    if role not in call.tensors:
+        return None
+    source = result(call)
+    if dtypes.can_cast(source, call.dtype(role)):
+        return _refuse_bfloat16(call, call.names[role], call.dtype(role))
+    return (
+        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
+        f"{call.word(source)} cannot be cast"
+    )
 
 
 def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | None:
@@ -333,53 +374,48 @@ def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | No
     return both if own == aclDataType.ACL_BOOL else own
 
 
-def promotes_with_number(role: str, scalar: str) -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.scalars[scalar]
-        if promoted_with_number(call, role, scalar) is not None:
-            return None
-        return (
-            f"dtypes do not promote: {call.names[role]} {call.word(call.dtype(role))}, "
-            f"{call.names[scalar]} {call.word(number.dtype)}"
-        )
-
-    return Rule(f"the dtypes of `{role}` and `{scalar}` promote", test, (role, scalar))
+@rule("the dtypes of `{role}` and `{scalar}` promote")
+def promotes_with_number(call: Call, role: str, scalar: str) -> str | None:
+    number = call.scalars[scalar]
+    if promoted_with_number(call, role, scalar) is not None:
+        return None
+    return (
+        f"dtypes do not promote: {call.names[role]} {call.word(call.dtype(role))}, "
+        f"{call.names[scalar]} {call.word(number.dtype)}"
+    )
 
 
-def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -> Rule:
+@rule("`{scalar}` can be cast to the result's dtype")
+def number_castable(
+    call: Call, scalar: str, result: Callable[[Call], aclDataType | None]
+) -> str | None:
     """Bools take integers as factors."""
-
-    def test(call: Call) -> str | None:
-        source, target = call.scalars[scalar].dtype, result(call)
-        if target == aclDataType.ACL_BOOL:
-            target = aclDataType.ACL_INT64
-        if target is not None and dtypes.can_cast(source, target):
-            return None
-        return (
-            f"{call.names[scalar]} has dtype {call.word(source)}, which cannot be cast to the result's "
-            f"dtype {call.word(result(call))}"
-        )
-
-    return Rule(f"`{scalar}` can be cast to the result's dtype", test, (scalar,))
+    source, target = call.scalars[scalar].dtype, result(call)
+    if target == aclDataType.ACL_BOOL:
+        target = aclDataType.ACL_INT64
+    if target is not None and dtypes.can_cast(source, target):
+        return None
+    return (
+        f"{call.names[scalar]} has dtype {call.word(source)}, which cannot be cast to the result's "
+        f"dtype {call.word(result(call))}"
+    )
 
 
-def plain_format(role: str, like: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        for one in (like, role):
-            if call.tensors[one].format not in PLAIN_FORMATS:
-                name = aclFormat(call.tensors[one].format).name
-                return f"{call.names[one]} has the private format {name}, which is not supported"
-        if call.tensors[role].format == call.tensors[like].format:
-            return None
-        pair = [aclFormat(call.tensors[one].format).name for one in (role, like)]
-        return (
-            f"{call.names[role]} has format {pair[0]}, but must have that of {call.names[like]}, "
-            f"{pair[1]}"
-        )
-
-    return Rule(f"`{role}` has the format of `{like}`, which is not private", test, (role, like))
+@rule("`{role}` has the format of `{like}`, which is not private")
+def plain_format(call: Call, role: str, like: str) -> str | None:
+    if role not in call.tensors:
+        return None
+    for one in (like, role):
+        if call.tensors[one].format not in PLAIN_FORMATS:
+            name = aclFormat(call.tensors[one].format).name
+            return f"{call.names[one]} has the private format {name}, which is not supported"
+    if call.tensors[role].format == call.tensors[like].format:
+        return None
+    pair = [aclFormat(call.tensors[one].format).name for one in (role, like)]
+    return (
+        f"{call.names[role]} has format {pair[0]}, but must have that of {call.names[like]}, "
+        f"{pair[1]}"
+    )
 
 
 def _formats(call: Call, roles: tuple[str, ...]) -> dict[str, int]:
@@ -394,52 +430,44 @@ def _formats(call: Call, roles: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
-def no_private_format(*roles: str) -> Rule:
-    def test(call: Call) -> str | None:
-        for name, format in _formats(call, roles).items():
-            if format not in PLAIN_FORMATS:
-                return f"{name} has the private format {aclFormat(format).name}, which is not supported"
+@rule("the formats of {roles} are not private", "*roles")
+def no_private_format(call: Call, *roles: str) -> str | None:
+    for name, format in _formats(call, roles).items():
+        if format not in PLAIN_FORMATS:
+            return f"{name} has the private format {aclFormat(format).name}, which is not supported"
+    return None
+
+
+@rule("{roles} have one format", "*roles")
+def same_format(call: Call, *roles: str) -> str | None:
+    found = _formats(call, roles)
+    first = next(iter(found), "")
+    for name, format in found.items():
+        if format != found[first]:
+            pair = aclFormat(format).name, aclFormat(found[first]).name
+            return f"{name} has format {pair[0]}, but must have that of {first}, {pair[1]}"
+    return None
+
+
+@rule("`{role}` has as many dimensions as `{like}`")
+def same_rank(call: Call, role: str, like: str) -> str | None:
+    if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
         return None
+    return (
+        f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+        f"{call.names[like]}, {len(call.shape(like))}"
+    )
 
-    return Rule(f"the formats of {_both(roles)} are not private", test, roles)
 
-
-def same_format(*roles: str) -> Rule:
-    def test(call: Call) -> str | None:
-        found = _formats(call, roles)
-        first = next(iter(found), "")
-        for name, format in found.items():
-            if format != found[first]:
-                pair = aclFormat(format).name, aclFormat(found[first]).name
-                return f"{name} has format {pair[0]}, but must have that of {first}, {pair[1]}"
+@rule("`{role}` broadcasts to the shape of `{like}`")
+def broadcasts_to(call: Call, role: str, like: str) -> str | None:
+    shape = call.shape(like)
+    if broadcast_shapes(call.shape(role), shape) == shape:
         return None
-
-    return Rule(f"{_both(roles)} have one format", test, roles)
-
-
-def same_rank(role: str, like: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
-            return None
-        return (
-            f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
-            f"{call.names[like]}, {len(call.shape(like))}"
-        )
-
-    return Rule(f"`{role}` has as many dimensions as `{like}`", test, (role, like))
-
-
-def broadcasts_to(role: str, like: str) -> Rule:
-    def test(call: Call) -> str | None:
-        shape = call.shape(like)
-        if broadcast_shapes(call.shape(role), shape) == shape:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
-            f"{call.names[like]}, {shape}"
-        )
-
-    return Rule(f"`{role}` broadcasts to the shape of `{like}`", test, (role, like))
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
+        f"{call.names[like]}, {shape}"
+    )
 
 
 def axis_of(call: Call, role: str, switch: str = "dim") -> int:
@@ -449,45 +477,38 @@ def axis_of(call: Call, role: str, switch: str = "dim") -> int:
     return dim % rank
 
 
-def has_dims(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        return None if call.shape(role) else f"{call.names[role]} has no dimensions"
-
-    return Rule(f"`{role}` has at least one dimension", test, (role,))
+@rule("`{role}` has at least one dimension")
+def has_dims(call: Call, role: str) -> str | None:
+    return None if call.shape(role) else f"{call.names[role]} has no dimensions"
 
 
-def dim_in_range(role: str, switch: str = "dim") -> Rule:
-    def test(call: Call) -> str | None:
-        dim, rank = call.switches[switch], len(call.shape(role))
-        if isinstance(dim, int) and -rank <= dim < rank:
-            return None
-        return f"{call.names[switch]} is {shown(dim)}, must be from {-rank} to {rank - 1}"
-
-    return Rule(f"`{switch}` is one of the dimensions of `{role}`", test, (switch, role))
+@rule("`{switch}` is one of the dimensions of `{role}`")
+def dim_in_range(call: Call, role: str, switch: str = "dim") -> str | None:
+    dim, rank = call.switches[switch], len(call.shape(role))
+    if isinstance(dim, int) and -rank <= dim < rank:
+        return None
+    return f"{call.names[switch]} is {shown(dim)}, must be from {-rank} to {rank - 1}"
 
 
-def even_along(role: str, switch: str = "dim") -> Rule:
-    def test(call: Call) -> str | None:
-        size = call.shape(role)[axis_of(call, role, switch)]
-        if size % 2 == 0:
-            return None
-        return (
-            f"{call.names[role]} has the odd size {size} along {call.names[switch]} "
-            f"{call.switches[switch]}, must have an even one"
-        )
-
-    return Rule(f"`{role}` has an even size along `{switch}`", test, (role, switch))
+@rule("`{role}` has an even size along `{switch}`")
+def even_along(call: Call, role: str, switch: str = "dim") -> str | None:
+    size = call.shape(role)[axis_of(call, role, switch)]
+    if size % 2 == 0:
+        return None
+    return (
+        f"{call.names[role]} has the odd size {size} along {call.names[switch]} "
+        f"{call.switches[switch]}, must have an even one"
+    )
 
 
-def has_shape(role: str, wanted: Callable[[Call], tuple[int, ...]], words: str) -> Rule:
+@rule("`{role}` has {words}", "{role}")
+def has_shape(
+    call: Call, role: str, wanted: Callable[[Call], tuple[int, ...]], words: str
+) -> str | None:
     """`wanted` gives the shape, `words` what it is, with roles in backticks."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.shape(role) == wanted(call):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, but must have {wanted(call)}"
-
-    return Rule(f"`{role}` has {words}", test, (role,))
+    if role not in call.tensors or call.shape(role) == wanted(call):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, but must have {wanted(call)}"
 
 
 def convertible_scalars(*roles: str) -> Rule:
@@ -502,29 +523,25 @@ def convertible_scalars(*roles: str) -> Rule:
     return Rule(f"{names} can be converted to FLOAT", test, roles)
 
 
-def same_shape(role: str, like: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.shape(role) == call.shape(like):
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, but must have that of "
-            f"{call.names[like]}, {call.shape(like)}"
-        )
-
-    return Rule(f"`{role}` has the shape of `{like}`", test, (role, like))
-
-
-def at_most_dims(most: int, *roles: str) -> Rule:
-    def test(call: Call) -> str | None:
-        for role in call.given(roles):
-            if len(call.shape(role)) > most:
-                return (
-                    f"{call.names[role]} has {len(call.shape(role))} dimensions, "
-                    f"at most {most} are supported"
-                )
+@rule("`{role}` has the shape of `{like}`")
+def same_shape(call: Call, role: str, like: str) -> str | None:
+    if role not in call.tensors or call.shape(role) == call.shape(like):
         return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, but must have that of "
+        f"{call.names[like]}, {call.shape(like)}"
+    )
 
-    return Rule(f"at most {most} dimensions", test, roles)
+
+@rule("at most {most} dimensions", "*roles")
+def at_most_dims(call: Call, most: int, *roles: str) -> str | None:
+    for role in call.given(roles):
+        if len(call.shape(role)) > most:
+            return (
+                f"{call.names[role]} has {len(call.shape(role))} dimensions, "
+                f"at most {most} are supported"
+            )
+    return None
 
 
 def at_most_8_dims(*roles: str) -> Rule:
@@ -558,28 +575,23 @@ def done_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
 def ends_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
     """As `done_if_empty`, but only of calls that bring their outputs: what makes its results needs
     shapes for them, and checks all rules."""
-    rule = done_if_empty(*roles, except_on=except_on)
-
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.c_shaped and not call.makes_absent else None
-
-    return replace(rule, text=f"in C-shaped calls, {rule.text}", test=test)
+    found = done_if_empty(*roles, except_on=except_on)
+    return when(
+        lambda call: call.c_shaped and not call.makes_absent, found, "in C-shaped calls, {}"
+    )
 
 
-def axis_within(option: str, role: str) -> Rule:
+@rule("`{option}` is a dimension of `{role}`")
+def axis_within(call: Call, option: str, role: str) -> str | None:
     """A tensor without dimensions counts as one with a single one."""
-
-    def test(call: Call) -> str | None:
-        axis, rank = call.switches[option], max(1, len(call.shape(role)))
-        assert isinstance(axis, int)
-        if -rank <= axis < rank:
-            return None
-        return (
-            f"{call.names[option]} is {axis}, must be from {-rank} to {rank - 1} for "
-            f"{call.names[role]} of shape {call.shape(role)}"
-        )
-
-    return Rule(f"`{option}` is a dimension of `{role}`", test, (option, role))
+    axis, rank = call.switches[option], max(1, len(call.shape(role)))
+    assert isinstance(axis, int)
+    if -rank <= axis < rank:
+        return None
+    return (
+        f"{call.names[option]} is {axis}, must be from {-rank} to {rank - 1} for "
+        f"{call.names[role]} of shape {call.shape(role)}"
+    )
 
 
 def broadcasts(*roles: str) -> Rule:
@@ -592,38 +604,30 @@ def broadcasts(*roles: str) -> Rule:
     return Rule(f"{' and '.join(f'`{r}`' for r in roles)} broadcast", test, roles)
 
 
-def broadcast_shape(role: str, roles: tuple[str, ...]) -> Rule:
-    def test(call: Call) -> str | None:
-        shape = broadcast_shapes(*(call.shape(r) for r in roles))
-        if role not in call.tensors or call.shape(role) == shape:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, but must have the broadcast shape "
-            f"{shape}"
-        )
-
-    return Rule(f"`{role}` has the broadcast shape of the inputs", test, (role, *roles))
+@rule("`{role}` has the broadcast shape of the inputs", "{role}", "*roles")
+def broadcast_shape(call: Call, role: str, roles: tuple[str, ...]) -> str | None:
+    shape = broadcast_shapes(*(call.shape(r) for r in roles))
+    if role not in call.tensors or call.shape(role) == shape:
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, but must have the broadcast shape "
+        f"{shape}"
+    )
 
 
-def not_negative_when(scalar: str, switch: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if not (call.switches[switch] and call.scalars[scalar].negative):
-            return None
-        return (
-            f"{call.names[scalar]} is {call.scalars[scalar].text}, must not be negative when "
-            f"{call.names[switch]} is true: the result no longer tells the sign of the input"
-        )
-
-    return Rule(f"`{scalar}` is not negative when `{switch}` is true", test, (scalar, switch))
+@rule("`{scalar}` is not negative when `{switch}` is true")
+def not_negative_when(call: Call, scalar: str, switch: str) -> str | None:
+    if not (call.switches[switch] and call.scalars[scalar].negative):
+        return None
+    return (
+        f"{call.names[scalar]} is {call.scalars[scalar].text}, must not be negative when "
+        f"{call.names[switch]} is true: the result no longer tells the sign of the input"
+    )
 
 
 def if_given(switch: str, rule: Rule) -> Rule:
     """A rule about an option that may be null, which stands for its default."""
-
-    def test(call: Call) -> str | None:
-        return None if call.switches[switch] is None else rule.test(call)
-
-    return replace(rule, test=test)
+    return when(lambda call: call.switches[switch] is not None, rule)
 
 
 def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:

@@ -12,7 +12,6 @@ from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     REAL,
     Call,
-    Rule,
     at_most_8_dims,
     broadcast_shapes,
     broadcasts,
@@ -20,6 +19,7 @@ from aclnn.operators.checks import (
     dtype_among,
     ends_if_empty,
     no_private_format,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -41,17 +41,15 @@ _ROOM = (
 _EXACT = "Results are exact."
 
 
-def _is_contiguous(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        # Where only dtypes are asked for, strides are not those of the shape.
-        alike = len(call.tensors[role].strides) != len(call.shape(role))
-        if alike or call.is_contiguous(role):
-            return None
-        return f"{call.names[role]} has gaps between its elements, must have none"
-
-    return Rule(f"`{role}` has a shape, and no gaps between its elements", test, (role,))
+@rule("`{role}` has a shape, and no gaps between its elements")
+def _is_contiguous(call: Call, role: str) -> str | None:
+    if role not in call.tensors:
+        return None
+    # Where only dtypes are asked for, strides are not those of the shape.
+    alike = len(call.tensors[role].strides) != len(call.shape(role))
+    if alike or call.is_contiguous(role):
+        return None
+    return f"{call.names[role]} has gaps between its elements, must have none"
 
 
 def _in_room(lowering: Lowering, found: int) -> int:
@@ -126,15 +124,12 @@ def _size_of_nothing(lowering: Lowering, *, by_rows: bool) -> int:
     return whole
 
 
-def _not_without_room() -> Rule:
+@rule("if `out` is empty there is nothing to do")
+def _not_without_room(call: Call) -> str | None:
     """Outputs that are given may be empty, whatever their shape: nothing is done then."""
-
-    def test(call: Call) -> str | None:
-        if call.makes_absent or "out" not in call.tensors:
-            return None
-        return done_if_empty("out").test(call)
-
-    return Rule("if `out` is empty there is nothing to do", test, ("out",))
+    if call.makes_absent or "out" not in call.tensors:
+        return None
+    return done_if_empty("out").test(call)
 
 
 nonzero_padded = _nonzero(
@@ -174,16 +169,14 @@ def _masked_size(call: Call) -> int:
     return math.prod(shape)
 
 
-def _masked_room() -> Rule:
-    def test(call: Call) -> str | None:
-        if "out" not in call.tensors:
-            return None
-        shape, size = call.shape("out"), _masked_size(call)
-        if shape == (size,):
-            return None
-        return f"{call.names['out']} has shape {shape}, must have ({size},), room for all elements"
-
-    return Rule("`out` has the shape (N,), room for all elements", test, ("out", *_MASKED))
+@rule("`out` has the shape (N,), room for all elements", "out", *_MASKED)
+def _masked_room(call: Call) -> str | None:
+    if "out" not in call.tensors:
+        return None
+    shape, size = call.shape("out"), _masked_size(call)
+    if shape == (size,):
+        return None
+    return f"{call.names['out']} has shape {shape}, must have ({size},), room for all elements"
 
 
 def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
@@ -328,53 +321,48 @@ def _indexed_shape(call: Call, choice: _Choice) -> Shape | None:
     return (*rest[: choice.place], *choice.chosen, *rest[choice.place :])
 
 
-def _indices_known() -> Rule:
-    def test(call: Call) -> str | None:
-        for place, spec in enumerate(call.lists["indices"]):
-            if not _is_used(call, place):
-                continue
-            if spec.dtype not in _INDICES:
-                name = f"{call.names['indices']}[{place}]"
-                return f"{name} has dtype {call.word(spec.dtype)}, must be {call.words(_INDICES)}"
-        return None
-
-    return Rule("`indices` are INT32, INT64 or BOOL, unless they are empty", test, ("indices",))
-
-
-def _indices_few() -> Rule:
-    def test(call: Call) -> str | None:
-        own, axis = call.shape("input"), 0
-        for place, spec in enumerate(call.lists["indices"]):
+@rule("`indices` are INT32, INT64 or BOOL, unless they are empty")
+def _indices_known(call: Call) -> str | None:
+    for place, spec in enumerate(call.lists["indices"]):
+        if not _is_used(call, place):
+            continue
+        if spec.dtype not in _INDICES:
             name = f"{call.names['indices']}[{place}]"
-            if len(spec.shape) > 8:
-                return f"{name} has {len(spec.shape)} dimensions, at most 8 are supported"
-            if not (_is_used(call, place) and _is_mask(call, place)):
-                axis += 1
-                continue
-            rank = len(spec.shape)
-            if rank == 0 or spec.shape != own[axis : axis + rank]:
-                return f"{name} has shape {spec.shape}, must have the sizes of {call.names['input']} from dimension {axis} on, {own[axis:]}"
-            axis += rank
-        if axis <= max(1, len(own)):
-            return None
-        return f"{call.names['indices']} are of {axis} dimensions, {call.names['input']} has {len(own)}"
-
-    text = "`indices` are of no more dimensions than `input` has, masks of their sizes"
-    return Rule(text, test, ("indices", "input"))
+            return f"{name} has dtype {call.word(spec.dtype)}, must be {call.words(_INDICES)}"
+    return None
 
 
-def _indices_broadcast() -> Rule:
-    def test(call: Call) -> str | None:
-        shapes = [
-            spec.shape
-            for place, spec in enumerate(call.lists["indices"])
-            if _is_used(call, place) and not _is_mask(call, place)
-        ]
-        if not shapes or broadcast_shapes(*shapes) is not None:
-            return None
-        return f"{call.names['indices']} have shapes {', '.join(map(str, shapes))}, which do not broadcast"
+@rule("`indices` are of no more dimensions than `input` has, masks of their sizes")
+def _indices_few(call: Call) -> str | None:
+    own, axis = call.shape("input"), 0
+    for place, spec in enumerate(call.lists["indices"]):
+        name = f"{call.names['indices']}[{place}]"
+        if len(spec.shape) > 8:
+            return f"{name} has {len(spec.shape)} dimensions, at most 8 are supported"
+        if not (_is_used(call, place) and _is_mask(call, place)):
+            axis += 1
+            continue
+        rank = len(spec.shape)
+        if rank == 0 or spec.shape != own[axis : axis + rank]:
+            return f"{name} has shape {spec.shape}, must have the sizes of {call.names['input']} from dimension {axis} on, {own[axis:]}"
+        axis += rank
+    if axis <= max(1, len(own)):
+        return None
+    return f"{call.names['indices']} are of {axis} dimensions, {call.names['input']} has {len(own)}"
 
-    return Rule("`indices` broadcast", test, ("indices",))
+
+@rule("`indices` broadcast")
+def _indices_broadcast(call: Call) -> str | None:
+    shapes = [
+        spec.shape
+        for place, spec in enumerate(call.lists["indices"])
+        if _is_used(call, place) and not _is_mask(call, place)
+    ]
+    if not shapes or broadcast_shapes(*shapes) is not None:
+        return None
+    return (
+        f"{call.names['indices']} have shapes {', '.join(map(str, shapes))}, which do not broadcast"
+    )
 
 
 def _table(call: Call) -> Shape:
@@ -382,15 +370,15 @@ def _table(call: Call) -> Shape:
     return call.shape("input") or (1,)
 
 
-def _has_some() -> Rule:
-    def test(call: Call) -> str | None:
-        choice = _choice(call, None)
-        sizes = [_table(call)[axis] for axis in choice.dims]
-        if 0 not in sizes or choice.chosen is None or 0 in choice.chosen:
-            return None
-        return f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
-
-    return Rule("`input` has elements along dimensions with indices", test, ("input", "indices"))
+@rule("`input` has elements along dimensions with indices", "input", "indices")
+def _has_some(call: Call) -> str | None:
+    choice = _choice(call, None)
+    sizes = [_table(call)[axis] for axis in choice.dims]
+    if 0 not in sizes or choice.chosen is None or 0 in choice.chosen:
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
+    )
 
 
 class _Chosen(NamedTuple):
@@ -472,21 +460,19 @@ def _lower_index(lowering: Lowering) -> Mapping[str, int]:
     }
 
 
-def _index_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        shape = _indexed_shape(call, _choice(call, _room_of_out(call)))
-        if shape is None:
-            return (
-                f"{call.names['indices']} have a mask, so that the size of the result depends on data: give "
-                f"{call.names['out']}, of the right shape"
-            )
-        if len(shape) > 8:
-            return f"the result has {len(shape)} dimensions, at most 8 are supported"
-        if "out" not in call.tensors or call.shape("out") == shape:
-            return None
-        return f"{call.names['out']} has shape {call.shape('out')}, must have {shape}"
-
-    return Rule("`out` has the shape of the selection", test, ("out", "input", "indices"))
+@rule("`out` has the shape of the selection", "out", "input", "indices")
+def _index_fits(call: Call) -> str | None:
+    shape = _indexed_shape(call, _choice(call, _room_of_out(call)))
+    if shape is None:
+        return (
+            f"{call.names['indices']} have a mask, so that the size of the result depends on data: give "
+            f"{call.names['out']}, of the right shape"
+        )
+    if len(shape) > 8:
+        return f"the result has {len(shape)} dimensions, at most 8 are supported"
+    if "out" not in call.tensors or call.shape("out") == shape:
+        return None
+    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape}"
 
 
 _INDEX_LIKE = {"indices": {"dtype": _LONG, "shape": (1,), "strides": (1,)}}
@@ -566,24 +552,22 @@ def _masked_values(call: Call, choice: _Choice) -> Shape | None:
     return shape if broadcast_shapes(shape, own) == own else None
 
 
-def _values_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        choice, given = _put_choice(call), call.shape("values")
-        if _is_one_mask(call, choice):
-            if _masked_values(call, choice) is not None:
-                return None
-            return f"{call.names['values']} has shape {given}, which does not broadcast to what the mask chooses"
-        shape = _indexed_shape(call, choice)
-        if shape is None:
-            return (
-                f"{call.names['indices']} have a mask together with other indices, and {call.names['values']} of shape "
-                f"{given} does not determine the number of selected elements"
-            )
-        if broadcast_shapes(given, shape) == shape:
+@rule("`values` broadcasts to the shape of the selection", "values", "indices")
+def _values_fit(call: Call) -> str | None:
+    choice, given = _put_choice(call), call.shape("values")
+    if _is_one_mask(call, choice):
+        if _masked_values(call, choice) is not None:
             return None
-        return f"{call.names['values']} has shape {given}, which does not broadcast to {shape}"
-
-    return Rule("`values` broadcasts to the shape of the selection", test, ("values", "indices"))
+        return f"{call.names['values']} has shape {given}, which does not broadcast to what the mask chooses"
+    shape = _indexed_shape(call, choice)
+    if shape is None:
+        return (
+            f"{call.names['indices']} have a mask together with other indices, and {call.names['values']} of shape "
+            f"{given} does not determine the number of selected elements"
+        )
+    if broadcast_shapes(given, shape) == shape:
+        return None
+    return f"{call.names['values']} has shape {given}, which does not broadcast to {shape}"
 
 
 def _lower_put(lowering: Lowering) -> Mapping[str, int]:

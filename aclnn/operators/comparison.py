@@ -33,6 +33,7 @@ from aclnn.operators.checks import (
     promotes,
     promotes_with_number,
     result_castable,
+    rule,
     same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
@@ -85,14 +86,12 @@ def _compared_in(call: Call) -> aclDataType | None:
     return other if own in dtypes.LARGE_UNSIGNED else dtypes.promote(own, other)
 
 
-def _compares() -> Rule:
-    def test(call: Call) -> str | None:
-        if _compared_in(call) is not None:
-            return None
-        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in BOTH)
-        return f"dtypes do not promote: {pair}"
-
-    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
+@rule("the dtypes of `input` and `other` promote", *BOTH)
+def _compares(call: Call) -> str | None:
+    if _compared_in(call) is not None:
+        return None
+    pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in BOTH)
+    return f"dtypes do not promote: {pair}"
 
 
 def _signed(lowering: Lowering, value: int, shape: tuple[int, ...]) -> int:
@@ -378,13 +377,11 @@ def _clamped(call: Call) -> aclDataType | None:
     return result
 
 
-def _some_bound() -> Rule:
-    def test(call: Call) -> str | None:
-        if _given_bounds(call):
-            return None
-        return f"{call.names['min']} and {call.names['max']} are both null"
-
-    return Rule("`min` or `max` is given", test, _BOUNDS)
+@rule("`min` or `max` is given", *_BOUNDS)
+def _some_bound(call: Call) -> str | None:
+    if _given_bounds(call):
+        return None
+    return f"{call.names['min']} and {call.names['max']} are both null"
 
 
 def _lower_clamp(lowering: Lowering) -> Mapping[str, int]:

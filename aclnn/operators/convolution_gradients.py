@@ -13,8 +13,10 @@ from aclnn.operators.checks import (
     has_shape,
     promoted,
     promotes,
+    rule,
     same_rank,
     same_shape,
+    when,
 )
 from aclnn.operators.convolutions import (
     ANY_AXES,
@@ -46,21 +48,19 @@ def _channels(call: Call) -> int:
 
 
 def _where_wanted(place: int, rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if output_mask(call)[place] else None
-
-    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+    return when(lambda call: output_mask(call)[place], rule, "where asked for, {}")
 
 
-def _bias_sizes_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        sizes = call.switches["bias_sizes"]
-        if not output_mask(call)[2] or sizes is None or tuple(sizes) == (_channels(call),):  # type: ignore[arg-type]
-            return None
-        return f"{call.names['bias_sizes']} is {sizes}, must be {(_channels(call),)}"
-
-    text = "`bias_sizes` is the number of the result's channels, where a gradient of the bias is asked for"
-    return Rule(text, test, ("bias_sizes", "grad_output"))
+@rule(
+    "`bias_sizes` is the number of the result's channels, where a gradient of the bias is asked for",
+    "bias_sizes",
+    "grad_output",
+)
+def _bias_sizes_fit(call: Call) -> str | None:
+    sizes = call.switches["bias_sizes"]
+    if not output_mask(call)[2] or sizes is None or tuple(sizes) == (_channels(call),):  # type: ignore[arg-type]
+        return None
+    return f"{call.names['bias_sizes']} is {sizes}, must be {(_channels(call),)}"
 
 
 def _shape_of(call: Call, role: str) -> Shape:

@@ -18,6 +18,7 @@ from aclnn.operators.checks import (
     of_cann,
     promoted,
     promotes,
+    rule,
     same_rank,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
@@ -131,128 +132,106 @@ def _counts(call: Call, axes: int, pairs: bool) -> tuple[int, ...]:
     return (*one, axes, *((2 * axes,) if pairs and axes < AXES else ()))
 
 
-def _at_least(role: str, least: int) -> Rule:
-    def test(call: Call) -> str | None:
-        found = _numbers(call, role, _axes(call), least)
-        if min(found, default=least) >= least:
-            return None
-        return f"{call.names[role]} is {tuple(found)}, must be at least {least}"
-
-    return Rule(f"`{role}` is at least {least}", test, (role,))
+@rule("`{role}` is at least {least}")
+def _at_least(call: Call, role: str, least: int) -> str | None:
+    found = _numbers(call, role, _axes(call), least)
+    if min(found, default=least) >= least:
+        return None
+    return f"{call.names[role]} is {tuple(found)}, must be at least {least}"
 
 
-def _formats(*roles: str) -> Rule:
+@rule("the formats are NCL, NCHW or NCDHW, by the number of dimensions, or ND", "*roles")
+def _formats(call: Call, *roles: str) -> str | None:
     """Beside CANN's formats, ND counts as the order that they name."""
+    wanted = _FORMATS[len(call.shape("input"))]
+    for role in call.given(roles):
+        found = call.tensors[role].format
+        if found not in (wanted, aclFormat.ACL_FORMAT_ND):
+            name = aclFormat(found).name
+            return f"{call.names[role]} has format {name}, must have {wanted.name} or ND"
+    return None
 
-    def test(call: Call) -> str | None:
-        wanted = _FORMATS[len(call.shape("input"))]
-        for role in call.given(roles):
-            found = call.tensors[role].format
-            if found not in (wanted, aclFormat.ACL_FORMAT_ND):
-                name = aclFormat(found).name
-                return f"{call.names[role]} has format {name}, must have {wanted.name} or ND"
+
+@rule("the kernel is not empty", "weight")
+def _kernel_sizes(call: Call) -> str | None:
+    shape = call.shape("weight")
+    if min(shape[2:]) > 0:
         return None
-
-    text = "the formats are NCL, NCHW or NCDHW, by the number of dimensions, or ND"
-    return Rule(text, test, roles)
+    return f"{call.names['weight']} has shape {shape}, its kernel must not be empty"
 
 
-def _kernel_sizes() -> Rule:
-    def test(call: Call) -> str | None:
-        shape = call.shape("weight")
-        if min(shape[2:]) > 0:
-            return None
-        return f"{call.names['weight']} has shape {shape}, its kernel must not be empty"
-
-    return Rule("the kernel is not empty", test, ("weight",))
-
-
-def _reaches(transposed: bool | None) -> Rule:
-    def test(call: Call) -> str | None:
-        if is_transposed(call, transposed) or 0 in call.shape("input"):
-            return None
-        found, kernel = geometry(call), call.shape("weight")[2:]
-        for axis, size in enumerate(call.shape("input")[2:]):
-            padded = size + found.before[axis] + found.after[axis]
-            reach = found.dilation[axis] * (kernel[axis] - 1) + 1
-            if padded < reach:
-                return (
-                    f"{call.names['input']} has {padded} elements along axis {axis + 2} with its "
-                    f"margins, fewer than the kernel of {call.names['weight']} reaches, {reach}"
-                )
+@rule(
+    "the input with its margins is at least as large as the kernel with its gaps", "input", "weight"
+)
+def _reaches(call: Call, transposed: bool | None) -> str | None:
+    if is_transposed(call, transposed) or 0 in call.shape("input"):
         return None
-
-    text = "the input with its margins is at least as large as the kernel with its gaps"
-    return Rule(text, test, ("input", "weight"))
-
-
-def _positive_groups() -> Rule:
-    def test(call: Call) -> str | None:
-        if groups_of(call) > 0:
-            return None
-        return f"{call.names['groups']} is {groups_of(call)}, must be positive"
-
-    return Rule("`groups` is positive", test, ("groups",))
+    found, kernel = geometry(call), call.shape("weight")[2:]
+    for axis, size in enumerate(call.shape("input")[2:]):
+        padded = size + found.before[axis] + found.after[axis]
+        reach = found.dilation[axis] * (kernel[axis] - 1) + 1
+        if padded < reach:
+            return (
+                f"{call.names['input']} has {padded} elements along axis {axis + 2} with its "
+                f"margins, fewer than the kernel of {call.names['weight']} reaches, {reach}"
+            )
+    return None
 
 
-def _channels(transposed: bool | None) -> Rule:
-    def test(call: Call) -> str | None:
-        groups, channels = groups_of(call), call.shape("input")[1]
-        first, second = call.shape("weight")[:2]
-        shapes = f"{call.names['input']} {call.shape('input')}, {call.names['weight']} "
-        shapes += f"{call.shape('weight')}, {call.names['groups']} {groups}"
-        if is_transposed(call, transposed):
-            if first != channels:
-                return f"channels differ: {shapes}"
-        elif second * groups != channels:
+@rule("`groups` is positive")
+def _positive_groups(call: Call) -> str | None:
+    if groups_of(call) > 0:
+        return None
+    return f"{call.names['groups']} is {groups_of(call)}, must be positive"
+
+
+@rule("the weight has the input's channels, by groups", "input", "weight", "groups")
+def _channels(call: Call, transposed: bool | None) -> str | None:
+    groups, channels = groups_of(call), call.shape("input")[1]
+    first, second = call.shape("weight")[:2]
+    shapes = f"{call.names['input']} {call.shape('input')}, {call.names['weight']} "
+    shapes += f"{call.shape('weight')}, {call.names['groups']} {groups}"
+    if is_transposed(call, transposed):
+        if first != channels:
             return f"channels differ: {shapes}"
-        if channels == 0:
-            return f"there is no channel: {shapes}"
-        return f"groups do not divide channels: {shapes}" if first % groups else None
-
-    return Rule(
-        "the weight has the input's channels, by groups", test, ("input", "weight", "groups")
-    )
+    elif second * groups != channels:
+        return f"channels differ: {shapes}"
+    if channels == 0:
+        return f"there is no channel: {shapes}"
+    return f"groups do not divide channels: {shapes}" if first % groups else None
 
 
-def _extra_rows(transposed: bool | None) -> Rule:
-    def test(call: Call) -> str | None:
-        if not is_transposed(call, transposed):
-            return None
-        found = geometry(call)
-        for axis, extra in enumerate(found.extra):
-            if not 0 <= extra < max(found.stride[axis], found.dilation[axis]):
-                return (
-                    f"{call.names['output_padding']} is {found.extra}, must be less than stride "
-                    "or dilation, and not negative"
-                )
+@rule("of a transposed one, `output_padding` is less than stride or dilation")
+def _extra_rows(call: Call, transposed: bool | None) -> str | None:
+    if not is_transposed(call, transposed):
         return None
-
-    text = "of a transposed one, `output_padding` is less than stride or dilation"
-    return Rule(text, test, ("output_padding",))
-
-
-def _bias_fits(transposed: bool | None) -> Rule:
-    def test(call: Call) -> str | None:
-        if "bias" not in call.tensors:
-            return None
-        shape = call.shape("weight")
-        rows = shape[1] * groups_of(call) if is_transposed(call, transposed) else shape[0]
-        if call.shape("bias") == (rows,):
-            return None
-        return f"{call.names['bias']} has shape {call.shape('bias')}, must have {(rows,)}"
-
-    return Rule("`bias` has an element for each channel of the result", test, ("bias", "weight"))
+    found = geometry(call)
+    for axis, extra in enumerate(found.extra):
+        if not 0 <= extra < max(found.stride[axis], found.dilation[axis]):
+            return (
+                f"{call.names['output_padding']} is {found.extra}, must be less than stride "
+                "or dilation, and not negative"
+            )
+    return None
 
 
-def _result_exists(transposed: bool | None) -> Rule:
-    def test(call: Call) -> str | None:
-        shape = result_shape(call, transposed)
-        if min(shape) >= 0 and (min(shape[2:]) > 0 or 0 in call.shape("input")):
-            return None
-        return f"the result would have the shape {shape}"
+@rule("`bias` has an element for each channel of the result", "bias", "weight")
+def _bias_fits(call: Call, transposed: bool | None) -> str | None:
+    if "bias" not in call.tensors:
+        return None
+    shape = call.shape("weight")
+    rows = shape[1] * groups_of(call) if is_transposed(call, transposed) else shape[0]
+    if call.shape("bias") == (rows,):
+        return None
+    return f"{call.names['bias']} has shape {call.shape('bias')}, must have {(rows,)}"
 
-    return Rule("the result has elements along each axis", test, ("input", "weight"))
+
+@rule("the result has elements along each axis", "input", "weight")
+def _result_exists(call: Call, transposed: bool | None) -> str | None:
+    shape = result_shape(call, transposed)
+    if min(shape) >= 0 and (min(shape[2:]) > 0 or 0 in call.shape("input")):
+        return None
+    return f"the result would have the shape {shape}"
 
 
 def _dtype(call: Call) -> aclDataType:

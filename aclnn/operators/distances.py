@@ -19,6 +19,7 @@ from aclnn.operators.checks import (
     of_cann,
     promoted,
     promotes,
+    rule,
     switch_among,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
@@ -46,24 +47,20 @@ def _result_shape(call: Call) -> Shape:
     return ()
 
 
-def _fits() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = _result_shape(call)
-        if "out" not in call.tensors or call.shape("out") == wanted:
-            return None
-        return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
-
-    return Rule("`out` has the shape of the losses, or of one number", test, ("out", *_BOTH))
+@rule("`out` has the shape of the losses, or of one number", "out", *_BOTH)
+def _fits(call: Call) -> str | None:
+    wanted = _result_shape(call)
+    if "out" not in call.tensors or call.shape("out") == wanted:
+        return None
+    return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
 
 
-def _is_threshold() -> Rule:
-    def test(call: Call) -> str | None:
-        found = call.scalars["beta"]
-        if not (found.negative or found.nan):
-            return None
-        return f"{call.names['beta']} is {found.text}, must not be negative"
-
-    return Rule("`beta` is not negative", test, ("beta",))
+@rule("`beta` is not negative")
+def _is_threshold(call: Call) -> str | None:
+    found = call.scalars["beta"]
+    if not (found.negative or found.nan):
+        return None
+    return f"{call.names['beta']} is {found.text}, must not be negative"
 
 
 def _apart(lowering: Lowering, shape: Shape) -> int:

@@ -25,6 +25,7 @@ from aclnn.operators.checks import (
     of_cann,
     promoted,
     result_castable,
+    rule,
     same_dtype,
     same_format,
     same_shape,
@@ -56,16 +57,14 @@ def _size_dtype(call: Call) -> aclDataType:
     return aclDataType.ACL_FLOAT if dtype == aclDataType.ACL_COMPLEX64 else dtype
 
 
-def _has_dtype_of(result: Callable[[Call], aclDataType]) -> Rule:
-    def test(call: Call) -> str | None:
-        if "out" not in call.tensors or call.dtype("out") == result(call):
-            return None
-        return (
-            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
-            f"{call.word(result(call))}"
-        )
-
-    return Rule("`out` has the dtype of the result", test, ("out", "input"))
+@rule("`out` has the dtype of the result", "out", "input")
+def _has_dtype_of(call: Call, result: Callable[[Call], aclDataType]) -> str | None:
+    if "out" not in call.tensors or call.dtype("out") == result(call):
+        return None
+    return (
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
+        f"{call.word(result(call))}"
+    )
 
 
 def _lower_abs(lowering: Lowering) -> Mapping[str, int]:

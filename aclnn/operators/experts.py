@@ -14,7 +14,9 @@ from aclnn.operators.checks import (
     dtype_among,
     dtype_like_or,
     no_private_format,
+    rule,
     same_dtype,
+    when,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
@@ -58,36 +60,30 @@ def _chosen_shape(call: Call) -> Shape:
     return (*_lead(call), number(call, "k"))
 
 
-def _has_elements(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if call.tensors[role].size:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, which has no elements"
-
-    return Rule(f"`{role}` has elements", test, (role,))
+@rule("`{role}` has elements")
+def _has_elements(call: Call, role: str) -> str | None:
+    if call.tensors[role].size:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, which has no elements"
 
 
-def _few_chosen() -> Rule:
-    def test(call: Call) -> str | None:
-        k, most = number(call, "k"), min(call.shape("x")[-1], _MOST_CHOSEN)
-        if 1 <= k <= most:
-            return None
-        return f"{call.names['k']} is {k}, must be from 1 to {most}"
-
-    return Rule(f"`k` is from 1 to the number of experts, at most {_MOST_CHOSEN}", test, ("k", "x"))
+@rule(f"`k` is from 1 to the number of experts, at most {_MOST_CHOSEN}", "k", "x")
+def _few_chosen(call: Call) -> str | None:
+    k, most = number(call, "k"), min(call.shape("x")[-1], _MOST_CHOSEN)
+    if 1 <= k <= most:
+        return None
+    return f"{call.names['k']} is {k}, must be from 1 to {most}"
 
 
 def _finished() -> Rule:
     return size_is("finished", _lead, "the shape of `x` without its last")
 
 
-def _renorm_is(*allowed: int) -> Rule:
-    def test(call: Call) -> str | None:
-        if number(call, "renorm") in allowed:
-            return None
-        return f"{call.names['renorm']} is {number(call, 'renorm')}, must be 0 or 1"
-
-    return Rule("`renorm` is 0 or 1", test, ("renorm",))
+@rule("`renorm` is 0 or 1")
+def _renorm_is(call: Call, *allowed: int) -> str | None:
+    if number(call, "renorm") in allowed:
+        return None
+    return f"{call.names['renorm']} is {number(call, 'renorm')}, must be 0 or 1"
 
 
 def _gate(lowering: Lowering, results: Mapping[str, str], **options: object) -> Mapping[str, int]:
@@ -188,10 +184,7 @@ def _infer_gate_v2(call: Call) -> Inferred:
 
 
 def _if_softmax(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if _wants_softmax(call) else None
-
-    return Rule(f"{rule.text} where asked for", test, rule.roles)
+    return when(_wants_softmax, rule, "{} where asked for")
 
 
 moe_gating_top_k_softmax_v2 = Operator(
@@ -340,10 +333,7 @@ def _lower_gate(lowering: Lowering) -> Mapping[str, int]:
 
 
 def _if_out(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.switches["out_flag"] else None
-
-    return Rule(f"{rule.text} where asked for", test, rule.roles)
+    return when(lambda call: call.switches["out_flag"], rule, "{} where asked for")
 
 
 moe_gating_top_k = Operator(
@@ -501,44 +491,32 @@ def _lower_init(lowering: Lowering) -> Mapping[str, int]:
 
 def _unless_empty(rule: Rule) -> Rule:
     """The dtype of a tensor without elements is not looked at."""
+    role = rule.roles[0]
+    return when(
+        lambda call: role in call.tensors and call.tensors[role].size,
+        rule,
+        "{}, unless it is empty",
+    )
 
-    def test(call: Call) -> str | None:
-        role = rule.roles[0]
-        return rule.test(call) if role in call.tensors and call.tensors[role].size else None
 
-    return Rule(f"{rule.text}, unless it is empty", test, rule.roles)
-
-
-def _counts_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent:
-            return None
-        for role, wanted in zip(_COUNTS, _counts_wanted(call), strict=True):
-            if wanted and role not in call.tensors:
-                return f"{call.names[role]} is null, but a flag asks for it"
+@rule("counts are given where a flag asks for them", *_COUNTS)
+def _counts_given(call: Call) -> str | None:
+    if call.makes_absent:
         return None
-
-    text = "counts are given where a flag asks for them"
-    return Rule(text, test, _COUNTS)
+    for role, wanted in zip(_COUNTS, _counts_wanted(call), strict=True):
+        if wanted and role not in call.tensors:
+            return f"{call.names[role]} is null, but a flag asks for it"
+    return None
 
 
 def _if_counted(place: int, rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if _counts_wanted(call)[place] else None
-
-    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+    return when(lambda call: _counts_wanted(call)[place], rule, "where asked for, {}")
 
 
-def _done_init() -> Rule:
-    def test(call: Call) -> str | None:
-        empty = call.tensors["x"].size == 0 or call.tensors["expert_idx"].size == 0
-        return NOTHING_TO_DO if empty and call.c_shaped else None
-
-    return Rule(
-        "in C-shaped calls, if `x` or `expert_idx` is empty there is nothing to do",
-        test,
-        ("x", "expert_idx"),
-    )
+@rule("in C-shaped calls, if `x` or `expert_idx` is empty there is nothing to do")
+def _done_init(call: Call) -> str | None:
+    empty = call.tensors["x"].size == 0 or call.tensors["expert_idx"].size == 0
+    return NOTHING_TO_DO if empty and call.c_shaped else None
 
 
 def _count_of_experts(call: Call) -> Shape:
@@ -655,13 +633,11 @@ def _each(call: Call) -> int:
     return shape[1] if len(shape) > 1 else 1
 
 
-def _not_padded() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["padded_mode"]:
-            return None
-        return f"{call.names['padded_mode']} is true, must be false"
-
-    return Rule("`padded_mode` is false", test, ("padded_mode",))
+@rule("`padded_mode` is false")
+def _not_padded(call: Call) -> str | None:
+    if not call.switches["padded_mode"]:
+        return None
+    return f"{call.names['padded_mode']} is true, must be false"
 
 
 def _lower_permute(lowering: Lowering) -> Mapping[str, int]:
@@ -781,13 +757,11 @@ def _lower_unpermute(lowering: Lowering) -> Mapping[str, int]:
     return {"out": made}
 
 
-def _no_restored_shape() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["restore_shape"]:
-            return None
-        return f"{call.names['restore_shape']} is {call.switches['restore_shape']}, must be null"
-
-    return Rule("`restore_shape` is null", test, ("restore_shape",))
+@rule("`restore_shape` is null")
+def _no_restored_shape(call: Call) -> str | None:
+    if not call.switches["restore_shape"]:
+        return None
+    return f"{call.names['restore_shape']} is {call.switches['restore_shape']}, must be null"
 
 
 moe_token_unpermute = Operator(
@@ -859,19 +833,18 @@ def _of_results(role: str) -> Rule:
     return size_is(role, _final_shape, "the shape of the result")
 
 
-def _rank_by_mode() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = 3 if number(call, "drop_pad_mode") % 2 else 2
-        rank = len(call.shape("expanded_permuted_rows"))
-        if rank == wanted:
-            return None
-        name = call.names["expanded_permuted_rows"]
-        return f"{name} has {rank} dimensions, must have {wanted} with {call.names['drop_pad_mode']} {number(call, 'drop_pad_mode')}"
-
-    return Rule(
-        "`expanded_permuted_rows` has 2 dimensions, in the modes 1 and 3 it has 3", test,
-        ("expanded_permuted_rows", "drop_pad_mode"),
-    )  # fmt: skip
+@rule(
+    "`expanded_permuted_rows` has 2 dimensions, in the modes 1 and 3 it has 3",
+    "expanded_permuted_rows",
+    "drop_pad_mode",
+)
+def _rank_by_mode(call: Call) -> str | None:
+    wanted = 3 if number(call, "drop_pad_mode") % 2 else 2
+    rank = len(call.shape("expanded_permuted_rows"))
+    if rank == wanted:
+        return None
+    name = call.names["expanded_permuted_rows"]
+    return f"{name} has {rank} dimensions, must have {wanted} with {call.names['drop_pad_mode']} {number(call, 'drop_pad_mode')}"
 
 
 def _lower_finalize(lowering: Lowering) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ from aclnn.operators.checks import (
     broadcasts,
     dtype_among,
     of_cann,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -43,17 +44,15 @@ def _filled(lowering: Lowering) -> int:
     return lowering.point("fill", (), dtype, shape, params=params)
 
 
-def _real_for_real() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.dtype("input") in COMPLEX or call.scalars["value"].convertible:
-            return None
-        return (
-            f"{call.names['value']} is {call.scalars['value'].text}, which {call.names['input']} "
-            f"of "
-            f"dtype {call.dtype('input').name.removeprefix('ACL_')} cannot hold"
-        )
-
-    return Rule("`value` is real, unless `input` is complex", test, ("value", "input"))
+@rule("`value` is real, unless `input` is complex")
+def _real_for_real(call: Call) -> str | None:
+    if call.dtype("input") in COMPLEX or call.scalars["value"].convertible:
+        return None
+    return (
+        f"{call.names['value']} is {call.scalars['value'].text}, which {call.names['input']} "
+        f"of "
+        f"dtype {call.dtype('input').name.removeprefix('ACL_')} cannot hold"
+    )
 
 
 fill = Operator(

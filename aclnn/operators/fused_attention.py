@@ -24,6 +24,7 @@ from aclnn.operators.checks import (
     dtype_like_or,
     ends_if_empty,
     of_cann,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
@@ -341,31 +342,32 @@ def _mode_known(words: Words) -> Rule:
     return _tiling(f"`{words.mode}` is {', '.join(map(str, allowed))}", test, words.mode)
 
 
-def _window_not_empty(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        used = (_BAND,) if not words.has(call, "mask") else (_NO_MASK, _BAND)
-        before, after = words.number(call, "before"), words.number(call, "after")
-        if _is_one_query(call, words) or words.number(call, "mode") not in used:
-            return None
-        if before + after >= 0:
-            return None
-        return (
-            f"{call.names[words.before]} is {before}, {call.names[words.after]} {after}: their sum "
-            "must not be negative"
-        )
+@rule(
+    "`{words.before}` + `{words.after}` is not negative where they count",
+    "{words.before}",
+    "{words.after}",
+    "{words.mode}",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _window_not_empty(call: Call, words: Words) -> str | None:
+    used = (_BAND,) if not words.has(call, "mask") else (_NO_MASK, _BAND)
+    before, after = words.number(call, "before"), words.number(call, "after")
+    if _is_one_query(call, words) or words.number(call, "mode") not in used:
+        return None
+    if before + after >= 0:
+        return None
+    return (
+        f"{call.names[words.before]} is {before}, {call.names[words.after]} {after}: their sum "
+        "must not be negative"
+    )
 
-    text = f"`{words.before}` + `{words.after}` is not negative where they count"
-    return _tiling(text, test, words.before, words.after, words.mode)
 
-
-def _inner_precise_known(words: Words, most: int) -> Rule:
-    def test(call: Call) -> str | None:
-        value = words.number(call, "inner_precise")
-        if 0 <= value <= most:
-            return None
-        return f"{call.names[words.inner_precise]} is {value}, must be from 0 to {most}"
-
-    return _tiling(f"`{words.inner_precise}` is from 0 to {most}", test, words.inner_precise)
+@rule("`{words.inner_precise}` is from 0 to {most}", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _inner_precise_known(call: Call, words: Words, most: int) -> str | None:
+    value = words.number(call, "inner_precise")
+    if 0 <= value <= most:
+        return None
+    return f"{call.names[words.inner_precise]} is {value}, must be from 0 to {most}"
 
 
 def _is_one_query(call: Call, words: Words) -> bool:
@@ -424,26 +426,24 @@ def _mask_fits(words: Words) -> Rule:
     return _tiling(text, test, words.mask, words.mode)
 
 
-def _shift_fits(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        if not words.has(call, "shift"):
+@rule("`{words.shift}` has the shape of the scores", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _shift_fits(call: Call, words: Words) -> str | None:
+    if not words.has(call, "shift"):
+        return None
+    shape, s = call.shape(words.shift), sizes_of(call, words)
+    if _has_slopes(call, words):
+        if shape == (s.heads,):
             return None
-        shape, s = call.shape(words.shift), sizes_of(call, words)
-        if _has_slopes(call, words):
-            if shape == (s.heads,):
-                return None
-            text = f"must have ({s.heads},) with {call.names[words.shift_kind]}"
-            return f"{call.names[words.shift]} has shape {shape}, {text} 2 and 3"
-        if not s.cumulative and len(shape) == 4 and shape[0] in (1, s.batch):
-            rows = shape[2] >= s.queries or (words.training and shape[2] == 1)
-            if shape[1] == s.heads and rows and shape[3] >= s.all_keys:
-                return None
-        return (
-            f"{call.names[words.shift]} has shape {shape}, must have ({s.batch} or 1, {s.heads}, "
-            f"{s.queries}, {s.all_keys})"
-        )
-
-    return _tiling(f"`{words.shift}` has the shape of the scores", test, words.shift)
+        text = f"must have ({s.heads},) with {call.names[words.shift_kind]}"
+        return f"{call.names[words.shift]} has shape {shape}, {text} 2 and 3"
+    if not s.cumulative and len(shape) == 4 and shape[0] in (1, s.batch):
+        rows = shape[2] >= s.queries or (words.training and shape[2] == 1)
+        if shape[1] == s.heads and rows and shape[3] >= s.all_keys:
+            return None
+    return (
+        f"{call.names[words.shift]} has shape {shape}, must have ({s.batch} or 1, {s.heads}, "
+        f"{s.queries}, {s.all_keys})"
+    )
 
 
 def _has_slopes(call: Call, words: Words) -> bool:
@@ -543,86 +543,85 @@ def _paddings_fit(words: Words) -> Rule:
     return _tiling(text, test, *listed)
 
 
-def _lengths_fit(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        s = sizes_of(call, words)
-        for name in ("lengths", "key_lengths"):
-            role = getattr(words, name)
-            if not role:
-                continue
-            if not words.has(call, name):
-                if s.cumulative or (name == "key_lengths" and words.has(call, "table")):
-                    return f"{call.names[role]} is null, must be given"
-                continue
-            shape = call.shape(role)
-            if len(shape) != 1:
-                return f"{call.names[role]} has {len(shape)} dimensions, must have 1"
-            if shape[0] < s.batch and (shape[0] != 1 or s.cumulative):
-                return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch} or 1"
-            if s.cumulative and shape[0] != s.batch:
-                return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch}"
+@rule(
+    "lengths are one, or one for each batch; they are given with TND, NTD, and those of keys with pages",
+    "{words.lengths}",
+    "{words.key_lengths}",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _lengths_fit(call: Call, words: Words) -> str | None:
+    s = sizes_of(call, words)
+    for name in ("lengths", "key_lengths"):
+        role = getattr(words, name)
+        if not role:
+            continue
+        if not words.has(call, name):
+            if s.cumulative or (name == "key_lengths" and words.has(call, "table")):
+                return f"{call.names[role]} is null, must be given"
+            continue
+        shape = call.shape(role)
+        if len(shape) != 1:
+            return f"{call.names[role]} has {len(shape)} dimensions, must have 1"
+        if shape[0] < s.batch and (shape[0] != 1 or s.cumulative):
+            return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch} or 1"
+        if s.cumulative and shape[0] != s.batch:
+            return f"{call.names[role]} has {shape[0]} numbers, must have {s.batch}"
+    return None
+
+
+@rule(
+    "`{words.table}` has a row for each batch, and `{words.block_size}` is that of blocks",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _pages_fit(call: Call, words: Words) -> str | None:
+    if not words.has(call, "table"):
         return None
-
-    text = (
-        "lengths are one, or one for each batch; they are given with TND, NTD, and those of keys "
-        "with pages"
+    shape, size = call.shape(words.table), words.number(call, "block_size")
+    name, s = call.names[words.table], sizes_of(call, words)
+    if len(shape) != 2 or shape[0] != s.batch:
+        return f"{name} has shape {shape}, must have {s.batch} rows"
+    key = call.shape("key")
+    own = key[1] if len(key) == 3 else key[2]
+    if size > 0 and own == size:
+        return None
+    return (
+        f"{call.names[words.block_size]} is {size}, blocks of {call.names['key']} have {own} rows"
     )
-    return _tiling(text, test, words.lengths, words.key_lengths)
 
 
-def _pages_fit(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        if not words.has(call, "table"):
-            return None
-        shape, size = call.shape(words.table), words.number(call, "block_size")
-        name, s = call.names[words.table], sizes_of(call, words)
-        if len(shape) != 2 or shape[0] != s.batch:
-            return f"{name} has shape {shape}, must have {s.batch} rows"
-        key = call.shape("key")
-        own = key[1] if len(key) == 3 else key[2]
-        if size > 0 and own == size:
-            return None
-        return f"{call.names[words.block_size]} is {size}, blocks of {call.names['key']} have {own} rows"
-
-    text = f"`{words.table}` has a row for each batch, and `{words.block_size}` is that of blocks"
-    return _tiling(text, test, words.table, words.block_size)
-
-
-def _ropes_fit(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        given = [words.has(call, name) for name in ("query_rope", "key_rope")]
-        if not any(given):
-            return None
-        first, second = call.names[words.query_rope], call.names[words.key_rope]
-        if not all(given):
-            return f"{first if given[1] else second} is null, but the other is given"
-        s, layout = sizes_of(call, words), words.layout_in(call)
-        try:
-            query = _of_layout(first, call.shape(words.query_rope), layout, s.heads)
-            key = _cached(call, words, words.key_rope, layout, s.key_heads)
-        except _MismatchError as error:
-            return str(error)
-        own = _of_layout(call.names["query"], call.shape("query"), layout, s.heads)
-        keys = _cached(call, words, "key", layout, s.key_heads)
-        if (query[:3], key[:3], query[3]) == (own[:3], keys[:3], key[3]):
-            return None
-        return (
-            f"{first} has shape {call.shape(words.query_rope)}, {second} "
-            f"{call.shape(words.key_rope)}: they must be like query and key, with heads of one size"
-        )
-
-    text = f"`{words.query_rope}` and `{words.key_rope}` are both null, or like query and key"
-    return _tiling(text, test, words.query_rope, words.key_rope)
+@rule(
+    "`{words.query_rope}` and `{words.key_rope}` are both null, or like query and key",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _ropes_fit(call: Call, words: Words) -> str | None:
+    given = [words.has(call, name) for name in ("query_rope", "key_rope")]
+    if not any(given):
+        return None
+    first, second = call.names[words.query_rope], call.names[words.key_rope]
+    if not all(given):
+        return f"{first if given[1] else second} is null, but the other is given"
+    s, layout = sizes_of(call, words), words.layout_in(call)
+    try:
+        query = _of_layout(first, call.shape(words.query_rope), layout, s.heads)
+        key = _cached(call, words, words.key_rope, layout, s.key_heads)
+    except _MismatchError as error:
+        return str(error)
+    own = _of_layout(call.names["query"], call.shape("query"), layout, s.heads)
+    keys = _cached(call, words, "key", layout, s.key_heads)
+    if (query[:3], key[:3], query[3]) == (own[:3], keys[:3], key[3]):
+        return None
+    return (
+        f"{first} has shape {call.shape(words.query_rope)}, {second} "
+        f"{call.shape(words.key_rope)}: they must be like query and key, with heads of one size"
+    )
 
 
-def _sink_fits(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        heads = words.number(call, "heads")
-        if not words.has(call, "sink") or call.shape(words.sink) == (heads,):
-            return None
-        return f"{call.names[words.sink]} has shape {call.shape(words.sink)}, must have ({heads},)"
-
-    return _tiling(f"`{words.sink}` has a number for each head", test, words.sink)
+@rule("`{words.sink}` has a number for each head", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _sink_fits(call: Call, words: Words) -> str | None:
+    heads = words.number(call, "heads")
+    if not words.has(call, "sink") or call.shape(words.sink) == (heads,):
+        return None
+    return f"{call.names[words.sink]} has shape {call.shape(words.sink)}, must have ({heads},)"
 
 
 def _has_out_shape(role: str, words: Words, *, status: int | None) -> Rule:
@@ -705,27 +704,27 @@ def _cache_scales_fit(words: Words) -> Rule:
     return _tiling(text, test, "key", "value", *words.cache.inputs)
 
 
-def _out_scales_fit(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        scale, offset = words.out_scale, words.out_offset
-        if scale not in call.tensors:
+@rule(
+    "`{words.out_scale}` and `{words.out_offset}` have 1 number, or one for each channel",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _out_scales_fit(call: Call, words: Words) -> str | None:
+    scale, offset = words.out_scale, words.out_offset
+    if scale not in call.tensors:
+        return (
+            f"{call.names[scale]} is null, but {call.names[offset]} is given"
+            if (offset in call.tensors)
+            else None
+        )
+    s = sizes_of(call, words)
+    allowed = _shapes_of_channels(s.heads, s.values)
+    for role in call.given((scale, offset)):
+        if call.shape(role) not in allowed:
             return (
-                f"{call.names[scale]} is null, but {call.names[offset]} is given"
-                if (offset in call.tensors)
-                else None
+                f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or "
+                f"({s.heads}, {s.values})"
             )
-        s = sizes_of(call, words)
-        allowed = _shapes_of_channels(s.heads, s.values)
-        for role in call.given((scale, offset)):
-            if call.shape(role) not in allowed:
-                return (
-                    f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or "
-                    f"({s.heads}, {s.values})"
-                )
-        return None
-
-    text = f"`{words.out_scale}` and `{words.out_offset}` have 1 number, or one for each channel"
-    return _tiling(text, test, words.out_scale, words.out_offset)
+    return None
 
 
 def _shapes_of_channels(heads: int, size: int) -> tuple[Shape, ...]:
@@ -739,21 +738,21 @@ def _lse_shape(call: Call, words: Words) -> Shape:
     return (s.queries, s.heads, 1) if s.cumulative else (s.batch, s.heads, s.queries, 1)
 
 
-def _lse_fits(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        if not words.option(call, "lse") or call.makes_absent:
-            return None
-        if "softmax_lse" not in call.tensors:
-            return f"{call.names['softmax_lse']} is null, but {call.names[words.lse]} is true"
-        if call.shape("softmax_lse") == _lse_shape(call, words):
-            return None
-        return (
-            f"{call.names['softmax_lse']} has shape {call.shape('softmax_lse')}, must have "
-            f"{_lse_shape(call, words)}"
-        )
-
-    text = f"`softmax_lse` is given where `{words.lse}` is true, with an element for each row"
-    return _tiling(text, test, "softmax_lse", words.lse)
+@rule(
+    "`softmax_lse` is given where `{words.lse}` is true, with an element for each row",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _lse_fits(call: Call, words: Words) -> str | None:
+    if not words.option(call, "lse") or call.makes_absent:
+        return None
+    if "softmax_lse" not in call.tensors:
+        return f"{call.names['softmax_lse']} is null, but {call.names[words.lse]} is true"
+    if call.shape("softmax_lse") == _lse_shape(call, words):
+        return None
+    return (
+        f"{call.names['softmax_lse']} has shape {call.shape('softmax_lse')}, must have "
+        f"{_lse_shape(call, words)}"
+    )
 
 
 def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]], str | None]:
@@ -1191,16 +1190,13 @@ def _indices(words: Words) -> tuple[Rule, ...]:
     return (*rules, *([_optional_dtype(words.table, _INDICES[:1])] if words.table else []))
 
 
-def _values_have_elements(words: Words) -> Rule:
+@rule("with statistics, heads of `value` have elements")
+def _values_have_elements(call: Call, words: Words) -> str | None:
     """Heads of value, where statistics of queries are asked for besides the result."""
-
-    def test(call: Call) -> str | None:
-        asked = words.training or (words.lse and call.switches[words.lse])
-        if not asked or call.shape("value")[-1] or 0 in call.shape("query")[:-1]:
-            return None
-        return f"{call.names['value']} has shape {call.shape('value')}, whose heads have no element"
-
-    return Rule("with statistics, heads of `value` have elements", test, ("value",))
+    asked = words.training or (words.lse and call.switches[words.lse])
+    if not asked or call.shape("value")[-1] or 0 in call.shape("query")[:-1]:
+        return None
+    return f"{call.names['value']} has shape {call.shape('value')}, whose heads have no element"
 
 
 def _planning(words: Words) -> tuple[Rule, ...]:
@@ -1440,16 +1436,14 @@ def _ranks_of_prompts() -> Rule:
 _MOST_OF_HEAD = 512
 
 
-def _small_heads() -> Rule:
-    def test(call: Call) -> str | None:
-        heads, merged = _PFA.number(call, "heads"), _PFA.layout_in(call) in _MERGED
-        for role, count in (("query", heads), ("value", _key_heads(call, _PFA, heads))):
-            size = call.shape(role)[-1] // count if merged else call.shape(role)[-1]
-            if size > _MOST_OF_HEAD:
-                return f"heads of {call.names[role]} have {size} elements, must have at most {_MOST_OF_HEAD}"
-        return None
-
-    return _tested(f"heads have at most {_MOST_OF_HEAD} elements", test, "query", "value")
+@rule(f"heads have at most {_MOST_OF_HEAD} elements", "query", "value")
+def _small_heads(call: Call) -> str | None:
+    heads, merged = _PFA.number(call, "heads"), _PFA.layout_in(call) in _MERGED
+    for role, count in (("query", heads), ("value", _key_heads(call, _PFA, heads))):
+        size = call.shape(role)[-1] // count if merged else call.shape(role)[-1]
+        if size > _MOST_OF_HEAD:
+            return f"heads of {call.names[role]} have {size} elements, must have at most {_MOST_OF_HEAD}"
+    return None
 
 
 prompt_flash_attention = Operator(
@@ -1501,14 +1495,12 @@ prompt_flash_attention = Operator(
 )
 
 
-def _single_query() -> Rule:
-    def test(call: Call) -> str | None:
-        s = sizes_of(call, _IFA)
-        if s.queries == 1:
-            return None
-        return f"{call.names['query']} has {s.queries} rows, must have 1 for each batch"
-
-    return _tiling("`query` has one row for each batch", test, "query")
+@rule("`query` has one row for each batch", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _single_query(call: Call) -> str | None:
+    s = sizes_of(call, _IFA)
+    if s.queries == 1:
+        return None
+    return f"{call.names['query']} has {s.queries} rows, must have 1 for each batch"
 
 
 incre_flash_attention = Operator(
@@ -1600,68 +1592,63 @@ def _has_statistics_shape(words: Words, *roles: str) -> Rule:
     return _tiling(f"{names} have 8 elements for each row, of shape {shapes}", test, *roles)
 
 
-def _value_not_larger(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        s = sizes_of(call, words)
-        if s.values <= s.depth <= 768:
-            return None
-        return (
-            f"heads of {call.names['query']} have the size {s.depth}, of {call.names['value']} "
-            f"{s.values}: at most 768, and those of value not more"
-        )
-
-    return _tested(
-        "heads of `value` are not larger than those of `query`, at most 768", test, *_QKV
+@rule("heads of `value` are not larger than those of `query`, at most 768", *_QKV)
+def _value_not_larger(call: Call, words: Words) -> str | None:
+    s = sizes_of(call, words)
+    if s.values <= s.depth <= 768:
+        return None
+    return (
+        f"heads of {call.names['query']} have the size {s.depth}, of {call.names['value']} "
+        f"{s.values}: at most 768, and those of value not more"
     )
 
 
-def _keep_prob_within() -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.scalars["keep_prob"]
-        above = number.whole and not (number.one or number.zero)
-        if not (number.negative or number.zero or number.nan or above) or not number.text:
-            return None  # samples of calls lack a text
-        return f"{call.names['keep_prob']} is {number.text}, must be more than 0 and at most 1"
-
-    return _tested("`keep_prob` is more than 0 and at most 1", test, "keep_prob")
+@rule("`keep_prob` is more than 0 and at most 1")
+def _keep_prob_within(call: Call) -> str | None:
+    number = call.scalars["keep_prob"]
+    above = number.whole and not (number.one or number.zero)
+    if not (number.negative or number.zero or number.nan or above) or not number.text:
+        return None  # samples of calls lack a text
+    return f"{call.names['keep_prob']} is {number.text}, must be more than 0 and at most 1"
 
 
-def _no_dropout() -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.scalars["keep_prob"]
-        if "drop_mask" not in call.tensors or number.one or not number.text:
-            return None
-        return (
-            f"{call.names['keep_prob']} is {number.text}, must be 1 with {call.names['drop_mask']}: there is no "
-            "dropout here"
-        )
-
-    return _tiling("`keep_prob` is 1 where `drop_mask` is given", test, "keep_prob", "drop_mask")
-
-
-def _lengths_of_tnd(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        for role in (words.lengths, words.key_lengths):
-            if role in call.tensors and words.layout_in(call) != "TND":
-                return f"{call.names[role]} is given, must be null in the layout {words.layout_in(call)}"
+@rule("`keep_prob` is 1 where `drop_mask` is given", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _no_dropout(call: Call) -> str | None:
+    number = call.scalars["keep_prob"]
+    if "drop_mask" not in call.tensors or number.one or not number.text:
         return None
+    return (
+        f"{call.names['keep_prob']} is {number.text}, must be 1 with {call.names['drop_mask']}: there is no "
+        "dropout here"
+    )
 
-    return _tiling("lengths are given with TND only", test, words.lengths, words.key_lengths)
+
+@rule(
+    "lengths are given with TND only",
+    "{words.lengths}",
+    "{words.key_lengths}",
+    status=ACLNN_ERR_INNER_TILING_ERROR,
+)
+def _lengths_of_tnd(call: Call, words: Words) -> str | None:
+    for role in (words.lengths, words.key_lengths):
+        if role in call.tensors and words.layout_in(call) != "TND":
+            return (
+                f"{call.names[role]} is given, must be null in the layout {words.layout_in(call)}"
+            )
+    return None
 
 
-def _prefix_fits(words: Words) -> Rule:
-    def test(call: Call) -> str | None:
-        mode = words.number(call, "mode")
-        numbers = call.switches["prefix"] or ()
-        if mode not in (_PREFIX, _PREFIX_COMPRESSED):
-            return None
-        batch = sizes_of(call, words).batch
-        assert isinstance(numbers, tuple)
-        if len(numbers) == batch:
-            return None
-        return f"{call.names['prefix']} has {len(numbers)} numbers, must have {batch}"
-
-    return _tiling("`prefix` has a number for each batch in modes 5 and 6", test, "prefix")
+@rule("`prefix` has a number for each batch in modes 5 and 6", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _prefix_fits(call: Call, words: Words) -> str | None:
+    mode = words.number(call, "mode")
+    numbers = call.switches["prefix"] or ()
+    if mode not in (_PREFIX, _PREFIX_COMPRESSED):
+        return None
+    batch = sizes_of(call, words).batch
+    assert isinstance(numbers, tuple)
+    if len(numbers) == batch:
+        return None
+    return f"{call.names['prefix']} has {len(numbers)} numbers, must have {batch}"
 
 
 _FAS_ATTRIBUTES = (
@@ -1834,13 +1821,11 @@ def _lower_gradient(lowering: Lowering) -> Mapping[str, int]:
     }
 
 
-def _like(role: str, other: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.shape(role) == call.shape(other):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {call.shape(other)}"
-
-    return _tiling(f"`{role}` has the shape of `{other}`", test, role, other)
+@rule("`{role}` has the shape of `{other}`", status=ACLNN_ERR_INNER_TILING_ERROR)
+def _like(call: Call, role: str, other: str) -> str | None:
+    if role not in call.tensors or call.shape(role) == call.shape(other):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have {call.shape(other)}"
 
 
 _GRAD_TENSORS = ("pse", "padding_mask", "atten_mask", "softmax_max", "softmax_sum")

@@ -14,6 +14,7 @@ from aclnn.operators.checks import (
     dtype_like_or,
     exists_on,
     promoted,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -118,35 +119,29 @@ def _stored_sum(lowering: Lowering, roles: tuple[str, ...]) -> Mapping[str, int]
     return {"x": lowering.reshaped(_sum(lowering, roles, dtype, (*lead, cols)), shape)}
 
 
-def _sum_beside_rstd() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent or "rstd" not in call.tensors or "x" in call.tensors:
-            return None
-        return f"{call.names['x']} is null, but {call.names['rstd']} is not"
-
-    return Rule("`x` is not null where `rstd` is not", test, ("x", "rstd"), ACLNN_ERR_PARAM_NULLPTR)
+@rule("`x` is not null where `rstd` is not", status=ACLNN_ERR_PARAM_NULLPTR)
+def _sum_beside_rstd(call: Call) -> str | None:
+    if call.makes_absent or "rstd" not in call.tensors or "x" in call.tensors:
+        return None
+    return f"{call.names['x']} is null, but {call.names['rstd']} is not"
 
 
-def _half_without_rstd() -> Rule:
-    def test(call: Call) -> str | None:
-        if not _lacks_results(call) or call.dtype("x1") in _HALVES:
-            return None
-        halves = call.words(_HALVES)
-        return (
-            f"{call.names['x1']} has dtype {call.word(call.dtype('x1'))}, must be {halves} without "
-            f"{call.names['rstd']}"
-        )
-
-    return Rule("without `rstd`, `x1` is FLOAT16 or BF16", test, ("x1", "rstd"))
+@rule("without `rstd`, `x1` is FLOAT16 or BF16", "x1", "rstd")
+def _half_without_rstd(call: Call) -> str | None:
+    if not _lacks_results(call) or call.dtype("x1") in _HALVES:
+        return None
+    halves = call.words(_HALVES)
+    return (
+        f"{call.names['x1']} has dtype {call.word(call.dtype('x1'))}, must be {halves} without "
+        f"{call.names['rstd']}"
+    )
 
 
-def _not_negative(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.scalars[role].negative:
-            return None
-        return f"{call.names[role]} is {call.scalars[role].text}, must not be negative"
-
-    return Rule(f"`{role}` is not negative", test, (role,))
+@rule("`{role}` is not negative")
+def _not_negative(call: Call, role: str) -> str | None:
+    if not call.scalars[role].negative:
+        return None
+    return f"{call.names[role]} is {call.scalars[role].text}, must not be negative"
 
 
 def _gamma_of_sum() -> Rule:
@@ -379,14 +374,12 @@ def _lower_add_layer_norm(lowering: Lowering) -> Mapping[str, int]:
     return {**as_results(lowering, ("out", "mean", "rstd"), made), **_stored_sum(lowering, added)}
 
 
-def _sums_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        if not _mixed(call) or _SINGLE in (call.dtype("x1"), call.dtype("x2")):
-            return None
-        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in ("x1", "x2"))
-        return f"dtypes differ, and none is {call.word(_SINGLE)}: {pair}"
-
-    return Rule("`x1` and `x2` have one dtype, or one of them is FLOAT", test, ("x1", "x2"))
+@rule("`x1` and `x2` have one dtype, or one of them is FLOAT")
+def _sums_fit(call: Call) -> str | None:
+    if not _mixed(call) or _SINGLE in (call.dtype("x1"), call.dtype("x2")):
+        return None
+    pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in ("x1", "x2"))
+    return f"dtypes differ, and none is {call.word(_SINGLE)}: {pair}"
 
 
 def _parameter_fits(role: str) -> Rule:
@@ -401,13 +394,11 @@ def _parameter_fits(role: str) -> Rule:
     return Rule(text, test, (role, "x1", "x2"))
 
 
-def _sum_dtype(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.dtype(role) == promoted(call, ("x1", "x2")):
-            return None
-        return f"{call.names[role]} has not the dtype that {call.names['x1']} and {call.names['x2']} promote to"
-
-    return Rule(f"`{role}` has the dtype that `x1` and `x2` promote to", test, (role, "x1", "x2"))
+@rule("`{role}` has the dtype that `x1` and `x2` promote to")
+def _sum_dtype(call: Call, role: str) -> str | None:
+    if role not in call.tensors or call.dtype(role) == promoted(call, ("x1", "x2")):
+        return None
+    return f"{call.names[role]} has not the dtype that {call.names['x1']} and {call.names['x2']} promote to"
 
 
 def _bias_shape() -> Rule:
@@ -428,14 +419,11 @@ def _bias_shape() -> Rule:
     )
 
 
-def _sum_where_wanted() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["additional_output"] or "x" in call.tensors or call.makes_absent:
-            return None
-        return f"{call.names['x']} is null, but {call.names['additional_output']} is true"
-
-    text = "`x` is not null where `additional_output` is true"
-    return Rule(text, test, ("x", "additional_output"), ACLNN_ERR_PARAM_NULLPTR)
+@rule("`x` is not null where `additional_output` is true", status=ACLNN_ERR_PARAM_NULLPTR)
+def _sum_where_wanted(call: Call) -> str | None:
+    if not call.switches["additional_output"] or "x" in call.tensors or call.makes_absent:
+        return None
+    return f"{call.names['x']} is null, but {call.names['additional_output']} is true"
 
 
 add_layer_norm = Operator(

@@ -20,9 +20,11 @@ from aclnn.operators.checks import (
     exists_on,
     has_dims,
     has_shape,
+    rule,
     same_dtype,
     same_shape,
     switch_among,
+    when,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
@@ -260,30 +262,23 @@ _ACTIVATE_LEFT = Attribute(
 )
 
 
-def _without_dims(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        return None if call.shape(role) else NOTHING_TO_DO
-
-    return Rule(f"if `{role}` has no dimensions there is nothing to do", test, (role,))
+@rule("if `{role}` has no dimensions there is nothing to do")
+def _without_dims(call: Call, role: str) -> str | None:
+    return None if call.shape(role) else NOTHING_TO_DO
 
 
 def _same_dtype_unless_empty(role: str, like: str) -> Rule:
-    rule = same_dtype(role, like)
+    return when(
+        lambda call: call.shape(like) and call.tensors[like].size,
+        same_dtype(role, like),
+        "{} unless that is empty",
+    )
 
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.shape(like) and call.tensors[like].size else None
 
-    return Rule(f"{rule.text} unless that is empty", test, rule.roles)
-
-
-def _approximate_is_known() -> Rule:
-    def test(call: Call) -> str | None:
-        chosen = call.switches["approximate"]
-        return (
-            None if chosen in (0, 1) else f"{call.names['approximate']} is {chosen}, must be 0 or 1"
-        )
-
-    return Rule("`approximate` is 0 or 1", test, ("approximate",))
+@rule("`approximate` is 0 or 1")
+def _approximate_is_known(call: Call) -> str | None:
+    chosen = call.switches["approximate"]
+    return None if chosen in (0, 1) else f"{call.names['approximate']} is {chosen}, must be 0 or 1"
 
 
 def _gelu_formula(call: Call, formula: str) -> str:
@@ -410,16 +405,14 @@ geglu_backward = Operator(
 _FORMS = ("none", "tanh")
 
 
-def _even_at_last(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        size = call.shape(role)[-1]
-        return (
-            f"{call.names[role]} has the odd last size {size}, must have an even one"
-            if size % 2
-            else None
-        )
-
-    return Rule(f"`{role}` has an even last size", test, (role,))
+@rule("`{role}` has an even last size")
+def _even_at_last(call: Call, role: str) -> str | None:
+    size = call.shape(role)[-1]
+    return (
+        f"{call.names[role]} has the odd last size {size}, must have an even one"
+        if size % 2
+        else None
+    )
 
 
 def _form_is_known() -> Rule:
@@ -472,13 +465,11 @@ gelu_mul = Operator(
 )
 
 
-def _is_one_number(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if call.tensors[role].size == 1:
-            return None
-        return f"{call.names[role]} has {call.tensors[role].size} elements, must have 1"
-
-    return Rule(f"`{role}` has one element", test, (role,))
+@rule("`{role}` has one element")
+def _is_one_number(call: Call, role: str) -> str | None:
+    if call.tensors[role].size == 1:
+        return None
+    return f"{call.names[role]} has {call.tensors[role].size} elements, must have 1"
 
 
 def _lower_fatrelu(lowering: Lowering) -> Mapping[str, int]:
@@ -540,13 +531,11 @@ _GROUPS = (
 )
 
 
-def _has_one_dim(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or len(call.shape(role)) == 1:
-            return None
-        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have 1"
-
-    return Rule(f"`{role}` has one dimension", test, (role,))
+@rule("`{role}` has one dimension")
+def _has_one_dim(call: Call, role: str) -> str | None:
+    if role not in call.tensors or len(call.shape(role)) == 1:
+        return None
+    return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have 1"
 
 
 _GROUP_RULES = (

@@ -16,6 +16,7 @@ from aclnn.operators.checks import (
     dtype_among,
     list_dtype_among,
     option_dtype_among,
+    rule,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
@@ -114,125 +115,100 @@ def _out_dtype(call: Call) -> aclDataType:
 # --- Rules ----------------------------------------------------------------------------------------
 
 
-def _not_empty() -> Rule:
-    def test(call: Call) -> str | None:
-        for role in ("x", "weight"):
-            if not call.lists.get(role):
-                return f"{call.names[role]} is empty, must have a tensor"
-        return None
-
-    return Rule("`x` and `weight` have a tensor", test, ("x", "weight"))
+@rule("`x` and `weight` have a tensor")
+def _not_empty(call: Call) -> str | None:
+    for role in ("x", "weight"):
+        if not call.lists.get(role):
+            return f"{call.names[role]} is empty, must have a tensor"
+    return None
 
 
-def _group_type() -> Rule:
-    def test(call: Call) -> str | None:
-        along, several = _along(call), number(call, "split_item") < 2
-        name = call.names["split_item"]
-        if along not in (WITHOUT, ALONG_ROWS, ALONG_K):
-            return f"{call.names['group_type']} is {along}, must be -1, 0 or 2"
-        if along == WITHOUT and not several:
-            return f"{name} is {number(call, 'split_item')}, must be 0 or 1 with {call.names['group_type']} -1"
-        if along == ALONG_ROWS and several:
-            return f"{name} is {number(call, 'split_item')}, must be 2 or 3 with {call.names['group_type']} 0"
-        return None
-
-    return Rule(
-        "`group_type` is -1 with `split_item` 0 or 1, 0 with 2 or 3, or 2",
-        test,
-        ("group_type", "split_item"),
-    )
+@rule("`group_type` is -1 with `split_item` 0 or 1, 0 with 2 or 3, or 2")
+def _group_type(call: Call) -> str | None:
+    along, several = _along(call), number(call, "split_item") < 2
+    name = call.names["split_item"]
+    if along not in (WITHOUT, ALONG_ROWS, ALONG_K):
+        return f"{call.names['group_type']} is {along}, must be -1, 0 or 2"
+    if along == WITHOUT and not several:
+        return f"{name} is {number(call, 'split_item')}, must be 0 or 1 with {call.names['group_type']} -1"
+    if along == ALONG_ROWS and several:
+        return f"{name} is {number(call, 'split_item')}, must be 2 or 3 with {call.names['group_type']} 0"
+    return None
 
 
-def _listed_by_pairs() -> Rule:
-    def test(call: Call) -> str | None:
-        kind = number(call, "group_list_type")
-        if "group_list" in call.tensors:
-            rank = len(call.shape("group_list"))
-            if rank != (2 if kind == 2 else 1):
-                return f"{call.names['group_list']} has {rank} dimensions, must have {2 if kind == 2 else 1}"
-        if kind == 2 and _along(call) != ALONG_ROWS:
-            return f"{call.names['group_list_type']} is 2, must be 0 or 1 with {call.names['group_type']} {_along(call)}"
-        return None
-
-    return Rule(
-        "`group_list` has two dimensions with `group_list_type` 2, which is of `group_type` 0, else one",
-        test,
-        ("group_list", "group_list_type"),
-    )
+@rule(
+    "`group_list` has two dimensions with `group_list_type` 2, which is of `group_type` 0, else one",
+    "group_list",
+    "group_list_type",
+)
+def _listed_by_pairs(call: Call) -> str | None:
+    kind = number(call, "group_list_type")
+    if "group_list" in call.tensors:
+        rank = len(call.shape("group_list"))
+        if rank != (2 if kind == 2 else 1):
+            return f"{call.names['group_list']} has {rank} dimensions, must have {2 if kind == 2 else 1}"
+    if kind == 2 and _along(call) != ALONG_ROWS:
+        return f"{call.names['group_list_type']} is 2, must be 0 or 1 with {call.names['group_type']} {_along(call)}"
+    return None
 
 
-def _ranks() -> Rule:
-    def test(call: Call) -> str | None:
-        for role, most in (("x", 6), ("weight", 8)):
-            for place, one in enumerate(call.lists[role]):
-                if not 2 <= len(one.shape) <= most:
-                    return f"{call.names[role]}[{place}] has {len(one.shape)} dimensions, must have 2 to {most}"
-        return None
-
-    return Rule("`x` have 2 to 6 dimensions, `weight` at least 2", test, ("x", "weight"))
+@rule("`x` have 2 to 6 dimensions, `weight` at least 2")
+def _ranks(call: Call) -> str | None:
+    for role, most in (("x", 6), ("weight", 8)):
+        for place, one in enumerate(call.lists[role]):
+            if not 2 <= len(one.shape) <= most:
+                return f"{call.names[role]}[{place}] has {len(one.shape)} dimensions, must have 2 to {most}"
+    return None
 
 
-def _one_dtype(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        for place, one in enumerate(_tensors(call, role)):
-            if one.dtype != _dtype(call, role):
-                return (
-                    f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must have that of "
-                    f"{call.names[role]}[0], {call.word(_dtype(call, role))}"
-                )
-        return None
-
-    return Rule(f"`{role}` have one dtype", test, (role,))
+@rule("`{role}` have one dtype")
+def _one_dtype(call: Call, role: str) -> str | None:
+    for place, one in enumerate(_tensors(call, role)):
+        if one.dtype != _dtype(call, role):
+            return (
+                f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must have that of "
+                f"{call.names[role]}[0], {call.word(_dtype(call, role))}"
+            )
+    return None
 
 
-def _dtype_if(role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str) -> Rule:
+@rule("`{role}` are {words}", "{role}")
+def _dtype_if(
+    call: Call, role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str
+) -> str | None:
     """Lists whose dtype depends on other operands; `words` says how."""
+    for place, one in enumerate(_tensors(call, role)):
+        found = allowed(call)
+        if one.dtype not in found:
+            return f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must be {call.words(found)}"
+    return None
 
-    def test(call: Call) -> str | None:
-        for place, one in enumerate(_tensors(call, role)):
-            found = allowed(call)
-            if one.dtype not in found:
-                return f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must be {call.words(found)}"
+
+@rule("`out` have the dtype of `x`; of INT8 FLOAT16, BF16, INT8 or INT32", "x")
+def _out_dtypes_fit(call: Call) -> str | None:
+    for role in _outs(call):
+        if call.dtype(role) not in _out_dtypes(call) or call.dtype(role) != _out_dtype(call):
+            return (
+                f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be "
+                f"{call.words(_out_dtypes(call))}, all alike"
+            )
+    return None
+
+
+@rule("`act_type` is 0, 1, 2, 4 or 5")
+def _activation_number(call: Call) -> str | None:
+    chosen = number(call, "act_type")
+    if chosen in _ACTIVATIONS:
         return None
-
-    return Rule(f"`{role}` are {words}", test, (role,))
-
-
-def _out_dtypes_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        for role in _outs(call):
-            if call.dtype(role) not in _out_dtypes(call) or call.dtype(role) != _out_dtype(call):
-                return (
-                    f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be "
-                    f"{call.words(_out_dtypes(call))}, all alike"
-                )
-        return None
-
-    return Rule("`out` have the dtype of `x`; of INT8 FLOAT16, BF16, INT8 or INT32", test, ("x",))
+    return f"{call.names['act_type']} is {chosen}, must be 0, 1, 2, 4 or 5"
 
 
-def _activation_number() -> Rule:
-    def test(call: Call) -> str | None:
-        chosen = number(call, "act_type")
-        if chosen in _ACTIVATIONS:
-            return None
-        return f"{call.names['act_type']} is {chosen}, must be 0, 1, 2, 4 or 5"
-
-    return Rule("`act_type` is 0, 1, 2, 4 or 5", test, ("act_type",))
-
-
-def _activation() -> Rule:
-    def test(call: Call) -> str | None:
-        chosen, name = number(call, "act_type"), call.names["act_type"]
-        if chosen and (not _is_quantized(call) or _out_dtype(call) not in HALVES):
-            return f"{name} is {chosen}, must be 0 but for int8 with results of half precision"
-        return None
-
-    return Rule(
-        "`act_type` is 0, but of INT8 with results of half precision",
-        test,
-        ("act_type", "x"),
-    )
+@rule("`act_type` is 0, but of INT8 with results of half precision", "act_type", "x")
+def _activation(call: Call) -> str | None:
+    chosen, name = number(call, "act_type"), call.names["act_type"]
+    if chosen and (not _is_quantized(call) or _out_dtype(call) not in HALVES):
+        return f"{name} is {chosen}, must be 0 but for int8 with results of half precision"
+    return None
 
 
 def _output_dtype() -> Rule:
@@ -269,109 +245,96 @@ def _scale_dtypes(call: Call) -> tuple[aclDataType, ...]:
     return {_BRAIN: (_BRAIN,), _HALF: (SINGLE,), BYTE: (BITS, LONG)}.get(_out_dtype(call), ())
 
 
-def _quantized_operands() -> Rule:
-    def test(call: Call) -> str | None:
-        given = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
-        if not _is_quantized(call):
-            return (
-                f"{call.names[given[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
-                if given
-                else None
-            )
-        out = _out_dtype(call)
-        if out == PACKED and given:
-            return f"{call.names[given[0]]} is given, must be null for {call.word(out)}"
-        if out != PACKED and "scale" not in given:
-            return f"{call.names['scale']} is null, must be given for {call.word(out)}"
-        if out == BYTE and "per_token_scale" in given:
-            return f"{call.names['per_token_scale']} is given, must be null for {call.word(out)}"
-        lists = [role for role in _LISTS if len(_tensors(call, role)) > 1]
-        if lists:
-            return f"{call.names[lists[0]]} has several tensors, must have 1 for {call.word(BYTE)}"
+@rule(
+    "scales are given as INT8 needs them, which is of `group_type` 0 and single tensors",
+    "scale",
+    "per_token_scale",
+    "x",
+    "group_type",
+)
+def _quantized_operands(call: Call) -> str | None:
+    given = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
+    if not _is_quantized(call):
         return (
-            f"{call.names['group_type']} is {_along(call)}, must be 0 for {call.word(BYTE)}"
-            if _along(call) != ALONG_ROWS
+            f"{call.names[given[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
+            if given
             else None
         )
-
-    return Rule(
-        "scales are given as INT8 needs them, which is of `group_type` 0 and single tensors",
-        test,
-        ("scale", "per_token_scale", "x", "group_type"),
+    out = _out_dtype(call)
+    if out == PACKED and given:
+        return f"{call.names[given[0]]} is given, must be null for {call.word(out)}"
+    if out != PACKED and "scale" not in given:
+        return f"{call.names['scale']} is null, must be given for {call.word(out)}"
+    if out == BYTE and "per_token_scale" in given:
+        return f"{call.names['per_token_scale']} is given, must be null for {call.word(out)}"
+    lists = [role for role in _LISTS if len(_tensors(call, role)) > 1]
+    if lists:
+        return f"{call.names[lists[0]]} has several tensors, must have 1 for {call.word(BYTE)}"
+    return (
+        f"{call.names['group_type']} is {_along(call)}, must be 0 for {call.word(BYTE)}"
+        if _along(call) != ALONG_ROWS
+        else None
     )
 
 
-def _antiquant_operands() -> Rule:
-    def test(call: Call) -> str | None:
-        for role in _ANTIQUANT:
-            if bool(_tensors(call, role)) != _is_weight_only(call):
-                must = "be given" if _is_weight_only(call) else "be null"
-                return f"{call.names[role]} must {must} for {call.names['weight']} of this dtype"
-        if _is_weight_only(call) and _along(call) == ALONG_K:
-            return f"{call.names['group_type']} is 2, must be -1 or 0 for {call.word(BYTE)} weights"
+@rule(
+    "`antiquant_scale` and `antiquant_offset` are given for quantized weights of a floating `x`", ""
+)
+def _antiquant_operands(call: Call) -> str | None:
+    for role in _ANTIQUANT:
+        if bool(_tensors(call, role)) != _is_weight_only(call):
+            must = "be given" if _is_weight_only(call) else "be null"
+            return f"{call.names[role]} must {must} for {call.names['weight']} of this dtype"
+    if _is_weight_only(call) and _along(call) == ALONG_K:
+        return f"{call.names['group_type']} is 2, must be -1 or 0 for {call.word(BYTE)} weights"
+    return None
+
+
+@rule("`bias` is null with `group_type` 2")
+def _no_bias_along_k(call: Call) -> str | None:
+    if not _tensors(call, "bias") or _along(call) != ALONG_K:
         return None
-
-    return Rule(
-        "`antiquant_scale` and `antiquant_offset` are given for quantized weights of a floating `x`",
-        test,
-    )
+    return f"{call.names['bias']} is given, must be null with {call.names['group_type']} 2"
 
 
-def _no_bias_along_k() -> Rule:
-    def test(call: Call) -> str | None:
-        if not _tensors(call, "bias") or _along(call) != ALONG_K:
-            return None
-        return f"{call.names['bias']} is given, must be null with {call.names['group_type']} 2"
-
-    return Rule("`bias` is null with `group_type` 2", test, ("bias", "group_type"))
-
-
-def _counts() -> Rule:
-    def test(call: Call) -> str | None:
-        xs, weights = len(call.lists["x"]), len(call.lists["weight"])
-        along, names = _along(call), call.names
-        if along == WITHOUT or xs > 1:
-            if along == ALONG_K:
-                return f"{names['x']} has {xs} tensors, must have 1 with {names['group_type']} 2"
-            if xs != weights:
-                return f"{names['x']} has {xs} tensors, {names['weight']} {weights}"
-        if along == ALONG_K and (weights > 1) != (number(call, "split_item") < 2):
-            return (
-                f"{names['split_item']} is {number(call, 'split_item')}, must be "
-                f"{'0 or 1' if weights > 1 else '2 or 3'} with {weights} tensors of {names['weight']}"
-            )
-        return None
-
-    return Rule(
-        "there are as many `x` as `weight`, or one with `group_type` 0 or 2", test, ("x", "weight")
-    )
+@rule("there are as many `x` as `weight`, or one with `group_type` 0 or 2", "x", "weight")
+def _counts(call: Call) -> str | None:
+    xs, weights = len(call.lists["x"]), len(call.lists["weight"])
+    along, names = _along(call), call.names
+    if along == WITHOUT or xs > 1:
+        if along == ALONG_K:
+            return f"{names['x']} has {xs} tensors, must have 1 with {names['group_type']} 2"
+        if xs != weights:
+            return f"{names['x']} has {xs} tensors, {names['weight']} {weights}"
+    if along == ALONG_K and (weights > 1) != (number(call, "split_item") < 2):
+        return (
+            f"{names['split_item']} is {number(call, 'split_item')}, must be "
+            f"{'0 or 1' if weights > 1 else '2 or 3'} with {weights} tensors of {names['weight']}"
+        )
+    return None
 
 
-def _has_groups() -> Rule:
-    def test(call: Call) -> str | None:
-        given, name = "group_list" in call.tensors, call.names["group_list"]
-        along, several = _along(call), len(call.lists["weight"]) > 1
-        if along == WITHOUT or (along == ALONG_K and several):
-            return f"{name} is given, must be null for these lists" if given else None
-        if not given:
-            one = len(call.lists["x"]) == 1
-            return (
-                f"{name} is null, must be given with one tensor of {call.names['x']}"
-                if one
-                else None
-            )
-        shape = call.shape("group_list")
-        if 0 in shape or (len(shape) == 2 and shape[1] != 2):
-            return f"{name} has shape {shape}, must have {'(groups, 2)' if len(shape) == 2 else '(groups,)'}"
-        if along == ALONG_ROWS and shape[0] != _groups(call):
-            return f"{name} has {shape[0]} groups, {call.names['weight']} {_groups(call)}"
-        return None
-
-    return Rule(
-        "`group_list` has a number, or a pair, for each weight; it is null where all sizes are known",
-        test,
-        ("group_list", "weight"),
-    )
+@rule(
+    "`group_list` has a number, or a pair, for each weight; it is null where all sizes are known",
+    "group_list",
+    "weight",
+)
+def _has_groups(call: Call) -> str | None:
+    given, name = "group_list" in call.tensors, call.names["group_list"]
+    along, several = _along(call), len(call.lists["weight"]) > 1
+    if along == WITHOUT or (along == ALONG_K and several):
+        return f"{name} is given, must be null for these lists" if given else None
+    if not given:
+        one = len(call.lists["x"]) == 1
+        return (
+            f"{name} is null, must be given with one tensor of {call.names['x']}" if one else None
+        )
+    shape = call.shape("group_list")
+    if 0 in shape or (len(shape) == 2 and shape[1] != 2):
+        return f"{name} has shape {shape}, must have {'(groups, 2)' if len(shape) == 2 else '(groups,)'}"
+    if along == ALONG_ROWS and shape[0] != _groups(call):
+        return f"{name} has {shape[0]} groups, {call.names['weight']} {_groups(call)}"
+    return None
 
 
 def _pairs(call: Call) -> Iterator[tuple[int, int, int]]:
@@ -382,49 +345,40 @@ def _pairs(call: Call) -> Iterator[tuple[int, int, int]]:
         yield x, weight, xs[x].shape[-1]
 
 
-def _weights_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        along, shapes, name = _along(call), _weights(call), call.names["weight"]
-        rank = 3 if along == ALONG_ROWS and len(shapes) == 1 and len(call.lists["x"]) == 1 else 2
-        left = call.lists["x"][0].shape[-1] if along == ALONG_K and len(shapes) > 1 else None
-        for x, place, k in _pairs(call):
-            shape, rows = shapes[place], call.lists["x"][x].shape
-            if along != WITHOUT and len(rows) != 2:
-                return f"{call.names['x']}[{x}] has {len(rows)} dimensions, must have 2"
-            if len(shape) != rank or (left is None and shape[-2] != k):
-                return f"{name}[{place}] has shape {shape}, must have {rank} dimensions" + (
-                    "" if left is not None else f", and {k} rows"
-                )
-            if along != WITHOUT and shape[-1] != shapes[0][-1]:
-                return f"{name}[{place}] has {shape[-1]} columns, {name}[0] has {shapes[0][-1]}"
-            left = None if left is None else left - shape[0]
-        return f"{name} do not have as many rows as {call.names['x']}[0] columns" if left else None
-
-    return Rule(
-        "`weight` are (K, N), or one (groups, K, N) with `group_type` 0 and one `x`",
-        test,
-        ("weight", "x"),
-    )
+@rule("`weight` are (K, N), or one (groups, K, N) with `group_type` 0 and one `x`", "weight", "x")
+def _weights_fit(call: Call) -> str | None:
+    along, shapes, name = _along(call), _weights(call), call.names["weight"]
+    rank = 3 if along == ALONG_ROWS and len(shapes) == 1 and len(call.lists["x"]) == 1 else 2
+    left = call.lists["x"][0].shape[-1] if along == ALONG_K and len(shapes) > 1 else None
+    for x, place, k in _pairs(call):
+        shape, rows = shapes[place], call.lists["x"][x].shape
+        if along != WITHOUT and len(rows) != 2:
+            return f"{call.names['x']}[{x}] has {len(rows)} dimensions, must have 2"
+        if len(shape) != rank or (left is None and shape[-2] != k):
+            return f"{name}[{place}] has shape {shape}, must have {rank} dimensions" + (
+                "" if left is not None else f", and {k} rows"
+            )
+        if along != WITHOUT and shape[-1] != shapes[0][-1]:
+            return f"{name}[{place}] has {shape[-1]} columns, {name}[0] has {shapes[0][-1]}"
+        left = None if left is None else left - shape[0]
+    return f"{name} do not have as many rows as {call.names['x']}[0] columns" if left else None
 
 
-def _for_columns(role: str) -> Rule:
+@rule("`{role}` have an element for each column of `weight`")
+def _for_columns(call: Call, role: str) -> str | None:
     """There is a tensor for each weight, with an element for each column."""
-
-    def test(call: Call) -> str | None:
-        given, weights = _tensors(call, role), _weights(call)
-        if not given:
-            return None
-        name = call.names[role]
-        if len(given) != len(weights):
-            return f"{name} has {len(given)} tensors, {call.names['weight']} {len(weights)}"
-        for place, (one, weight) in enumerate(zip(given, weights, strict=True)):
-            wanted = (*weight[:-2], weight[-1])
-            if one.shape == wanted or _is_by_groups(call, role, one.shape, weight):
-                continue
-            return f"{name}[{place}] has shape {one.shape}, must have {wanted}"
+    given, weights = _tensors(call, role), _weights(call)
+    if not given:
         return None
-
-    return Rule(f"`{role}` have an element for each column of `weight`", test, (role, "weight"))
+    name = call.names[role]
+    if len(given) != len(weights):
+        return f"{name} has {len(given)} tensors, {call.names['weight']} {len(weights)}"
+    for place, (one, weight) in enumerate(zip(given, weights, strict=True)):
+        wanted = (*weight[:-2], weight[-1])
+        if one.shape == wanted or _is_by_groups(call, role, one.shape, weight):
+            continue
+        return f"{name}[{place}] has shape {one.shape}, must have {wanted}"
+    return None
 
 
 def _is_by_groups(call: Call, role: str, shape: Shape, weight: Shape) -> bool:
@@ -436,38 +390,30 @@ def _is_by_groups(call: Call, role: str, shape: Shape, weight: Shape) -> bool:
     )
 
 
-def _for_rows() -> Rule:
-    def test(call: Call) -> str | None:
-        for one in _tensors(call, "per_token_scale"):
-            wanted = call.lists["x"][0].shape[:1]
-            if one.shape != wanted:
-                return (
-                    f"{call.names['per_token_scale']}[0] has shape {one.shape}, must have {wanted}"
-                )
-        return None
-
-    return Rule("`per_token_scale` has an element for each row", test, ("per_token_scale", "x"))
+@rule("`per_token_scale` has an element for each row", "per_token_scale", "x")
+def _for_rows(call: Call) -> str | None:
+    for one in _tensors(call, "per_token_scale"):
+        wanted = call.lists["x"][0].shape[:1]
+        if one.shape != wanted:
+            return f"{call.names['per_token_scale']}[0] has shape {one.shape}, must have {wanted}"
+    return None
 
 
-def _out_shapes() -> Rule:
-    def test(call: Call) -> str | None:
-        given, shapes = _outs(call), _result_shapes(call)
-        if given and len(given) != len(shapes):
-            return f"there are {len(given)} tensors for results, but {len(shapes)} products"
-        for role, shape in zip(given, shapes, strict=False):
-            if call.shape(role) != shape:
-                return f"{call.names[role]} has shape {call.shape(role)}, but must have {shape}"
-        return None
-
-    return Rule("`out` have the shapes of the products", test)
+@rule("`out` have the shapes of the products", "")
+def _out_shapes(call: Call) -> str | None:
+    given, shapes = _outs(call), _result_shapes(call)
+    if given and len(given) != len(shapes):
+        return f"there are {len(given)} tensors for results, but {len(shapes)} products"
+    for role, shape in zip(given, shapes, strict=False):
+        if call.shape(role) != shape:
+            return f"{call.names[role]} has shape {call.shape(role)}, but must have {shape}"
+    return None
 
 
-def _without_rows() -> Rule:
-    def test(call: Call) -> str | None:
-        empty = all(one.size == 0 for one in call.lists["x"])
-        return NOTHING_TO_DO if empty and call.c_shaped and not call.makes_absent else None
-
-    return Rule("in C-shaped calls, if every `x` is empty there is nothing to do", test, ("x",))
+@rule("in C-shaped calls, if every `x` is empty there is nothing to do")
+def _without_rows(call: Call) -> str | None:
+    empty = all(one.size == 0 for one in call.lists["x"])
+    return NOTHING_TO_DO if empty and call.c_shaped and not call.makes_absent else None
 
 
 # --- Lowering -------------------------------------------------------------------------------------

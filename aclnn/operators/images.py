@@ -20,6 +20,7 @@ from aclnn.operators.checks import (
     has_shape,
     no_private_format,
     of_cann,
+    rule,
     same_dtype,
     same_format,
 )
@@ -51,14 +52,12 @@ def _has_length(role: str, *lengths: int) -> Rule:
     return Rule(f"`{role}` has {words} numbers", test, (role,))
 
 
-def _at_least(role: str, least: int) -> Rule:
-    def test(call: Call) -> str | None:
-        found = numbers(call, role)
-        if all(n >= least for n in found):
-            return None
-        return f"{call.names[role]} is {shown(found)}, must not have less than {least}"
-
-    return Rule(f"`{role}` has no number below {least}", test, (role,))
+@rule("`{role}` has no number below {least}")
+def _at_least(call: Call, role: str, least: int) -> str | None:
+    found = numbers(call, role)
+    if all(n >= least for n in found):
+        return None
+    return f"{call.names[role]} is {shown(found)}, must not have less than {least}"
 
 
 def _is_image(*roles: str) -> Rule:
@@ -76,16 +75,13 @@ def _is_image(*roles: str) -> Rule:
     return Rule("the format is ND, or NCL of three dimensions, NCHW of four", test, roles)
 
 
-def _has_planes(role: str = "input", but: int = 0) -> Rule:
+@rule("`{role}` has channels, rows and columns")
+def _has_planes(call: Call, role: str = "input", but: int = 0) -> str | None:
     """All sizes but that of the batch; `but` says how many of the last count only."""
-
-    def test(call: Call) -> str | None:
-        shape = call.shape(role)
-        if 0 not in shape[-3:]:
-            return None
-        return f"{call.names[role]} has shape {shape}, must have no size of 0 but that of the batch"
-
-    return Rule(f"`{role}` has channels, rows and columns", test, (role,))
+    shape = call.shape(role)
+    if 0 not in shape[-3:]:
+        return None
+    return f"{call.names[role]} has shape {shape}, must have no size of 0 but that of the batch"
 
 
 # --- Windows --------------------------------------------------------------------------------------
@@ -136,30 +132,28 @@ def _pooled_shape(call: Call) -> Shape:
     return (*call.shape("input")[:-2], *_sizes(call))
 
 
-def _has_windows() -> Rule:
-    def test(call: Call) -> str | None:
-        rows, columns = _sizes(call)
-        if rows >= 1 and columns >= 1:
-            return None
-        return (
-            f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
-            f"{shown(numbers(call, 'kernel_size'))}"
-        )
-
-    return Rule("there is at least one window along each dimension", test, ("input", "kernel_size"))
+@rule("there is at least one window along each dimension", "input", "kernel_size")
+def _has_windows(call: Call) -> str | None:
+    rows, columns = _sizes(call)
+    if rows >= 1 and columns >= 1:
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
+        f"{shown(numbers(call, 'kernel_size'))}"
+    )
 
 
-def _little_padding(words: str, fits: Callable[[int, tuple[int, int]], bool]) -> Rule:
-    def test(call: Call) -> str | None:
-        sizes = pair(numbers(call, "kernel_size"))
-        if all(fits(size, margin) for size, margin in zip(sizes, _margins(call), strict=True)):
-            return None
-        return (
-            f"{call.names['padding']} is {shown(numbers(call, 'padding'))}, {words} "
-            f"{call.names['kernel_size']} {shown(numbers(call, 'kernel_size'))}"
-        )
-
-    return Rule(f"`padding` is {words} `kernel_size`", test, ("padding", "kernel_size"))
+@rule("`padding` is {words} `kernel_size`")
+def _little_padding(
+    call: Call, words: str, fits: Callable[[int, tuple[int, int]], bool]
+) -> str | None:
+    sizes = pair(numbers(call, "kernel_size"))
+    if all(fits(size, margin) for size, margin in zip(sizes, _margins(call), strict=True)):
+        return None
+    return (
+        f"{call.names['padding']} is {shown(numbers(call, 'padding'))}, {words} "
+        f"{call.names['kernel_size']} {shown(numbers(call, 'kernel_size'))}"
+    )
 
 
 def _lower_windows(
@@ -317,14 +311,12 @@ _DILATION = Attribute(
 )
 
 
-def _not_dilated() -> Rule:
-    def test(call: Call) -> str | None:
-        found = numbers(call, "dilation")
-        if all(n == 1 for n in found):
-            return None
-        return f"{call.names['dilation']} is {shown(found)}, must have nothing but 1"
-
-    return Rule("`dilation` is 1", test, ("dilation",))
+@rule("`dilation` is 1")
+def _not_dilated(call: Call) -> str | None:
+    found = numbers(call, "dilation")
+    if all(n == 1 for n in found):
+        return None
+    return f"{call.names['dilation']} is {shown(found)}, must have nothing but 1"
 
 
 max_pool2d = Operator(
@@ -543,17 +535,15 @@ def _resized_shape(call: Call) -> Shape:
     return (*call.shape("input")[:-2], *numbers(call, "output_size"))
 
 
-def _has_sizes() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = (*call.shape("input")[1:], *numbers(call, "output_size"))
-        if all(n > 0 for n in wanted):
-            return None
-        return (
-            f"{call.names['input']} has shape {call.shape('input')} and {call.names['output_size']} is "
-            f"{shown(numbers(call, 'output_size'))}, must have no size of 0 but that of the batch"
-        )
-
-    return Rule("all sizes but that of the batch are positive", test, ("input", "output_size"))
+@rule("all sizes but that of the batch are positive", "input", "output_size")
+def _has_sizes(call: Call) -> str | None:
+    wanted = (*call.shape("input")[1:], *numbers(call, "output_size"))
+    if all(n > 0 for n in wanted):
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')} and {call.names['output_size']} is "
+        f"{shown(numbers(call, 'output_size'))}, must have no size of 0 but that of the batch"
+    )
 
 
 _SIZE = Attribute(
@@ -639,16 +629,13 @@ def _lower_bilinear(lowering: Lowering) -> Mapping[str, int]:
     return {"out": found}
 
 
-def _scales_fit() -> Rule:
+@rule("`scales_h` and `scales_w` are not negative")
+def _scales_fit(call: Call) -> str | None:
     """Positions follow from the sizes; a scale is none of its own."""
-
-    def test(call: Call) -> str | None:
-        for role in ("scales_h", "scales_w"):
-            if call.scalars[role].negative:
-                return f"{call.names[role]} is {call.scalars[role].text}, must not be negative"
-        return None
-
-    return Rule("`scales_h` and `scales_w` are not negative", test, ("scales_h", "scales_w"))
+    for role in ("scales_h", "scales_w"):
+        if call.scalars[role].negative:
+            return f"{call.names[role]} is {call.scalars[role].text}, must not be negative"
+    return None
 
 
 upsample_bilinear2d = _resizing(
@@ -722,16 +709,14 @@ def _columns_shape(call: Call) -> Shape:
     return (*lead, channels * size[0] * size[1], rows * columns)
 
 
-def _has_columns() -> Rule:
-    def test(call: Call) -> str | None:
-        if min(_counts(call)) >= 1:
-            return None
-        return (
-            f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
-            f"{shown(numbers(call, 'kernel_size'))}"
-        )
-
-    return Rule("there is at least one window along each dimension", test, ("input", "kernel_size"))
+@rule("there is at least one window along each dimension", "input", "kernel_size")
+def _has_columns(call: Call) -> str | None:
+    if min(_counts(call)) >= 1:
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
+        f"{shown(numbers(call, 'kernel_size'))}"
+    )
 
 
 def _with_margin(lowering: Lowering, value: int, margin: tuple[int, int]) -> int:
@@ -836,18 +821,16 @@ def _reflected_shape(call: Call) -> Shape:
     return (*lead, size + sum(numbers(call, "padding")))
 
 
-def _reflects() -> Rule:
-    def test(call: Call) -> str | None:
-        size, pads = call.shape("input")[-1], numbers(call, "padding")
-        if all(pad < size for pad in pads) and size + min(pads[0], 0) + min(pads[1], 0) > 0:
-            return None
-        return f"{call.names['padding']} is {shown(pads)}, must be less than the size {size} of the last dimension"
-
-    return Rule(
-        "`padding` is less than the size of the last dimension, of which it leaves something",
-        test,
-        ("padding", "input"),
-    )
+@rule(
+    "`padding` is less than the size of the last dimension, of which it leaves something",
+    "padding",
+    "input",
+)
+def _reflects(call: Call) -> str | None:
+    size, pads = call.shape("input")[-1], numbers(call, "padding")
+    if all(pad < size for pad in pads) and size + min(pads[0], 0) + min(pads[1], 0) > 0:
+        return None
+    return f"{call.names['padding']} is {shown(pads)}, must be less than the size {size} of the last dimension"
 
 
 def _lower_reflected(lowering: Lowering) -> Mapping[str, int]:

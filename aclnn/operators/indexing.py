@@ -18,6 +18,7 @@ from aclnn.operators.checks import (
     has_shape,
     no_private_format,
     of_cann,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
@@ -81,44 +82,33 @@ def _has_rank(role: str, least: int, most: int) -> Rule:
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
 
-def _one_index() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.shape("input") or call.tensors["index"].size == 1:
-            return None
-        return (
-            f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
-            f"{call.names['input']} without dimensions"
-        )
-
-    return Rule(
-        "of an `input` without dimensions `index` has one element", test, ("index", "input")
+@rule("of an `input` without dimensions `index` has one element", "index", "input")
+def _one_index(call: Call) -> str | None:
+    if call.shape("input") or call.tensors["index"].size == 1:
+        return None
+    return (
+        f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
+        f"{call.names['input']} without dimensions"
     )
 
 
-def _some_index() -> Rule:
+@rule("in C-shaped calls, of an `input` without dimensions `index` is not empty", "index", "input")
+def _some_index(call: Call) -> str | None:
     """CANN's result of a tensor without dimensions has none, whatever the shape of the indices."""
-
-    def test(call: Call) -> str | None:
-        if call.shape("input") or call.tensors["index"].size or not call.c_shaped:
-            return None
-        return f"{call.names['index']} is empty, but {call.names['input']} has no dimensions"
-
-    text = "in C-shaped calls, of an `input` without dimensions `index` is not empty"
-    return Rule(text, test, ("index", "input"))
+    if call.shape("input") or call.tensors["index"].size or not call.c_shaped:
+        return None
+    return f"{call.names['index']} is empty, but {call.names['input']} has no dimensions"
 
 
-def _has_elements(role: str, index: str) -> Rule:
+@rule("`{role}` has elements, unless `{index}` has none")
+def _has_elements(call: Call, role: str, index: str) -> str | None:
     """Rule that no index into nothing is right."""
-
-    def test(call: Call) -> str | None:
-        if call.shape(role)[_axis(call, role) :][:1] != (0,) or not call.tensors[index].size:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, which {call.names[index]} has no "
-            "elements to choose from"
-        )
-
-    return Rule(f"`{role}` has elements, unless `{index}` has none", test, (role, index))
+    if call.shape(role)[_axis(call, role) :][:1] != (0,) or not call.tensors[index].size:
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, which {call.names[index]} has no "
+        "elements to choose from"
+    )
 
 
 def _lower_selection(
@@ -255,32 +245,28 @@ gather_v2 = _selection(
 # --- Gather -----------------------------------------------------------------------------------------
 
 
-def _index_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        own, index, axis = call.shape("input"), call.shape("index"), _axis(call, "input")
-        sizes = enumerate(zip(own, index, strict=True))
-        if all(n == axis or wanted <= size for n, (size, wanted) in sizes):
-            return None
-        return (
-            f"{call.names['index']} has shape {index}, which is larger than that of "
-            f"{call.names['input']}, {own}, not only along {call.names['dim']} "
-            f"{call.switches['dim']}"
-        )
-
-    return Rule("`index` is no larger than `input`, but along `dim`", test, ("index", "input"))
+@rule("`index` is no larger than `input`, but along `dim`", "index", "input")
+def _index_fits(call: Call) -> str | None:
+    own, index, axis = call.shape("input"), call.shape("index"), _axis(call, "input")
+    sizes = enumerate(zip(own, index, strict=True))
+    if all(n == axis or wanted <= size for n, (size, wanted) in sizes):
+        return None
+    return (
+        f"{call.names['index']} has shape {index}, which is larger than that of "
+        f"{call.names['input']}, {own}, not only along {call.names['dim']} "
+        f"{call.switches['dim']}"
+    )
 
 
-def _same_rank() -> Rule:
-    def test(call: Call) -> str | None:
-        own, index = [max(1, len(call.shape(role))) for role in ("input", "index")]
-        if own == index:
-            return None
-        return (
-            f"{call.names['index']} has {len(call.shape('index'))} dimensions, but must have as "
-            f"many as {call.names['input']}, {len(call.shape('input'))}"
-        )
-
-    return Rule("`index` has as many dimensions as `input`", test, ("index", "input"))
+@rule("`index` has as many dimensions as `input`")
+def _same_rank(call: Call) -> str | None:
+    own, index = [max(1, len(call.shape(role))) for role in ("input", "index")]
+    if own == index:
+        return None
+    return (
+        f"{call.names['index']} has {len(call.shape('index'))} dimensions, but must have as "
+        f"many as {call.names['input']}, {len(call.shape('input'))}"
+    )
 
 
 def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
@@ -352,40 +338,38 @@ _COPIED = (
 _WITHOUT_BLOCKS = 3  # how the indices of a kernel count
 
 
-def _ranks_match() -> Rule:
-    def test(call: Call) -> str | None:
-        own, rank = len(call.shape("input")), len(call.shape("source"))
-        if rank == 0 and call.tensors["index"].size != 1:
-            return (
-                f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
-                f"{call.names['source']} without dimensions"
-            )
-        if own == rank or not own or not rank:
-            return None
+@rule("`source` has as many dimensions as `input`", "input", "index", "source")
+def _ranks_match(call: Call) -> str | None:
+    own, rank = len(call.shape("input")), len(call.shape("source"))
+    if rank == 0 and call.tensors["index"].size != 1:
         return (
-            f"{call.names['source']} has {rank} dimensions, but must have as many as "
-            f"{call.names['input']}, {own}"
+            f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
+            f"{call.names['source']} without dimensions"
         )
+    if own == rank or not own or not rank:
+        return None
+    return (
+        f"{call.names['source']} has {rank} dimensions, but must have as many as "
+        f"{call.names['input']}, {own}"
+    )
 
-    return Rule("`source` has as many dimensions as `input`", test, ("input", "index", "source"))
 
-
-def _source_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        axis, count = _axis(call, "input"), call.tensors["index"].size
-        own, given = call.shape("input") or (1,), call.shape("source")
-        wanted = (*own[:axis], count, *own[axis + 1 :])
-        if given == wanted or (not given and math.prod(wanted) == 1):
-            return None
-        return (
-            f"{call.names['source']} has shape {given}, must have {wanted}: that of "
-            f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
-        )
-
-    return Rule(
-        "`source` has the sizes of `input`, and along `dim` one for each index",
-        test,
-        ("source", "input", "index", "dim"),
+@rule(
+    "`source` has the sizes of `input`, and along `dim` one for each index",
+    "source",
+    "input",
+    "index",
+    "dim",
+)
+def _source_fits(call: Call) -> str | None:
+    axis, count = _axis(call, "input"), call.tensors["index"].size
+    own, given = call.shape("input") or (1,), call.shape("source")
+    wanted = (*own[:axis], count, *own[axis + 1 :])
+    if given == wanted or (not given and math.prod(wanted) == 1):
+        return None
+    return (
+        f"{call.names['source']} has shape {given}, must have {wanted}: that of "
+        f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
     )
 
 

@@ -19,6 +19,7 @@ from aclnn.operators.checks import (
     has_shape,
     if_given,
     of_cann,
+    rule,
     same_dtype,
     same_shape,
     switch_among,
@@ -269,13 +270,11 @@ def _infer_nll(call: Call) -> Inferred:
     return made
 
 
-def _has_classes() -> Rule:
-    def test(call: Call) -> str | None:
-        if _classes(call) or 0 in _targets(call):
-            return None
-        return f"{call.names['input']} has shape {call.shape('input')}, which has no classes"
-
-    return Rule("`input` has classes", test, ("input",))
+@rule("`input` has classes")
+def _has_classes(call: Call) -> str | None:
+    if _classes(call) or 0 in _targets(call):
+        return None
+    return f"{call.names['input']} has shape {call.shape('input')}, which has no classes"
 
 
 def _loss_fits() -> Rule:
@@ -439,20 +438,17 @@ def _lower_cross_entropy(lowering: Lowering) -> Mapping[str, int]:
     return made
 
 
-def _smoothing_within() -> Rule:
+@rule("`label_smoothing` is from 0 to 1")
+def _smoothing_within(call: Call) -> str | None:
     """Rule that is known of numbers that plans depend on."""
-
-    def test(call: Call) -> str | None:
-        found = call.scalars["label_smoothing"]
-        above = found.whole and not (found.zero or found.one)
-        most = call.scalars.get("most_smoothing")
-        if most is not None:
-            above = most.below
-        if not (found.negative or found.nan or above):
-            return None
-        return f"{call.names['label_smoothing']} is {found.text}, must be from 0 to 1"
-
-    return Rule("`label_smoothing` is from 0 to 1", test, ("label_smoothing",))
+    found = call.scalars["label_smoothing"]
+    above = found.whole and not (found.zero or found.one)
+    most = call.scalars.get("most_smoothing")
+    if most is not None:
+        above = most.below
+    if not (found.negative or found.nan or above):
+        return None
+    return f"{call.names['label_smoothing']} is {found.text}, must be from 0 to 1"
 
 
 _SMOOTHING = Attribute(

@@ -20,6 +20,7 @@ from aclnn.operators.checks import (
     of_cann,
     promoted,
     result_castable,
+    rule,
     same_dtype,
     scalar_dtype_among,
 )
@@ -133,28 +134,23 @@ def _has_dims(role: str, least: int, most: int) -> Rule:
     return Rule(f"`{role}` has {counts} dimensions", test, (role,))
 
 
-def _inner_sizes_agree(first: str, second: str) -> Rule:
-    def test(call: Call) -> str | None:
-        a, b = _matrix_shape(call, first), _matrix_shape(call, second)
-        if a[-1] == b[-2:][0]:
-            return None
-        return (
-            f"{call.names[first]} of shape {a} has rows of {a[-1]} elements, {call.names[second]} "
-            f"of shape {b} columns of {b[-2:][0]}"
-        )
-
-    text = f"rows of `{first}` are as long as columns of `{second}`"
-    return Rule(text, test, (first, second))
+@rule("rows of `{first}` are as long as columns of `{second}`")
+def _inner_sizes_agree(call: Call, first: str, second: str) -> str | None:
+    a, b = _matrix_shape(call, first), _matrix_shape(call, second)
+    if a[-1] == b[-2:][0]:
+        return None
+    return (
+        f"{call.names[first]} of shape {a} has rows of {a[-1]} elements, {call.names[second]} "
+        f"of shape {b} columns of {b[-2:][0]}"
+    )
 
 
-def _batches_fit(first: str, second: str) -> Rule:
-    def test(call: Call) -> str | None:
-        a, b = call.shape(first), call.shape(second)
-        if broadcast_shapes(a[:-2], b[:-2]) is not None:
-            return None
-        return f"batches do not broadcast: {call.names[first]} {a}, {call.names[second]} {b}"
-
-    return Rule(f"the batches of `{first}` and `{second}` broadcast", test, (first, second))
+@rule("the batches of `{first}` and `{second}` broadcast")
+def _batches_fit(call: Call, first: str, second: str) -> str | None:
+    a, b = call.shape(first), call.shape(second)
+    if broadcast_shapes(a[:-2], b[:-2]) is not None:
+        return None
+    return f"batches do not broadcast: {call.names[first]} {a}, {call.names[second]} {b}"
 
 
 def _same_batch(first: str, second: str, *, either: bool) -> Rule:
@@ -199,17 +195,17 @@ def _has_product_shape(
     return Rule(f"`out` has the shape of the product{unless}", test, ("out", first, second))
 
 
-def _reaches_product(role: str, first: str, second: str, summed: bool = False) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = _product_shape(call, first, second, summed)
-        if broadcast_shapes(call.shape(role), wanted) == wanted:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
-            f"the product, {wanted}"
-        )
-
-    return Rule(f"`{role}` broadcasts to the product", test, (role, first, second))
+@rule("`{role}` broadcasts to the product", "{role}", "{first}", "{second}")
+def _reaches_product(
+    call: Call, role: str, first: str, second: str, summed: bool = False
+) -> str | None:
+    wanted = _product_shape(call, first, second, summed)
+    if broadcast_shapes(call.shape(role), wanted) == wanted:
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
+        f"the product, {wanted}"
+    )
 
 
 def _plain_format(*roles: str) -> Rule:
@@ -222,17 +218,15 @@ def _plain_format(*roles: str) -> Rule:
     return Rule(f"{' and '.join(f'`{r}`' for r in roles)} are not FRACTAL_NZ", test, roles)
 
 
-def _no_thin_blocks(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        blocks = call.tensors[role].format == aclFormat.ACL_FORMAT_FRACTAL_NZ
-        if not blocks or 1 not in call.shape(role)[-2:]:
-            return None
-        return (
-            f"{call.names[role]} has the format FRACTAL_NZ and the shape {call.shape(role)}, of "
-            "which the last two sizes must not be 1"
-        )
-
-    return Rule(f"matrices of a `{role}` in FRACTAL_NZ have no size of 1", test, (role,))
+@rule("matrices of a `{role}` in FRACTAL_NZ have no size of 1")
+def _no_thin_blocks(call: Call, role: str) -> str | None:
+    blocks = call.tensors[role].format == aclFormat.ACL_FORMAT_FRACTAL_NZ
+    if not blocks or 1 not in call.shape(role)[-2:]:
+        return None
+    return (
+        f"{call.names[role]} has the format FRACTAL_NZ and the shape {call.shape(role)}, of "
+        "which the last two sizes must not be 1"
+    )
 
 
 # --- Shapes and nodes ---------------------------------------------------------------------------

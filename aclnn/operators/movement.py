@@ -29,6 +29,7 @@ from aclnn.operators.checks import (
     no_private_format,
     of_cann,
     option_dtype_among,
+    rule,
     same_dtype,
     same_format,
     same_rank,
@@ -84,32 +85,28 @@ cast = Operator(
 # --- Permutation ------------------------------------------------------------------------------------
 
 
-def _permutes() -> Rule:
-    def test(call: Call) -> str | None:
-        dims, rank = call.switches["dims"], len(call.shape("input"))
-        assert isinstance(dims, tuple)
-        if len(dims) != rank:
-            return (
-                f"{call.names['dims']} has {len(dims)} numbers, but {call.names['input']} has "
-                f"{rank} "
-                "dimensions"
-            )
-        if len({dim % rank for dim in dims}) == rank:
-            return None
-        return f"{call.names['dims']} is {shown(dims)}, must not have a dimension twice"
-
-    return Rule("`dims` has every dimension of `input` once", test, ("dims", "input"))
+@rule("`dims` has every dimension of `input` once")
+def _permutes(call: Call) -> str | None:
+    dims, rank = call.switches["dims"], len(call.shape("input"))
+    assert isinstance(dims, tuple)
+    if len(dims) != rank:
+        return (
+            f"{call.names['dims']} has {len(dims)} numbers, but {call.names['input']} has "
+            f"{rank} "
+            "dimensions"
+        )
+    if len({dim % rank for dim in dims}) == rank:
+        return None
+    return f"{call.names['dims']} is {shown(dims)}, must not have a dimension twice"
 
 
-def _dims_in_range() -> Rule:
-    def test(call: Call) -> str | None:
-        dims, rank = call.switches["dims"], len(call.shape("input"))
-        assert isinstance(dims, tuple)
-        if all(-rank <= dim < rank for dim in dims):
-            return None
-        return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
-
-    return Rule("`dims` are dimensions of `input`", test, ("dims", "input"))
+@rule("`dims` are dimensions of `input`")
+def _dims_in_range(call: Call) -> str | None:
+    dims, rank = call.switches["dims"], len(call.shape("input"))
+    assert isinstance(dims, tuple)
+    if all(-rank <= dim < rank for dim in dims):
+        return None
+    return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
 
 
 def _axes(call: Call) -> list[int]:
@@ -216,21 +213,17 @@ def _joined_shape(call: Call) -> tuple[int, ...]:
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
 
 
-def _some_tensors() -> Rule:
-    def test(call: Call) -> str | None:
-        return None if call.lists["tensors"] else f"{call.names['tensors']} is empty"
-
-    return Rule("`tensors` has at least one tensor", test, ("tensors",))
+@rule("`tensors` has at least one tensor")
+def _some_tensors(call: Call) -> str | None:
+    return None if call.lists["tensors"] else f"{call.names['tensors']} is empty"
 
 
-def _tensors_promote() -> Rule:
-    def test(call: Call) -> str | None:
-        if _joined_dtype(call) is not None:
-            return None
-        kinds = dict.fromkeys(call.word(one.dtype) for one in call.lists["tensors"])
-        return f"dtypes of {call.names['tensors']} do not promote: {', '.join(kinds)}"
-
-    return Rule("the dtypes of `tensors` promote", test, ("tensors",))
+@rule("the dtypes of `tensors` promote")
+def _tensors_promote(call: Call) -> str | None:
+    if _joined_dtype(call) is not None:
+        return None
+    kinds = dict.fromkeys(call.word(one.dtype) for one in call.lists["tensors"])
+    return f"dtypes of {call.names['tensors']} do not promote: {', '.join(kinds)}"
 
 
 def _not_wide_complex() -> Rule:
@@ -246,65 +239,53 @@ def _not_wide_complex() -> Rule:
     )
 
 
-def _tensors_of_dims() -> Rule:
-    def test(call: Call) -> str | None:
-        for place, one in enumerate(call.lists["tensors"]):
-            if not 1 <= len(one.shape) <= MAX_DIMS:
-                return (
-                    f"{call.names['tensors']}[{place}] has {len(one.shape)} dimensions, must have "
-                    f"1 "
-                    f"to {MAX_DIMS}"
-                )
+@rule(f"`tensors` have 1 to {MAX_DIMS} dimensions")
+def _tensors_of_dims(call: Call) -> str | None:
+    for place, one in enumerate(call.lists["tensors"]):
+        if not 1 <= len(one.shape) <= MAX_DIMS:
+            return (
+                f"{call.names['tensors']}[{place}] has {len(one.shape)} dimensions, must have "
+                f"1 "
+                f"to {MAX_DIMS}"
+            )
+    return None
+
+
+@rule("`dim` is one of the dimensions of `tensors`")
+def _dim_of_tensors(call: Call) -> str | None:
+    dim, rank = call.switches["dim"], len(_joined_shapes(call)[0])
+    if isinstance(dim, int) and -rank <= dim < rank:
         return None
-
-    return Rule(f"`tensors` have 1 to {MAX_DIMS} dimensions", test, ("tensors",))
-
-
-def _dim_of_tensors() -> Rule:
-    def test(call: Call) -> str | None:
-        dim, rank = call.switches["dim"], len(_joined_shapes(call)[0])
-        if isinstance(dim, int) and -rank <= dim < rank:
-            return None
-        return f"{call.names['dim']} is {shown(dim)}, must be from {-rank} to {rank - 1}"
-
-    return Rule("`dim` is one of the dimensions of `tensors`", test, ("dim", "tensors"))
+    return f"{call.names['dim']} is {shown(dim)}, must be from {-rank} to {rank - 1}"
 
 
-def _shapes_join() -> Rule:
-    def test(call: Call) -> str | None:
-        first, *others = _joined_shapes(call)
-        dim = call.switches["dim"]
-        assert isinstance(dim, int)
-        axis = dim % len(first)
-        for shape in others:
-            if len(shape) != len(first) or any(
-                a != b for k, (a, b) in enumerate(zip(first, shape, strict=True)) if k != axis
-            ):
-                return (
-                    f"{call.names['tensors']} have shapes {first} and {shape}, which differ not "
-                    f"only "
-                    f"along {call.names['dim']} {dim}"
-                )
+@rule("the shapes of `tensors` are the same but along `dim`; those of shape (0,) count for nothing")
+def _shapes_join(call: Call) -> str | None:
+    first, *others = _joined_shapes(call)
+    dim = call.switches["dim"]
+    assert isinstance(dim, int)
+    axis = dim % len(first)
+    for shape in others:
+        if len(shape) != len(first) or any(
+            a != b for k, (a, b) in enumerate(zip(first, shape, strict=True)) if k != axis
+        ):
+            return (
+                f"{call.names['tensors']} have shapes {first} and {shape}, which differ not "
+                f"only "
+                f"along {call.names['dim']} {dim}"
+            )
+    return None
+
+
+@rule("the result's dtype can be cast to that of `out`")
+def _joined_castable(call: Call) -> str | None:
+    if "out" not in call.tensors or dtypes.can_cast(_joined_dtype(call), call.dtype("out")):
         return None
-
-    return Rule(
-        "the shapes of `tensors` are the same but along `dim`; those of shape (0,) count for nothing",
-        test,
-        ("tensors", "dim"),
+    return (
+        f"{call.names['out']} has dtype {call.dtype('out').name.removeprefix('ACL_')}, to "
+        f"which "
+        "the result cannot be cast"
     )
-
-
-def _joined_castable() -> Rule:
-    def test(call: Call) -> str | None:
-        if "out" not in call.tensors or dtypes.can_cast(_joined_dtype(call), call.dtype("out")):
-            return None
-        return (
-            f"{call.names['out']} has dtype {call.dtype('out').name.removeprefix('ACL_')}, to "
-            f"which "
-            "the result cannot be cast"
-        )
-
-    return Rule("the result's dtype can be cast to that of `out`", test, ("out",))
 
 
 def _lower_cat(lowering: Lowering) -> Mapping[str, int]:
@@ -418,13 +399,11 @@ def _with_size(call: Call, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def _positive(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if number(call, role) > 0:
-            return None
-        return f"{call.names[role]} is {call.switches[role]}, must be positive"
-
-    return Rule(f"`{role}` is positive", test, (role,))
+@rule("`{role}` is positive")
+def _positive(call: Call, role: str) -> str | None:
+    if number(call, role) > 0:
+        return None
+    return f"{call.names[role]} is {call.switches[role]}, must be positive"
 
 
 def _lower_slice(lowering: Lowering) -> int:
@@ -471,35 +450,28 @@ def _expanded_shape(call: Call) -> tuple[int, ...]:
     return tuple([had if n == -1 else n for n, had in zip(size, own, strict=True)])
 
 
-def _expands() -> Rule:
-    def test(call: Call) -> str | None:
-        size, shape = _numbers(call, "size"), call.shape("input")
-        missing = len(size) - len(shape)
-        if missing >= 0 and all(n >= 0 for n in size[:missing]):
-            pairs = zip(size[missing:], shape, strict=True)
-            if all(n == -1 or had == n or (had == 1 and n >= 0) for n, had in pairs):
-                return None
-        return (
-            f"{call.names['size']} is {shown(size)}, to which {call.names['input']} of shape "
-            f"{shape} "
-            "does not expand"
-        )
-
-    return Rule(
-        "`input` broadcasts to `size`, where -1 stands for its own", test, ("size", "input")
+@rule("`input` broadcasts to `size`, where -1 stands for its own", "size", "input")
+def _expands(call: Call) -> str | None:
+    size, shape = _numbers(call, "size"), call.shape("input")
+    missing = len(size) - len(shape)
+    if missing >= 0 and all(n >= 0 for n in size[:missing]):
+        pairs = zip(size[missing:], shape, strict=True)
+        if all(n == -1 or had == n or (had == 1 and n >= 0) for n, had in pairs):
+            return None
+    return (
+        f"{call.names['size']} is {shown(size)}, to which {call.names['input']} of shape "
+        f"{shape} "
+        "does not expand"
     )
 
 
-def _counts(role: str) -> Rule:
+@rule("`{role}` has a count for each dimension of `input`")
+def _counts(call: Call, role: str) -> str | None:
     """For each dimension, and of new ones before them."""
-
-    def test(call: Call) -> str | None:
-        numbers, rank = _numbers(call, role), len(call.shape("input"))
-        if len(numbers) >= rank and all(n >= 0 for n in numbers):
-            return None
-        return f"{call.names[role]} is {shown(numbers)}, must be {rank} or more counts"
-
-    return Rule(f"`{role}` has a count for each dimension of `input`", test, (role, "input"))
+    numbers, rank = _numbers(call, role), len(call.shape("input"))
+    if len(numbers) >= rank and all(n >= 0 for n in numbers):
+        return None
+    return f"{call.names[role]} is {shown(numbers)}, must be {rank} or more counts"
 
 
 def _few_dims(role: str) -> Rule:
@@ -614,30 +586,25 @@ def _kept_sizes(call: Call) -> list[int]:
     return [size + min(before, 0) + min(after, 0) for size, (before, after) in pairs]
 
 
-def _pads() -> Rule:
-    def test(call: Call) -> str | None:
-        pad, shape = _numbers(call, "pad"), call.shape("input")
-        if len(pad) % 2 or len(pad) > 2 * len(shape):
-            return (
-                f"{call.names['pad']} is {shown(pad)}, must be pairs of numbers, at most "
-                f"{len(shape)}"
-            )
-        if min([*_padded_shape(call), *_kept_sizes(call)], default=0) >= 0:
-            return None
-        return f"{call.names['pad']} is {shown(pad)}, which leaves less than nothing of {shape}"
-
-    return Rule("`pad` has pairs for the last dimensions of `input`", test, ("pad", "input"))
+@rule("`pad` has pairs for the last dimensions of `input`")
+def _pads(call: Call) -> str | None:
+    pad, shape = _numbers(call, "pad"), call.shape("input")
+    if len(pad) % 2 or len(pad) > 2 * len(shape):
+        return (
+            f"{call.names['pad']} is {shown(pad)}, must be pairs of numbers, at most {len(shape)}"
+        )
+    if min([*_padded_shape(call), *_kept_sizes(call)], default=0) >= 0:
+        return None
+    return f"{call.names['pad']} is {shown(pad)}, which leaves less than nothing of {shape}"
 
 
-def _no_empty_axes() -> Rule:
-    def test(call: Call) -> str | None:
-        pad = _numbers(call, "pad")
-        named = _padded_shape(call)[len(call.shape("input")) - len(pad) // 2 :]
-        if 0 not in named or all(n <= 0 for n in pad):
-            return None
-        return f"{call.names['pad']} is {shown(pad)}, which pads, but leaves nothing of a dimension"
-
-    return Rule("where `pad` pads, no dimension it names ends with size 0", test, ("pad", "input"))
+@rule("where `pad` pads, no dimension it names ends with size 0", "pad", "input")
+def _no_empty_axes(call: Call) -> str | None:
+    pad = _numbers(call, "pad")
+    named = _padded_shape(call)[len(call.shape("input")) - len(pad) // 2 :]
+    if 0 not in named or all(n <= 0 for n in pad):
+        return None
+    return f"{call.names['pad']} is {shown(pad)}, which pads, but leaves nothing of a dimension"
 
 
 def _format_of_pad() -> Rule:
@@ -717,41 +684,33 @@ def _stacked_shape(call: Call) -> tuple[int, ...]:
     return (*shape[:axis], count, *shape[axis:])
 
 
-def _alike() -> Rule:
-    def test(call: Call) -> str | None:
-        first = call.lists["tensors"][0].shape
-        for place, one in enumerate(call.lists["tensors"]):
-            if one.shape != first:
-                return (
-                    f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of "
-                    f"the "
-                    f"first, {first}"
-                )
+@rule("`tensors` have one shape")
+def _alike(call: Call) -> str | None:
+    first = call.lists["tensors"][0].shape
+    for place, one in enumerate(call.lists["tensors"]):
+        if one.shape != first:
+            return (
+                f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of "
+                f"the "
+                f"first, {first}"
+            )
+    return None
+
+
+@rule("`dim` is one of the dimensions of the result", "dim", "tensors")
+def _new_dim(call: Call) -> str | None:
+    dim, rank = call.switches["dim"], len(call.lists["tensors"][0].shape)
+    if isinstance(dim, int) and -rank - 1 <= dim <= rank:
         return None
-
-    return Rule("`tensors` have one shape", test, ("tensors",))
-
-
-def _new_dim() -> Rule:
-    def test(call: Call) -> str | None:
-        dim, rank = call.switches["dim"], len(call.lists["tensors"][0].shape)
-        if isinstance(dim, int) and -rank - 1 <= dim <= rank:
-            return None
-        return f"{call.names['dim']} is {shown(dim)}, must be from {-rank - 1} to {rank}"
-
-    return Rule("`dim` is one of the dimensions of the result", test, ("dim", "tensors"))
+    return f"{call.names['dim']} is {shown(dim)}, must be from {-rank - 1} to {rank}"
 
 
-def _few_stacked_dims() -> Rule:
-    def test(call: Call) -> str | None:
-        rank = len(call.lists["tensors"][0].shape)
-        if rank < MAX_DIMS:
-            return None
-        return (
-            f"{call.names['tensors']}[0] has {rank} dimensions, at most {MAX_DIMS - 1} are possible"
-        )
-
-    return Rule(f"the result has at most {MAX_DIMS} dimensions", test, ("tensors",))
+@rule(f"the result has at most {MAX_DIMS} dimensions", "tensors")
+def _few_stacked_dims(call: Call) -> str | None:
+    rank = len(call.lists["tensors"][0].shape)
+    if rank < MAX_DIMS:
+        return None
+    return f"{call.names['tensors']}[0] has {rank} dimensions, at most {MAX_DIMS - 1} are possible"
 
 
 def _lower_stack(lowering: Lowering) -> Mapping[str, int]:
@@ -867,16 +826,12 @@ def _is_empty() -> Rule:
     return Rule("an empty `input` may have any number of dimensions", test, ("input", "out"))
 
 
-def _is_matrix() -> Rule:
-    def test(call: Call) -> str | None:
-        rank = len(call.shape("input"))
-        return (
-            None
-            if rank >= 2
-            else f"{call.names['input']} has {rank} dimensions, at least 2 are needed"
-        )
-
-    return Rule("`input` has at least 2 dimensions", test, ("input",))
+@rule("`input` has at least 2 dimensions")
+def _is_matrix(call: Call) -> str | None:
+    rank = len(call.shape("input"))
+    return (
+        None if rank >= 2 else f"{call.names['input']} has {rank} dimensions, at least 2 are needed"
+    )
 
 
 tril = _triangle("tril", "above", "≤", "[1., 0.],\n       [3., 4.]")
@@ -906,51 +861,43 @@ def _sizes(call: Call) -> tuple[int, ...]:
     return _pieces(call.shape("input"), call.switches)
 
 
-def _whole_size() -> Rule:
-    def test(call: Call) -> str | None:
-        whole, sizes = call.shape("input")[axis_of(call, "input")], _numbers(call, "split_sizes")
-        if sizes and builtins.min(sizes) >= 0 and sum(sizes) == whole:
-            return None
-        return (
-            f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, "
-            f"that "
-            f"of {call.names['input']} along {call.names['dim']} {call.switches['dim']}"
-        )
-
-    return Rule("`split_sizes` add up to the size of `input` along `dim`", test, ("split_sizes",))
-
-
-def _positive_size() -> Rule:
-    def test(call: Call) -> str | None:
-        size = number(call, "split_size")
-        if size > 0 or (size == 0 and call.shape("input")[axis_of(call, "input")] == 0):
-            return None
-        return f"{call.names['split_size']} is {size}, must be positive"
-
-    return Rule("`split_size` is positive, or nothing is split", test, ("split_size",))
-
-
-def _pieces_have_dtype() -> Rule:
-    def test(call: Call) -> str | None:
-        return next(filter(None, [same_dtype(r, "input").test(call) for r in _made(call)]), None)
-
-    return Rule("`out` have the dtype of `input`", test)
-
-
-def _pieces_have_shape() -> Rule:
-    def test(call: Call) -> str | None:
-        roles, sizes = _made(call), _sizes(call)
-        if roles and len(roles) != len(sizes):
-            return f"there are {len(roles)} tensors for results, but {len(sizes)} pieces"
-        for role, size in zip(roles, sizes, strict=False):
-            if call.shape(role) != _with_size(call, size):
-                return (
-                    f"{call.names[role]} has shape {call.shape(role)}, but must have "
-                    f"{_with_size(call, size)}"
-                )
+@rule("`split_sizes` add up to the size of `input` along `dim`", "split_sizes")
+def _whole_size(call: Call) -> str | None:
+    whole, sizes = call.shape("input")[axis_of(call, "input")], _numbers(call, "split_sizes")
+    if sizes and builtins.min(sizes) >= 0 and sum(sizes) == whole:
         return None
+    return (
+        f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, "
+        f"that "
+        f"of {call.names['input']} along {call.names['dim']} {call.switches['dim']}"
+    )
 
-    return Rule("`out` have the shapes of the pieces", test)
+
+@rule("`split_size` is positive, or nothing is split")
+def _positive_size(call: Call) -> str | None:
+    size = number(call, "split_size")
+    if size > 0 or (size == 0 and call.shape("input")[axis_of(call, "input")] == 0):
+        return None
+    return f"{call.names['split_size']} is {size}, must be positive"
+
+
+@rule("`out` have the dtype of `input`", "")
+def _pieces_have_dtype(call: Call) -> str | None:
+    return next(filter(None, [same_dtype(r, "input").test(call) for r in _made(call)]), None)
+
+
+@rule("`out` have the shapes of the pieces", "")
+def _pieces_have_shape(call: Call) -> str | None:
+    roles, sizes = _made(call), _sizes(call)
+    if roles and len(roles) != len(sizes):
+        return f"there are {len(roles)} tensors for results, but {len(sizes)} pieces"
+    for role, size in zip(roles, sizes, strict=False):
+        if call.shape(role) != _with_size(call, size):
+            return (
+                f"{call.names[role]} has shape {call.shape(role)}, but must have "
+                f"{_with_size(call, size)}"
+            )
+    return None
 
 
 def _lower_split(lowering: Lowering) -> Mapping[str, int]:

@@ -19,6 +19,7 @@ from aclnn.operators.checks import (
     dtype_among,
     dtype_like_or,
     exists_on,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -92,27 +93,21 @@ def _test_length(call: Call) -> str | None:
     return f"{call.names['normalized_shape']} has {count} sizes, must have from 1 to {MAX_DIMS}"
 
 
-def _trails(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted, shape = normalized(call), call.shape(role)
-        if shape[len(shape) - len(wanted) :] == wanted and len(shape) >= len(wanted):
-            return None
-        name = call.names["normalized_shape"]
-        return f"{call.names[role]} has shape {shape}, which does not end in {name}, {wanted}"
-
-    text = f"the shape of `{role}` ends in `normalized_shape`"
-    return Rule(text, test, (role, "normalized_shape"))
+@rule("the shape of `{role}` ends in `normalized_shape`")
+def _trails(call: Call, role: str) -> str | None:
+    wanted, shape = normalized(call), call.shape(role)
+    if shape[len(shape) - len(wanted) :] == wanted and len(shape) >= len(wanted):
+        return None
+    name = call.names["normalized_shape"]
+    return f"{call.names[role]} has shape {shape}, which does not end in {name}, {wanted}"
 
 
-def _has_normalized_shape(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = normalized(call)
-        if role not in call.tensors or call.shape(role) == wanted:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
-
-    text = f"`{role}` has the shape `normalized_shape`"
-    return Rule(text, test, (role, "normalized_shape"))
+@rule("`{role}` has the shape `normalized_shape`")
+def _has_normalized_shape(call: Call, role: str) -> str | None:
+    wanted = normalized(call)
+    if role not in call.tensors or call.shape(role) == wanted:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
 
 
 def one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
@@ -139,15 +134,12 @@ def _test_mask(call: Call) -> str | None:
     return None if count == 3 else f"{call.names['output_mask']} has {count} elements, must have 3"
 
 
-def _given_where_wanted(role: str, place: int) -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = call.switches["output_mask"][place]  # type: ignore[index]
-        if not wanted or role in call.tensors or call.makes_absent:
-            return None
-        return f"{call.names[role]} is null, but outputMask[{place}] is true"
-
-    text = f"`{role}` is not null where `output_mask` asks for it"
-    return Rule(text, test, (role, "output_mask"), ACLNN_ERR_PARAM_NULLPTR)
+@rule("`{role}` is not null where `output_mask` asks for it", status=ACLNN_ERR_PARAM_NULLPTR)
+def _given_where_wanted(call: Call, role: str, place: int) -> str | None:
+    wanted = call.switches["output_mask"][place]  # type: ignore[index]
+    if not wanted or role in call.tensors or call.makes_absent:
+        return None
+    return f"{call.names[role]} is null, but outputMask[{place}] is true"
 
 
 _LENGTH = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
-from aclnn.operators.checks import Call, Rule, done_if_empty, dtype_among, same_shape
+from aclnn.operators.checks import Call, Rule, done_if_empty, dtype_among, rule, same_shape, when
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 
@@ -24,20 +24,15 @@ def _most_given() -> Rule:
 
 
 def _like_param() -> Rule:
-    rule = same_shape("max_exp_avg_sq", "param")
-
-    def test(call: Call) -> str | None:
-        return rule.test(call) if "max_exp_avg_sq" in call.tensors else None
-
-    return Rule(rule.text, test, rule.roles)
+    return when(
+        lambda call: "max_exp_avg_sq" in call.tensors, same_shape("max_exp_avg_sq", "param")
+    )
 
 
-def _one_step() -> Rule:
-    def test(call: Call) -> str | None:
-        size = call.tensors["step"].size
-        return None if size == 1 else f"{call.names['step']} has {size} elements, must have one"
-
-    return Rule("`step` has one element", test, ("step",))
+@rule("`step` has one element")
+def _one_step(call: Call) -> str | None:
+    size = call.tensors["step"].size
+    return None if size == 1 else f"{call.names['step']} has {size} elements, must have one"
 
 
 def _infer(call: Call) -> Mapping[str, tuple[aclDataType, tuple[int, ...]]]:

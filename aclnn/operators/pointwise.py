@@ -13,6 +13,7 @@ from aclnn.operators.checks import (
     dtype_among,
     same_dtype,
     same_shape,
+    when,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, number_form
@@ -47,20 +48,12 @@ def number(role: str, default: object, doc: str, *facts: str) -> Attribute:
 
 def unless_on(soc: str, rule: Rule) -> Rule:
     """A rule that one product does not have."""
-
-    def test(call: Call) -> str | None:
-        return None if call.soc == soc else rule.test(call)
-
-    return Rule(f"{rule.text}, except on {soc}", test, rule.roles, rule.status)
+    return when(lambda call: call.soc != soc, rule, f"{{}}, except on {soc}")
 
 
 def only_on(soc: str, rule: Rule) -> Rule:
     """A rule that no other product has."""
-
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.soc == soc else None
-
-    return Rule(f"on {soc}: {rule.text}", test, rule.roles, rule.status)
+    return when(lambda call: call.soc == soc, rule, f"on {soc}: {{}}")
 
 
 def infer_first(role: str) -> Any:

@@ -8,7 +8,6 @@ from aclnn.operators.checks import (
     INTEGERS,
     REAL,
     Call,
-    Rule,
     at_most_8_dims,
     broadcast_shape,
     broadcast_shapes,
@@ -19,6 +18,7 @@ from aclnn.operators.checks import (
     promoted,
     promoted_with_number,
     result_castable,
+    rule,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, operands_as
@@ -58,23 +58,19 @@ def _lower(formula: str) -> Callable[[Lowering], Mapping[str, int]]:
     return lower
 
 
-def _not_both_truth() -> Rule:
-    def test(call: Call) -> str | None:
-        if _promoted(call) != aclDataType.ACL_BOOL:
-            return None
-        return f"{call.names['input']} and {call.names['exponent']} are both BOOL"
-
-    return Rule("`input` and `exponent` are not both BOOL", test, _TO)
+@rule("`input` and `exponent` are not both BOOL", *_TO)
+def _not_both_truth(call: Call) -> str | None:
+    if _promoted(call) != aclDataType.ACL_BOOL:
+        return None
+    return f"{call.names['input']} and {call.names['exponent']} are both BOOL"
 
 
-def _whole_results() -> Rule:
-    def test(call: Call) -> str | None:
-        exponent = call.scalars["exponent"]
-        if _promoted(call) not in INTEGERS or not exponent.negative:
-            return None
-        return f"{call.names['exponent']} is {exponent.text}, must not be negative for integers"
-
-    return Rule("for integers `exponent` is not negative", test, _TO)
+@rule("for integers `exponent` is not negative", *_TO)
+def _whole_results(call: Call) -> str | None:
+    exponent = call.scalars["exponent"]
+    if _promoted(call) not in INTEGERS or not exponent.negative:
+        return None
+    return f"{call.names['exponent']} is {exponent.text}, must not be negative for integers"
 
 
 def _power(name: str, formula: str, *items: tuple[str, str], **more: Any) -> Operator:

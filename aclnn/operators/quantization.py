@@ -14,6 +14,7 @@ from aclnn.operators.checks import (
     has_shape,
     no_private_format,
     option_dtype_among,
+    rule,
     same_dtype,
     switch_among,
 )
@@ -335,44 +336,38 @@ def _quant_dtype(call: Call) -> aclDataType:
     return chosen if isinstance(chosen, aclDataType) else BYTE
 
 
-def _scale_fits_x() -> Rule:
-    def test(call: Call) -> str | None:
-        x, scale = call.dtype("x"), call.dtype("scale")
-        if x in (SINGLE, scale):
-            return None
-        return (
-            f"{call.names['scale']} has dtype {call.word(scale)}, must have that of {call.names['x']}, "
-            f"{call.word(x)}"
-        )
-
-    return Rule("`scale` has the dtype of `x`, or any where that is FLOAT", test, ("scale", "x"))
+@rule("`scale` has the dtype of `x`, or any where that is FLOAT")
+def _scale_fits_x(call: Call) -> str | None:
+    x, scale = call.dtype("x"), call.dtype("scale")
+    if x in (SINGLE, scale):
+        return None
+    return (
+        f"{call.names['scale']} has dtype {call.word(scale)}, must have that of {call.names['x']}, "
+        f"{call.word(x)}"
+    )
 
 
-def _is_dtype_of(option: str, role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        chosen = call.switches[option]
-        if chosen is None or role not in call.tensors or call.dtype(role) == chosen:
-            return None
-        return (
-            f"{call.names[option]} is {call.word(chosen)}, but {call.names[role]} has dtype "  # type: ignore[arg-type]
-            f"{call.word(call.dtype(role))}"
-        )
-
-    return Rule(f"`{option}` is the dtype of `{role}`", test, (option, role))
+@rule("`{option}` is the dtype of `{role}`")
+def _is_dtype_of(call: Call, option: str, role: str) -> str | None:
+    chosen = call.switches[option]
+    if chosen is None or role not in call.tensors or call.dtype(role) == chosen:
+        return None
+    return (
+        f"{call.names[option]} is {call.word(chosen)}, but {call.names[role]} has dtype "  # type: ignore[arg-type]
+        f"{call.word(call.dtype(role))}"
+    )
 
 
-def _one_of_last_two() -> Rule:
-    def test(call: Call) -> str | None:
-        axis, rank = number(call, "axis"), len(call.shape("x"))
-        least = rank - 2 if rank > 2 else 0
-        if -rank <= axis < rank and axis % rank >= least:
-            return None
-        return (
-            f"{call.names['axis']} is {axis}, must be one of the last two dimensions of "
-            f"{call.names['x']} of shape {call.shape('x')}"
-        )
-
-    return Rule("`axis` is one of the last two dimensions of `x`", test, ("axis", "x"))
+@rule("`axis` is one of the last two dimensions of `x`")
+def _one_of_last_two(call: Call) -> str | None:
+    axis, rank = number(call, "axis"), len(call.shape("x"))
+    least = rank - 2 if rank > 2 else 0
+    if -rank <= axis < rank and axis % rank >= least:
+        return None
+    return (
+        f"{call.names['axis']} is {axis}, must be one of the last two dimensions of "
+        f"{call.names['x']} of shape {call.shape('x')}"
+    )
 
 
 def _spread_scale(call: Call, role: str) -> Shape | None:
@@ -385,17 +380,13 @@ def _spread_scale(call: Call, role: str) -> Shape | None:
     return (1,) * len(x) if math.prod(scale) == 1 and len(scale) in (1, len(x)) else None
 
 
-def _scale_fits(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or _spread_scale(call, role) is not None:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, must have one element, or as many as "
-            f"{call.names['x']} of shape {call.shape('x')} along {call.names['axis']} {number(call, 'axis')}"
-        )
-
-    return Rule(
-        f"`{role}` has one element, or those of `x` along `axis`", test, (role, "x", "axis")
+@rule("`{role}` has one element, or those of `x` along `axis`")
+def _scale_fits(call: Call, role: str) -> str | None:
+    if role not in call.tensors or _spread_scale(call, role) is not None:
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, must have one element, or as many as "
+        f"{call.names['x']} of shape {call.shape('x')} along {call.names['axis']} {number(call, 'axis')}"
     )
 
 
@@ -487,26 +478,22 @@ def _axis_of_scales(call: Call) -> int:
     return number(call, "axis") % rank if call.switches["div_mode"] else rank - 1
 
 
-def _axis_of_input() -> Rule:
-    def test(call: Call) -> str | None:
-        axis, rank = number(call, "axis"), len(call.shape("input"))
-        if not call.switches["div_mode"] or -rank <= axis < rank:
-            return None
-        return f"{call.names['axis']} is {axis}, must be from {-rank} to {rank - 1}"
-
-    return Rule("`axis` is a dimension of `input`, with `div_mode`", test, ("axis", "input"))
+@rule("`axis` is a dimension of `input`, with `div_mode`", "axis", "input")
+def _axis_of_input(call: Call) -> str | None:
+    axis, rank = number(call, "axis"), len(call.shape("input"))
+    if not call.switches["div_mode"] or -rank <= axis < rank:
+        return None
+    return f"{call.names['axis']} is {axis}, must be from {-rank} to {rank - 1}"
 
 
-def _along_axis(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        size = call.shape("input")[_axis_of_scales(call)]
-        if call.shape(role) in ((size,), (1,)):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have ({size},) or (1,)"
-
-    return Rule(f"`{role}` has one element, or those of `input` along `axis`", test, (role,))
+@rule("`{role}` has one element, or those of `input` along `axis`", "{role}")
+def _along_axis(call: Call, role: str) -> str | None:
+    if role not in call.tensors:
+        return None
+    size = call.shape("input")[_axis_of_scales(call)]
+    if call.shape(role) in ((size,), (1,)):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have ({size},) or (1,)"
 
 
 def _lower_quantize(lowering: Lowering) -> Mapping[str, int]:
@@ -528,13 +515,11 @@ def _folded_dtype(call: Call) -> aclDataType:
     return BYTE if call.switches["div_mode"] else _quant_dtype(call)
 
 
-def _has_range() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.switches["div_mode"] or _quant_dtype(call) != _UNSIGNED:
-            return None
-        return f"{call.names['dtype']} is {call.word(_UNSIGNED)}, must be {call.words((BYTE, PACKED))} without div_mode"
-
-    return Rule("`dtype` is UINT8 only with `div_mode`", test, ("dtype", "div_mode"))
+@rule("`dtype` is UINT8 only with `div_mode`")
+def _has_range(call: Call) -> str | None:
+    if call.switches["div_mode"] or _quant_dtype(call) != _UNSIGNED:
+        return None
+    return f"{call.names['dtype']} is {call.word(_UNSIGNED)}, must be {call.words((BYTE, PACKED))} without div_mode"
 
 
 quantize = Operator(
@@ -599,18 +584,14 @@ def _param_shape(call: Call) -> Shape:
     return max(shapes, key=math.prod)
 
 
-def _offset_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        if "offset" not in call.tensors:
-            return None
-        scale, offset = call.shape("scale"), call.shape("offset")
-        if scale == offset or 1 in (math.prod(scale), math.prod(offset)):
-            return None
-        return f"{call.names['offset']} has shape {offset}, must have {scale}, or one element"
-
-    return Rule(
-        "`offset` has the shape of `scale`, or one of them has one element", test, ("offset",)
-    )
+@rule("`offset` has the shape of `scale`, or one of them has one element", "offset")
+def _offset_fits(call: Call) -> str | None:
+    if "offset" not in call.tensors:
+        return None
+    scale, offset = call.shape("scale"), call.shape("offset")
+    if scale == offset or 1 in (math.prod(scale), math.prod(offset)):
+        return None
+    return f"{call.names['offset']} has shape {offset}, must have {scale}, or one element"
 
 
 def _lower_params(lowering: Lowering) -> Mapping[str, int]:

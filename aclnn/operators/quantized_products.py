@@ -15,6 +15,7 @@ from aclnn.operators.checks import (
     has_shape,
     no_private_format,
     option_dtype_among,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
@@ -155,66 +156,52 @@ def _output_dtype() -> Rule:
     return Rule(f"{among.text}, and the dtype of `out`", test, ("output_dtype", "out"))
 
 
-def _whole_first() -> Rule:
-    def test(call: Call) -> str | None:
-        if not _is_packed(call):
-            return None
-        if call.switches["transpose_x1"]:
-            return f"{call.names['transpose_x1']} is true, must be false for {call.names['x1']} of four bits"
-        if call.tensors["x1"].pair_axis not in (None, len(call.shape("x1")) - 1):
-            return f"{call.names['x1']} is transposed, which it must not be, of four bits"
-        if len(call.shape("x2")) != 2:
-            return f"{call.names['x2']} has {len(call.shape('x2'))} dimensions, of four bits it must have 2"
+@rule("`x1` of four bits is not transposed, and `x2` has 2 dimensions then")
+def _whole_first(call: Call) -> str | None:
+    if not _is_packed(call):
         return None
-
-    return Rule(
-        "`x1` of four bits is not transposed, and `x2` has 2 dimensions then", test, ("x1", "x2")
-    )
-
-
-def _inner_sizes() -> Rule:
-    def test(call: Call) -> str | None:
-        _, k, inner, _ = _sizes(call)
-        if k == inner:
-            return None
-        return f"{call.names['x1']} has rows of {k} integers, {call.names['x2']} columns of {inner}"
-
-    return Rule("rows of `x1` are as long as columns of `x2`", test, ("x1", "x2"))
+    if call.switches["transpose_x1"]:
+        return f"{call.names['transpose_x1']} is true, must be false for {call.names['x1']} of four bits"
+    if call.tensors["x1"].pair_axis not in (None, len(call.shape("x1")) - 1):
+        return f"{call.names['x1']} is transposed, which it must not be, of four bits"
+    if len(call.shape("x2")) != 2:
+        return f"{call.names['x2']} has {len(call.shape('x2'))} dimensions, of four bits it must have 2"
+    return None
 
 
-def _batches() -> Rule:
-    def test(call: Call) -> str | None:
-        if _batch(call) is not None:
-            return None
-        a, b = call.shape("x1"), call.shape("x2")
-        return f"batches do not broadcast: {call.names['x1']} {a}, {call.names['x2']} {b}"
-
-    return Rule("the batches of `x1` and `x2` broadcast", test, ("x1", "x2"))
+@rule("rows of `x1` are as long as columns of `x2`")
+def _inner_sizes(call: Call) -> str | None:
+    _, k, inner, _ = _sizes(call)
+    if k == inner:
+        return None
+    return f"{call.names['x1']} has rows of {k} integers, {call.names['x2']} columns of {inner}"
 
 
-def _for_columns(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        n = _sizes(call)[3]
-        if role not in call.tensors or call.shape(role) in ((1,), (n,)):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or ({n},)"
-
-    return Rule(f"`{role}` has one element, or one for each column", test, (role,))
+@rule("the batches of `x1` and `x2` broadcast")
+def _batches(call: Call) -> str | None:
+    if _batch(call) is not None:
+        return None
+    a, b = call.shape("x1"), call.shape("x2")
+    return f"batches do not broadcast: {call.names['x1']} {a}, {call.names['x2']} {b}"
 
 
-def _bias_shape() -> Rule:
-    def test(call: Call) -> str | None:
-        if "bias" not in call.tensors:
-            return None
-        n, shape = _sizes(call)[3], call.shape("bias")
-        product = _product_shape(call)
-        if shape == (n,) or (len(product) == 3 and shape == (product[0], 1, n)):
-            return None
-        return f"{call.names['bias']} has shape {shape}, must have ({n},), or one such row for each of a batch"
+@rule("`{role}` has one element, or one for each column")
+def _for_columns(call: Call, role: str) -> str | None:
+    n = _sizes(call)[3]
+    if role not in call.tensors or call.shape(role) in ((1,), (n,)):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or ({n},)"
 
-    return Rule(
-        "`bias` has one element for each column, or for those of each product", test, ("bias",)
-    )
+
+@rule("`bias` has one element for each column, or for those of each product")
+def _bias_shape(call: Call) -> str | None:
+    if "bias" not in call.tensors:
+        return None
+    n, shape = _sizes(call)[3], call.shape("bias")
+    product = _product_shape(call)
+    if shape == (n,) or (len(product) == 3 and shape == (product[0], 1, n)):
+        return None
+    return f"{call.names['bias']} has shape {shape}, must have ({n},), or one such row for each of a batch"
 
 
 def _not_empty(*roles: str) -> Rule:
@@ -400,40 +387,32 @@ quant_matmul = Operator(
 )
 
 
-def _plain_groups() -> Rule:
-    def test(call: Call) -> str | None:
-        if number(call, "group_size") == 0:
-            return None
-        return f"{call.names['group_size']} is {number(call, 'group_size')}, must be 0: {_MISSING}"
-
-    return Rule(f"`group_size` is 0: {_MISSING}", test, ("group_size",))
+@rule(f"`group_size` is 0: {_MISSING}")
+def _plain_groups(call: Call) -> str | None:
+    if number(call, "group_size") == 0:
+        return None
+    return f"{call.names['group_size']} is {number(call, 'group_size')}, must be 0: {_MISSING}"
 
 
 _OF_RESULTS = ("y_scale", "y_offset")
 
 
-def _only_floating(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or _out_dtype(call) in HALVES:
-            return None
-        return (
-            f"{call.names[role]} is given, must be null for a result of dtype "
-            f"{call.word(_out_dtype(call))}"
-        )
-
-    return Rule(f"`{role}` is null unless `out` is FLOAT16 or BF16", test, (role, "out"))
+@rule("`{role}` is null unless `out` is FLOAT16 or BF16")
+def _only_floating(call: Call, role: str) -> str | None:
+    if role not in call.tensors or _out_dtype(call) in HALVES:
+        return None
+    return (
+        f"{call.names[role]} is given, must be null for a result of dtype "
+        f"{call.word(_out_dtype(call))}"
+    )
 
 
-def _row_of_columns(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        n = _sizes(call)[3]
-        if role not in call.tensors or call.shape(role) in ((1,), (n,), (1, 1), (1, n)):
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, must have (1,), ({n},) or (1, {n})"
-        )
-
-    return Rule(f"`{role}` has one element, or one for each column", test, (role,))
+@rule("`{role}` has one element, or one for each column")
+def _row_of_columns(call: Call, role: str) -> str | None:
+    n = _sizes(call)[3]
+    if role not in call.tensors or call.shape(role) in ((1,), (n,), (1, 1), (1, n)):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have (1,), ({n},) or (1, {n})"
 
 
 def _lower_product_of_v5(lowering: Lowering) -> Mapping[str, int]:
@@ -575,50 +554,40 @@ def nibbles_of(axis: int | None, rank: int) -> str | None:
     return None if axis is None else ("n" if axis == rank - 1 else "k")
 
 
-def _weight_scales(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or _scales_shape(call, role) is not None:
-            return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, which does not fit "
-            f"{call.names['weight']} of {_weight_shape(call)} and {call.names['antiquant_group_size']} "
-            f"{number(call, 'antiquant_group_size')}"
-        )
-
-    return Rule(f"`{role}` has one element, one for each column, or for each group", test, (role,))
+@rule("`{role}` has one element, one for each column, or for each group")
+def _weight_scales(call: Call, role: str) -> str | None:
+    if role not in call.tensors or _scales_shape(call, role) is not None:
+        return None
+    return (
+        f"{call.names[role]} has shape {call.shape(role)}, which does not fit "
+        f"{call.names['weight']} of {_weight_shape(call)} and {call.names['antiquant_group_size']} "
+        f"{number(call, 'antiquant_group_size')}"
+    )
 
 
-def _group_size() -> Rule:
-    def test(call: Call) -> str | None:
-        size, k = number(call, "antiquant_group_size"), _weight_shape(call)[0]
-        if size == 0 or (size % 32 == 0 and 32 <= size <= k - 1):
-            return None
-        name = call.names["antiquant_group_size"]
-        return f"{name} is {size}, must be 0, or a multiple of 32 from 32 to {k - 1}"
-
-    return Rule("`antiquant_group_size` is 0, or a multiple of 32 less than K", test)
+@rule("`antiquant_group_size` is 0, or a multiple of 32 less than K", "")
+def _group_size(call: Call) -> str | None:
+    size, k = number(call, "antiquant_group_size"), _weight_shape(call)[0]
+    if size == 0 or (size % 32 == 0 and 32 <= size <= k - 1):
+        return None
+    name = call.names["antiquant_group_size"]
+    return f"{name} is {size}, must be 0, or a multiple of 32 from 32 to {k - 1}"
 
 
-def _weight_sizes() -> Rule:
-    def test(call: Call) -> str | None:
-        k, inner = call.shape("x")[1], _weight_shape(call)[0]
-        if k == inner:
-            return None
-        return (
-            f"{call.names['x']} has rows of {k} elements, {call.names['weight']} columns of {inner}"
-        )
-
-    return Rule("rows of `x` are as long as columns of `weight`", test, ("x", "weight"))
+@rule("rows of `x` are as long as columns of `weight`")
+def _weight_sizes(call: Call) -> str | None:
+    k, inner = call.shape("x")[1], _weight_shape(call)[0]
+    if k == inner:
+        return None
+    return f"{call.names['x']} has rows of {k} elements, {call.names['weight']} columns of {inner}"
 
 
-def _bias_columns() -> Rule:
-    def test(call: Call) -> str | None:
-        n = _weight_shape(call)[1]
-        if "bias" not in call.tensors or call.shape("bias") in ((n,), (1, n)):
-            return None
-        return f"{call.names['bias']} has shape {call.shape('bias')}, must have ({n},) or (1, {n})"
-
-    return Rule("`bias` has an element for each column", test, ("bias",))
+@rule("`bias` has an element for each column")
+def _bias_columns(call: Call) -> str | None:
+    n = _weight_shape(call)[1]
+    if "bias" not in call.tensors or call.shape("bias") in ((n,), (1, n)):
+        return None
+    return f"{call.names['bias']} has shape {call.shape('bias')}, must have ({n},) or (1, {n})"
 
 
 def _full(*roles: str) -> Rule:

@@ -17,9 +17,11 @@ from aclnn.operators.checks import (
     dtype_among,
     has_shape,
     if_given,
+    rule,
     same_dtype,
     same_shape,
     switch_among,
+    when,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
@@ -68,14 +70,12 @@ def _done_without(*roles: str) -> Rule:
     return Rule(f"in C-shaped calls, if {names} is empty nothing is written", test, roles)
 
 
-def _trails() -> Rule:
-    def test(call: Call) -> str | None:
-        x, gamma = call.shape("x1"), call.shape("gamma")
-        if gamma and x[len(x) - len(gamma) :] == gamma:
-            return None
-        return f"{call.names['gamma']} has shape {gamma}, must have the last sizes of {call.names['x1']}, {x}"
-
-    return Rule("`gamma` has the last sizes of `x1`", test, ("gamma", "x1"))
+@rule("`gamma` has the last sizes of `x1`")
+def _trails(call: Call) -> str | None:
+    x, gamma = call.shape("x1"), call.shape("gamma")
+    if gamma and x[len(x) - len(gamma) :] == gamma:
+        return None
+    return f"{call.names['gamma']} has shape {gamma}, must have the last sizes of {call.names['x1']}, {x}"
 
 
 def _sum(lowering: Lowering, dtype: aclDataType) -> int:
@@ -189,10 +189,8 @@ def _norm_quant_rules(*beta: str) -> tuple[Rule, ...]:
 
 
 def _where_given(rule: Rule, role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if role in call.tensors else None
-
-    return Rule(f"with `{role}`, {rule.text}", test, (*rule.roles, role))
+    found = when(lambda call: role in call.tensors, rule, f"with `{role}`, {{}}")
+    return replace(found, roles=(*rule.roles, role))
 
 
 _NORM_QUANT = {
@@ -283,25 +281,19 @@ def _wanted(call: Call) -> tuple[bool, bool]:
     return True, "smooth_scale1" in call.tensors and "smooth_scale2" in call.tensors
 
 
-def _mask_fits() -> Rule:
-    def test(call: Call) -> str | None:
-        mask, name = call.switches["output_mask"] or (), call.names["output_mask"]
-        assert isinstance(mask, tuple)
-        if not mask:
-            alone = "smooth_scale2" in call.tensors and "smooth_scale1" not in call.tensors
-            return (
-                f"{name} is null, but only {call.names['smooth_scale2']} is given"
-                if alone
-                else None
-            )
-        if len(mask) != 2 or not any(mask):
-            return f"{name} is {mask}, must have two elements, not both false"
-        for flag, role in zip(mask, ("smooth_scale1", "smooth_scale2"), strict=True):
-            if role in call.tensors and not flag:
-                return f"{call.names[role]} is given, but {name} is {mask}"
-        return None
-
-    return Rule("`output_mask` has two flags, one for each smooth scale", test, ("output_mask",))
+@rule("`output_mask` has two flags, one for each smooth scale")
+def _mask_fits(call: Call) -> str | None:
+    mask, name = call.switches["output_mask"] or (), call.names["output_mask"]
+    assert isinstance(mask, tuple)
+    if not mask:
+        alone = "smooth_scale2" in call.tensors and "smooth_scale1" not in call.tensors
+        return f"{name} is null, but only {call.names['smooth_scale2']} is given" if alone else None
+    if len(mask) != 2 or not any(mask):
+        return f"{name} is {mask}, must have two elements, not both false"
+    for flag, role in zip(mask, ("smooth_scale1", "smooth_scale2"), strict=True):
+        if role in call.tensors and not flag:
+            return f"{call.names[role]} is given, but {name} is {mask}"
+    return None
 
 
 def _results_given() -> Rule:
@@ -346,10 +338,7 @@ def _rows_shape(call: Call, role: str) -> Shape:
 
 
 def _as_asked(rule: Rule, place: int) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if _wanted(call)[place] else None
-
-    return Rule(f"where asked for, {rule.text}", test, rule.roles)
+    return when(lambda call: _wanted(call)[place], rule, "where asked for, {}")
 
 
 def _infer_norm_dynamic(call: Call) -> Inferred:
@@ -521,51 +510,41 @@ def _half(call: Call) -> Shape:
     return (*_lead(call), call.shape("x")[-1] // 2)
 
 
-def _even_last() -> Rule:
-    def test(call: Call) -> str | None:
-        size = call.shape("x")[-1]
-        return None if size % 2 == 0 else f"{call.names['x']} has the odd last size {size}"
-
-    return Rule("the last size of `x` is even", test, ("x",))
+@rule("the last size of `x` is even")
+def _even_last(call: Call) -> str | None:
+    size = call.shape("x")[-1]
+    return None if size % 2 == 0 else f"{call.names['x']} has the odd last size {size}"
 
 
-def _plain_halves(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.dtype("x") == PACKED:
-            return None
-        return f"{call.names[role]} is given, must be null for {call.word(call.dtype('x'))}"
-
-    return Rule(f"`{role}` is given for INT32 only", test, (role, "x"))
+@rule("`{role}` is given for INT32 only", "{role}", "x")
+def _plain_halves(call: Call, role: str) -> str | None:
+    if role not in call.tensors or call.dtype("x") == PACKED:
+        return None
+    return f"{call.names[role]} is given, must be null for {call.word(call.dtype('x'))}"
 
 
-def _scale_of_sums() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.dtype("x") != PACKED or "weight_scale" in call.tensors:
-            return None
-        return f"{call.names['weight_scale']} is null, must be given for {call.word(PACKED)}"
-
-    text = "`weight_scale` is given for INT32"
-    return Rule(text, test, ("weight_scale", "x"), ACLNN_ERR_PARAM_NULLPTR)
+@rule("`weight_scale` is given for INT32", "weight_scale", "x", status=ACLNN_ERR_PARAM_NULLPTR)
+def _scale_of_sums(call: Call) -> str | None:
+    if call.dtype("x") != PACKED or "weight_scale" in call.tensors:
+        return None
+    return f"{call.names['weight_scale']} is null, must be given for {call.word(PACKED)}"
 
 
-def _has_columns(role: str, sizes: Callable[[Call], tuple[int, ...]], words: str) -> Rule:
+@rule("`{role}` has {words}, with groups such a row each", "{role}", "x", "group_index")
+def _has_columns(
+    call: Call, role: str, sizes: Callable[[Call], tuple[int, ...]], words: str
+) -> str | None:
     """One row of so many elements, one for each group."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        groups, shape = _groups(call), call.shape(role)
-        wanted: list[Shape] = [(size,) for size in sizes(call)]
-        if groups is not None:
-            wanted = [(groups, size) for size in sizes(call)] + [(groups,)] * (1 in sizes(call))
-        if shape in wanted:
-            return None
-        listed = " or ".join(map(str, wanted))
-        return f"{call.names[role]} has shape {shape}, must have {listed}"
-
-    return Rule(
-        f"`{role}` has {words}, with groups such a row each", test, (role, "x", "group_index")
-    )
+    if role not in call.tensors:
+        return None
+    groups, shape = _groups(call), call.shape(role)
+    wanted: list[Shape] = [(size,) for size in sizes(call)]
+    if groups is not None:
+        wanted = [(groups, size) for size in sizes(call)] + [(groups,)] * (1 in sizes(call))
+    if shape in wanted:
+        return None
+    listed = " or ".join(map(str, wanted))
+    return f"{call.names[role]} has shape {shape}, must have {listed}"
 
 
 def _of_rows(call: Call) -> Shape | None:
@@ -638,27 +617,20 @@ def _lower_swiglu(lowering: Lowering) -> Mapping[str, int]:
     return found
 
 
-def _swiglu_mode() -> Rule:
-    def test(call: Call) -> str | None:
-        mode = call.switches["swiglu_mode"]
-        if mode not in range(4):
-            return f"{call.names['swiglu_mode']} is {mode}, must be from 0 to 3"
-        if mode == 1 and not call.switches["activate_left"]:
-            return f"{call.names['swiglu_mode']} is 1, for which {call.names['activate_left']} must be true"
-        return None
-
-    return Rule(
-        "`swiglu_mode` is from 0 to 3, 1 only with `activate_left`",
-        test,
-        ("swiglu_mode", "activate_left"),
-    )
+@rule("`swiglu_mode` is from 0 to 3, 1 only with `activate_left`")
+def _swiglu_mode(call: Call) -> str | None:
+    mode = call.switches["swiglu_mode"]
+    if mode not in range(4):
+        return f"{call.names['swiglu_mode']} is {mode}, must be from 0 to 3"
+    if mode == 1 and not call.switches["activate_left"]:
+        return f"{call.names['swiglu_mode']} is 1, for which {call.names['activate_left']} must be true"
+    return None
 
 
 def _where_dynamic(rule: Rule) -> Rule:
-    def test(call: Call) -> str | None:
-        return rule.test(call) if call.switches["quant_mode"] == "dynamic" else None
-
-    return Rule(f"in the dynamic mode, {rule.text}", test, rule.roles)
+    return when(
+        lambda call: call.switches["quant_mode"] == "dynamic", rule, "in the dynamic mode, {}"
+    )
 
 
 def _swiglu_rules(*first: Rule) -> tuple[Rule, ...]:
@@ -748,43 +720,42 @@ dequant_swiglu_quant = Operator(
 )  # fmt: skip
 
 
-def _static_has_scale() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.switches["quant_mode"] == "dynamic" or "quant_scale" in call.tensors:
-            return None
-        return f"{call.names['quant_scale']} is null, must be given in the static mode"
-
-    text = "in the static mode, `quant_scale` is given"
-    return Rule(text, test, ("quant_scale", "quant_mode"), ACLNN_ERR_PARAM_NULLPTR)
-
-
-def _offset_of_static() -> Rule:
-    def test(call: Call) -> str | None:
-        is_dynamic, name = call.switches["quant_mode"] == "dynamic", call.names["quant_offset"]
-        if ("quant_offset" in call.tensors) != is_dynamic:
-            return None
-        return f"{name} is {'given' if is_dynamic else 'null'} in the {'dynamic' if is_dynamic else 'static'} mode"
-
-    text = "`quant_offset` is given in the static mode, and null in the dynamic one"
-    return Rule(text, test, ("quant_offset", "quant_mode"))
+@rule(
+    "in the static mode, `quant_scale` is given",
+    "quant_scale",
+    "quant_mode",
+    status=ACLNN_ERR_PARAM_NULLPTR,
+)
+def _static_has_scale(call: Call) -> str | None:
+    if call.switches["quant_mode"] == "dynamic" or "quant_scale" in call.tensors:
+        return None
+    return f"{call.names['quant_scale']} is null, must be given in the static mode"
 
 
-def _second_version() -> Rule:
+@rule(
+    "`quant_offset` is given in the static mode, and null in the dynamic one",
+    "quant_offset",
+    "quant_mode",
+)
+def _offset_of_static(call: Call) -> str | None:
+    is_dynamic, name = call.switches["quant_mode"] == "dynamic", call.names["quant_offset"]
+    if ("quant_offset" in call.tensors) != is_dynamic:
+        return None
+    return f"{name} is {'given' if is_dynamic else 'null'} in the {'dynamic' if is_dynamic else 'static'} mode"
+
+
+@rule("`dst_type` is 2 (INT8), `round_mode` 'rint', `activate_dim` the last")
+def _second_version(call: Call) -> str | None:
     """Rule about the options of the second version."""
-
-    def test(call: Call) -> str | None:
-        for role, known in (("dst_type", (2,)), ("activate_dim", (-1, 1))):
-            if call.switches[role] not in known:
-                return f"{call.names[role]} is {call.switches[role]}, must be {' or '.join(map(str, known))}"
-        rounding = call.switches["round_mode"]
-        return (
-            None
-            if rounding in (None, "rint")
-            else f"{call.names['round_mode']} is {rounding!r}, must be 'rint'"
-        )
-
-    text = "`dst_type` is 2 (INT8), `round_mode` 'rint', `activate_dim` the last"
-    return Rule(text, test, ("dst_type", "round_mode", "activate_dim"))
+    for role, known in (("dst_type", (2,)), ("activate_dim", (-1, 1))):
+        if call.switches[role] not in known:
+            return f"{call.names[role]} is {call.switches[role]}, must be {' or '.join(map(str, known))}"
+    rounding = call.switches["round_mode"]
+    return (
+        None
+        if rounding in (None, "rint")
+        else f"{call.names['round_mode']} is {rounding!r}, must be 'rint'"
+    )
 
 
 dequant_swiglu_quant_v2 = replace(

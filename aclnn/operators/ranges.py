@@ -17,6 +17,7 @@ from aclnn.operators.checks import (
     Rule,
     at_most_8_dims,
     dtype_among,
+    rule,
     scalar_dtype_among,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
@@ -45,24 +46,21 @@ def _made_dtype(call: Call, default: aclDataType) -> aclDataType:
     return wanted if isinstance(wanted, aclDataType) else default
 
 
-def _dtype_allowed(allowed: tuple[aclDataType, ...]) -> Rule:
+@rule("`dtype`, where it is given, is that of `out`")
+def _dtype_allowed(call: Call, allowed: tuple[aclDataType, ...]) -> str | None:
     """Rule of functional forms, which take the dtype as an option."""
-
-    def test(call: Call) -> str | None:
-        wanted = call.switches["dtype"]
-        if not isinstance(wanted, aclDataType):
-            return None
-        name = call.names["dtype"]
-        if wanted not in allowed:
-            return f"{name} is {call.word(wanted)}, must be {call.words(allowed)}"
-        if "out" in call.tensors and call.dtype("out") != wanted:
-            return (
-                f"{name} is {call.word(wanted)}, but {call.names['out']} has dtype "
-                f"{call.word(call.dtype('out'))}"
-            )
+    wanted = call.switches["dtype"]
+    if not isinstance(wanted, aclDataType):
         return None
-
-    return Rule("`dtype`, where it is given, is that of `out`", test, ("dtype", "out"))
+    name = call.names["dtype"]
+    if wanted not in allowed:
+        return f"{name} is {call.word(wanted)}, must be {call.words(allowed)}"
+    if "out" in call.tensors and call.dtype("out") != wanted:
+        return (
+            f"{name} is {call.word(wanted)}, but {call.names['out']} has dtype "
+            f"{call.word(call.dtype('out'))}"
+        )
+    return None
 
 
 # --- Arange ---------------------------------------------------------------------------------------
@@ -89,29 +87,23 @@ def _seen(value: float, dtype: aclDataType) -> float:
     return float(value) if dtype == aclDataType.ACL_DOUBLE else float(np.float32(value))
 
 
-def _range_is_one() -> Rule:
-    def test(call: Call) -> str | None:
-        dtype = _range_dtype(call)
-        given = dict(zip(("start", "end", "step"), _bounds(call), strict=True))
-        for role, value in given.items():
-            if dtype in INTEGERS and not math.isfinite(value):
-                return f"{call.names[role]} is {value!r}, which {call.word(dtype)} cannot hold"
-        with np.errstate(over="ignore"):
-            start, end, step = (_seen(value, dtype) for value in given.values())
-        if step == 0 or math.isnan(step):
-            return f"{call.names['step']} is {given['step']!r}, must not be 0 as {call.word(dtype)}"
-        if start > end if step > 0 else start < end:
-            return (
-                f"{call.names['start']} is {given['start']!r} and {call.names['end']} is {given['end']!r}, "
-                f"which a {call.names['step']} of {given['step']!r} leads away from"
-            )
-        return None
-
-    return Rule(
-        "`step`, in the kind of the result, is not 0, and leads from `start` to `end`",
-        test,
-        ("step", "start", "end"),
-    )
+@rule("`step`, in the kind of the result, is not 0, and leads from `start` to `end`")
+def _range_is_one(call: Call) -> str | None:
+    dtype = _range_dtype(call)
+    given = dict(zip(("start", "end", "step"), _bounds(call), strict=True))
+    for role, value in given.items():
+        if dtype in INTEGERS and not math.isfinite(value):
+            return f"{call.names[role]} is {value!r}, which {call.word(dtype)} cannot hold"
+    with np.errstate(over="ignore"):
+        start, end, step = (_seen(value, dtype) for value in given.values())
+    if step == 0 or math.isnan(step):
+        return f"{call.names['step']} is {given['step']!r}, must not be 0 as {call.word(dtype)}"
+    if start > end if step > 0 else start < end:
+        return (
+            f"{call.names['start']} is {given['start']!r} and {call.names['end']} is {given['end']!r}, "
+            f"which a {call.names['step']} of {given['step']!r} leads away from"
+        )
+    return None
 
 
 def _count(call: Call) -> int | None:
@@ -124,25 +116,20 @@ def _count(call: Call) -> int | None:
     return max(0, math.ceil(found)) if math.isfinite(found) else None
 
 
-def _has_an_end() -> Rule:
+@rule("in functional calls, `out` has the shape of the numbers from `start` to `end`")
+def _has_an_end(call: Call) -> str | None:
     """Rule of functional forms: CANN's writes as many numbers as there is room for."""
-
-    def test(call: Call) -> str | None:
-        if call.c_shaped:
-            return None
-        count = _count(call)
-        if count is None:
-            start, end, _ = _bounds(call)
-            return f"{call.names['start']} is {start!r} and {call.names['end']} is {end!r}, must be finite"
-        if "out" in call.tensors and call.shape("out") != (count,):
-            return f"{call.names['out']} has shape {call.shape('out')}, must have {(count,)}"
+    if call.c_shaped:
         return None
-
-    return Rule(
-        "in functional calls, `out` has the shape of the numbers from `start` to `end`",
-        test,
-        ("out", "start", "end"),
-    )
+    count = _count(call)
+    if count is None:
+        start, end, _ = _bounds(call)
+        return (
+            f"{call.names['start']} is {start!r} and {call.names['end']} is {end!r}, must be finite"
+        )
+    if "out" in call.tensors and call.shape("out") != (count,):
+        return f"{call.names['out']} has shape {call.shape('out')}, must have {(count,)}"
+    return None
 
 
 def _infer_range(call: Call) -> Inferred:
@@ -215,16 +202,14 @@ def _held(call: Call, role: str, dtype: aclDataType) -> float:
         return float(np.float64(value).astype(dtypes.NUMPY[dtype]))
 
 
-def _fits_integers() -> Rule:
-    def test(call: Call) -> str | None:
-        dtype = _space_dtype(call)
-        for role in ("start", "end") if dtype in INTEGERS else ():
-            value = call.scalars[role].value
-            if not (math.isfinite(value) and -(2**63) <= value < 2**63):
-                return f"{call.names[role]} is {value!r}, which {call.word(dtype)} cannot hold"
-        return None
-
-    return Rule("`start` and `end` are finite where the result is whole", test, ("start", "end"))
+@rule("`start` and `end` are finite where the result is whole")
+def _fits_integers(call: Call) -> str | None:
+    dtype = _space_dtype(call)
+    for role in ("start", "end") if dtype in INTEGERS else ():
+        value = call.scalars[role].value
+        if not (math.isfinite(value) and -(2**63) <= value < 2**63):
+            return f"{call.names[role]} is {value!r}, which {call.word(dtype)} cannot hold"
+    return None
 
 
 def _steps_fit() -> tuple[Rule, Rule]:

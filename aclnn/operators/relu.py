@@ -29,6 +29,7 @@ from aclnn.operators.checks import (
     number_castable,
     promoted,
     promotes,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -234,23 +235,15 @@ def _channels(shape: tuple[int, ...]) -> int:
     return shape[1] if len(shape) > 1 else 1
 
 
-def _weights_for(role: str) -> Rule:
+@rule("`weight` has one element, or one for each channel, along the second dimension of `{role}`")
+def _weights_for(call: Call, role: str) -> str | None:
     """The rule about the number of weights, for the channels of an operand."""
-
-    def test(call: Call) -> str | None:
-        count, channels = call.tensors["weight"].size, _channels(call.shape(role))
-        if count in (1, channels):
-            return None
-        return (
-            f"{call.names['weight']} has {count} elements, must have 1 or as many as "
-            f"{call.names[role]} has along its second dimension, {channels}"
-        )
-
-    return Rule(
-        "`weight` has one element, or one for each channel, along the second dimension of "
-        f"`{role}`",
-        test,
-        ("weight", role),
+    count, channels = call.tensors["weight"].size, _channels(call.shape(role))
+    if count in (1, channels):
+        return None
+    return (
+        f"{call.names['weight']} has {count} elements, must have 1 or as many as "
+        f"{call.names[role]} has along its second dimension, {channels}"
     )
 
 

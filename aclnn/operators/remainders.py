@@ -24,6 +24,7 @@ from aclnn.operators.checks import (
     promotes,
     promotes_with_number,
     result_castable,
+    rule,
     same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
@@ -99,11 +100,9 @@ def _result_among(result: Result, allowed: tuple[aclDataType, ...]) -> Rule:
     return Rule(f"operands are computed in one of {names}", test, BOTH)
 
 
-def _promotes(result: Result) -> Rule:
-    def test(call: Call) -> str | None:
-        return None if result(call) is not None else "the operands' dtypes do not promote"
-
-    return Rule("the dtypes of `input` and `other` promote", test, BOTH)
+@rule("the dtypes of `input` and `other` promote", *BOTH)
+def _promotes(call: Call, result: Result) -> str | None:
+    return None if result(call) is not None else "the operands' dtypes do not promote"
 
 
 def _family(

@@ -8,11 +8,11 @@ from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     Call,
-    Rule,
     answering,
     at_most_8_dims,
     broadcast_shapes,
     dtype_among,
+    rule,
     same_dtype,
     same_shape,
     switch_among,
@@ -104,57 +104,44 @@ def _place(shape: tuple[int, ...], part: Part) -> tuple[tuple[int, ...], int]:
 # --- Rules ------------------------------------------------------------------------------------------
 
 
-def _has_dims(role: str, least: int, most: int) -> Rule:
-    def test(call: Call) -> str | None:
-        rank = len(call.shape(role))
-        if least <= rank <= most:
-            return None
-        return f"{call.names[role]} has {rank} dimensions, must have {least} to {most}"
-
-    return Rule(f"`{role}` has {least} to {most} dimensions", test, (role,))
+@rule("`{role}` has {least} to {most} dimensions")
+def _has_dims(call: Call, role: str, least: int, most: int) -> str | None:
+    rank = len(call.shape(role))
+    if least <= rank <= most:
+        return None
+    return f"{call.names[role]} has {rank} dimensions, must have {least} to {most}"
 
 
-def _spread(role: str, like: str) -> Rule:
+@rule("`{role}` has the shape of `{like}`, or ones before its last size")
+def _spread(call: Call, role: str, like: str) -> str | None:
     """Rule that an element may stand for all of every dimension but the last."""
-
-    def test(call: Call) -> str | None:
-        shape, wanted = call.shape(role), call.shape(like)
-        same = len(shape) == len(wanted) and shape[-1] == wanted[-1]
-        if same and broadcast_shapes(shape, wanted) == wanted:
-            return None
-        return (
-            f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, "
-            f"{wanted}, "
-            "or ones in it, but for the last size"
-        )
-
-    return Rule(
-        f"`{role}` has the shape of `{like}`, or ones before its last size", test, (role, like)
+    shape, wanted = call.shape(role), call.shape(like)
+    same = len(shape) == len(wanted) and shape[-1] == wanted[-1]
+    if same and broadcast_shapes(shape, wanted) == wanted:
+        return None
+    return (
+        f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, "
+        f"{wanted}, "
+        "or ones in it, but for the last size"
     )
 
 
-def _divides(role: str, mode: str) -> Rule:
-    def test(call: Call) -> str | None:
-        parts = 4 if call.switches[mode] in (QUARTER, "quarter") else 2
-        size = call.shape(role)[-1]
-        if size % parts == 0:
-            return None
-        return f"{call.names[role]} has the last size {size}, which {parts} does not divide"
-
-    return Rule(
-        f"the last size of `{role}` is even, with quarters a multiple of 4", test, (role, mode)
-    )
+@rule("the last size of `{role}` is even, with quarters a multiple of 4", "{role}", "{mode}")
+def _divides(call: Call, role: str, mode: str) -> str | None:
+    parts = 4 if call.switches[mode] in (QUARTER, "quarter") else 2
+    size = call.shape(role)[-1]
+    if size % parts == 0:
+        return None
+    return f"{call.names[role]} has the last size {size}, which {parts} does not divide"
 
 
-def _number_among(role: str, least: int, most: int) -> Rule:
-    def test(call: Call) -> str | None:
-        number = call.switches[role]
-        assert isinstance(number, int)
-        if least <= number <= most:
-            return None
-        return f"{call.names[role]} is {number}, must be from {least} to {most}"
-
-    return Rule(f"`{role}` is from {least} to {most}", test, (role,))
+@rule("`{role}` is from {least} to {most}")
+def _number_among(call: Call, role: str, least: int, most: int) -> str | None:
+    number = call.switches[role]
+    assert isinstance(number, int)
+    if least <= number <= most:
+        return None
+    return f"{call.names[role]} is {number}, must be from {least} to {most}"
 
 
 # --- Operators --------------------------------------------------------------------------------------
@@ -203,33 +190,27 @@ rotary_position_embedding = Operator(
 _LAYOUTS = {1: (4, 2), 2: (4, 2), 3: (4, 1), 4: (3, 1)}
 
 
-def _layout_fits(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        rank, _ = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
-        if len(call.shape(role)) == rank:
-            return None
-        return (
-            f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {rank} with "
-            f"{call.names['layout']} {call.switches['layout']}"
-        )
-
-    return Rule(f"`{role}` has 4 dimensions, with layout 4 it has 3", test, (role, "layout"))
+@rule("`{role}` has 4 dimensions, with layout 4 it has 3", "{role}", "layout")
+def _layout_fits(call: Call, role: str) -> str | None:
+    rank, _ = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
+    if len(call.shape(role)) == rank:
+        return None
+    return (
+        f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {rank} with "
+        f"{call.names['layout']} {call.switches['layout']}"
+    )
 
 
-def _alike_but_for_heads() -> Rule:
-    def test(call: Call) -> str | None:
-        _, heads = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
-        one, other = (list(call.shape(role)) for role in ("query", "key"))
-        one[heads] = other[heads]
-        if one == other:
-            return None
-        return (
-            f"{call.names['query']} has shape {call.shape('query')}, {call.names['key']} "
-            f"{call.shape('key')}, which differ not only in the number of heads"
-        )
-
-    return Rule(
-        "`query` and `key` differ in the number of heads only", test, ("query", "key", "layout")
+@rule("`query` and `key` differ in the number of heads only", "query", "key", "layout")
+def _alike_but_for_heads(call: Call) -> str | None:
+    _, heads = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
+    one, other = (list(call.shape(role)) for role in ("query", "key"))
+    one[heads] = other[heads]
+    if one == other:
+        return None
+    return (
+        f"{call.names['query']} has shape {call.shape('query')}, {call.names['key']} "
+        f"{call.shape('key')}, which differ not only in the number of heads"
     )
 
 

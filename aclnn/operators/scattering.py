@@ -23,6 +23,7 @@ from aclnn.operators.checks import (
     dtype_among,
     has_shape,
     of_cann,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -109,17 +110,15 @@ def _lower_scatter(how: Callable[[Call], int]) -> Callable[[Lowering], Mapping[s
     return lower
 
 
-def _rank_of(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        own, rank = (max(1, len(call.shape(one))) for one in ("input", role))
-        if own == rank or call.tensors["index"].size == 0:
-            return None
-        return (
-            f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
-            f"{call.names['input']}, {len(call.shape('input'))}"
-        )
-
-    return Rule(f"`{role}` has as many dimensions as `input`", test, (role, "input"))
+@rule("`{role}` has as many dimensions as `input`")
+def _rank_of(call: Call, role: str) -> str | None:
+    own, rank = (max(1, len(call.shape(one))) for one in ("input", role))
+    if own == rank or call.tensors["index"].size == 0:
+        return None
+    return (
+        f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+        f"{call.names['input']}, {len(call.shape('input'))}"
+    )
 
 
 def _index_fits(like: str) -> Rule:
@@ -139,24 +138,19 @@ def _index_fits(like: str) -> Rule:
     return Rule(f"`index` is no larger than `{like}`{but}", test, ("index", like, "dim"))
 
 
-def _known_reduction() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.c_shaped or call.switches["reduce"] in _HOW:
-            return None
-        return f"{call.names['reduce']} is {shown(call.switches['reduce'])}, must be 'add', 'multiply' or 'replace'"
-
-    return Rule("`reduce` is 'add', 'multiply' or 'replace'", test, ("reduce",))
+@rule("`reduce` is 'add', 'multiply' or 'replace'")
+def _known_reduction(call: Call) -> str | None:
+    if call.c_shaped or call.switches["reduce"] in _HOW:
+        return None
+    return f"{call.names['reduce']} is {shown(call.switches['reduce'])}, must be 'add', 'multiply' or 'replace'"
 
 
-def _computes() -> Rule:
+@rule("complex elements are replaced only", "input")
+def _computes(call: Call) -> str | None:
     """Complex numbers only move."""
-
-    def test(call: Call) -> str | None:
-        if call.dtype("input") not in COMPLEX or _how(call) == _REPLACE:
-            return None
-        return f"{call.names['input']} has dtype {call.word(call.dtype('input'))}, which can only be replaced"
-
-    return Rule("complex elements are replaced only", test, ("input",))
+    if call.dtype("input") not in COMPLEX or _how(call) == _REPLACE:
+        return None
+    return f"{call.names['input']} has dtype {call.word(call.dtype('input'))}, which can only be replaced"
 
 
 _REDUCE = Attribute(
@@ -281,22 +275,22 @@ scatter_add = _scatter(
 # --- Slices along a dimension ---------------------------------------------------------------------
 
 
-def _slices_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        axis, count = _axis(call), call.tensors["index"].size
-        own, given = call.shape("input") or (1,), call.shape("source") or (1,)
-        wanted = (*own[:axis], count, *own[axis + 1 :])
-        if given == wanted:
-            return None
-        return (
-            f"{call.names['source']} has shape {call.shape('source')}, must have {wanted}: that of "
-            f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
-        )
-
-    return Rule(
-        "`source` has the sizes of `input`, and along `dim` one for each index",
-        test,
-        ("source", "input", "index", "dim"),
+@rule(
+    "`source` has the sizes of `input`, and along `dim` one for each index",
+    "source",
+    "input",
+    "index",
+    "dim",
+)
+def _slices_fit(call: Call) -> str | None:
+    axis, count = _axis(call), call.tensors["index"].size
+    own, given = call.shape("input") or (1,), call.shape("source") or (1,)
+    wanted = (*own[:axis], count, *own[axis + 1 :])
+    if given == wanted:
+        return None
+    return (
+        f"{call.names['source']} has shape {call.shape('source')}, must have {wanted}: that of "
+        f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
     )
 
 
@@ -460,16 +454,12 @@ def _pieces_shape(role: str) -> Callable[[Call], Shape]:
     return shape
 
 
-def _names_dims(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        count, rank = call.shape("indices")[-1], len(call.shape(role))
-        if 1 <= count <= min(rank, 7):
-            return None
-        return f"{call.names['indices']} has shape {call.shape('indices')}, must have from 1 to {min(rank, 7)} as its last size"
-
-    return Rule(
-        f"the last size of `indices` is at most the rank of `{role}`", test, ("indices", role)
-    )
+@rule("the last size of `indices` is at most the rank of `{role}`")
+def _names_dims(call: Call, role: str) -> str | None:
+    count, rank = call.shape("indices")[-1], len(call.shape(role))
+    if 1 <= count <= min(rank, 7):
+        return None
+    return f"{call.names['indices']} has shape {call.shape('indices')}, must have from 1 to {min(rank, 7)} as its last size"
 
 
 _MOVED = (*FLOATING, *_INDICES, aclDataType.ACL_INT8, aclDataType.ACL_BOOL)
@@ -533,15 +523,14 @@ scatter_nd_update_ = Operator(
 )
 
 
-def _has_pieces() -> Rule:
+@rule("`input` has elements, unless the result has none", "input", "indices")
+def _has_pieces(call: Call) -> str | None:
     """Rule that no index into nothing is right."""
-
-    def test(call: Call) -> str | None:
-        if call.tensors["input"].size or 0 in _pieces_shape("input")(call):
-            return None
-        return f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
-
-    return Rule("`input` has elements, unless the result has none", test, ("input", "indices"))
+    if call.tensors["input"].size or 0 in _pieces_shape("input")(call):
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
+    )
 
 
 def _lower_gather_nd(lowering: Lowering) -> Mapping[str, int]:
@@ -615,37 +604,31 @@ def _hot_shape(call: Call) -> Shape:
     return (*shape[:axis], number(call, "num_classes"), *shape[axis:])
 
 
-def _classes() -> Rule:
-    def test(call: Call) -> str | None:
-        count, empty = number(call, "num_classes"), call.tensors["input"].size == 0
-        if count > 0 or (count == 0 and not empty):
-            return None
-        least = 1 if empty else 0
-        return f"{call.names['num_classes']} is {count}, must be at least {least}"
+@rule("`num_classes` is not negative, and positive of an empty `input`", "num_classes")
+def _classes(call: Call) -> str | None:
+    count, empty = number(call, "num_classes"), call.tensors["input"].size == 0
+    if count > 0 or (count == 0 and not empty):
+        return None
+    least = 1 if empty else 0
+    return f"{call.names['num_classes']} is {count}, must be at least {least}"
 
-    return Rule(
-        "`num_classes` is not negative, and positive of an empty `input`", test, ("num_classes",)
+
+@rule("`axis` is from -1 to the rank of `input`")
+def _hot_dim(call: Call) -> str | None:
+    axis, rank = number(call, "axis"), len(call.shape("input"))
+    if -1 <= axis <= rank:
+        return None
+    return f"{call.names['axis']} is {axis}, must be from -1 to {rank}"
+
+
+@rule("`out` has the dtype of `on_value`, INT64 without it")
+def _same_as_value(call: Call) -> str | None:
+    wanted = call.dtype("on_value") if "on_value" in call.tensors else _LONG
+    if "out" not in call.tensors or call.dtype("out") == wanted:
+        return None
+    return (
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be {call.word(wanted)}"
     )
-
-
-def _hot_dim() -> Rule:
-    def test(call: Call) -> str | None:
-        axis, rank = number(call, "axis"), len(call.shape("input"))
-        if -1 <= axis <= rank:
-            return None
-        return f"{call.names['axis']} is {axis}, must be from -1 to {rank}"
-
-    return Rule("`axis` is from -1 to the rank of `input`", test, ("axis", "input"))
-
-
-def _same_as_value() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted = call.dtype("on_value") if "on_value" in call.tensors else _LONG
-        if "out" not in call.tensors or call.dtype("out") == wanted:
-            return None
-        return f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be {call.word(wanted)}"
-
-    return Rule("`out` has the dtype of `on_value`, INT64 without it", test, ("out", "on_value"))
 
 
 def _lower_one_hot(lowering: Lowering) -> Mapping[str, int]:
@@ -779,34 +762,28 @@ def _lower_repeated(lowering: Lowering) -> Mapping[str, int]:
     return {"out": lowering.reshaped(lines, shape)}
 
 
-def _no_dims_refused() -> Rule:
-    def test(call: Call) -> str | None:
-        dim, rank = call.switches.get("dim"), len(call.shape("input"))
-        if dim is None or (isinstance(dim, int) and -rank <= dim < rank):
-            return None
-        return f"{call.names['dim']} is {shown(dim)}, must be from {-rank} to {rank - 1}"
-
-    return Rule("`dim` is a dimension of `input`", test, ("dim", "input"))
+@rule("`dim` is a dimension of `input`")
+def _no_dims_refused(call: Call) -> str | None:
+    dim, rank = call.switches.get("dim"), len(call.shape("input"))
+    if dim is None or (isinstance(dim, int) and -rank <= dim < rank):
+        return None
+    return f"{call.names['dim']} is {shown(dim)}, must be from {-rank} to {rank - 1}"
 
 
-def _not_negative() -> Rule:
-    def test(call: Call) -> str | None:
-        if number(call, "repeats") >= 0:
-            return None
-        return f"{call.names['repeats']} is {number(call, 'repeats')}, must not be negative"
-
-    return Rule("`repeats` is not negative", test, ("repeats",))
+@rule("`repeats` is not negative")
+def _not_negative(call: Call) -> str | None:
+    if number(call, "repeats") >= 0:
+        return None
+    return f"{call.names['repeats']} is {number(call, 'repeats')}, must not be negative"
 
 
-def _size_is_right() -> Rule:
-    def test(call: Call) -> str | None:
-        wanted, given = _repeated_shape(call), call.switches["output_size"]
-        _, axis = _flat_or_own(call)
-        if given is None or given == wanted[axis]:
-            return None
-        return f"{call.names['output_size']} is {shown(given)}, must be {wanted[axis]}"
-
-    return Rule("`output_size` is the size of the result", test, ("output_size", "repeats"))
+@rule("`output_size` is the size of the result", "output_size", "repeats")
+def _size_is_right(call: Call) -> str | None:
+    wanted, given = _repeated_shape(call), call.switches["output_size"]
+    _, axis = _flat_or_own(call)
+    if given is None or given == wanted[axis]:
+        return None
+    return f"{call.names['output_size']} is {shown(given)}, must be {wanted[axis]}"
 
 
 _REPEAT_DIM = Attribute(
@@ -883,25 +860,19 @@ repeat_interleave_int = _repetition(
 # --- Repetitions by a tensor ----------------------------------------------------------------------
 
 
-def _one_for_all_or_each() -> Rule:
-    def test(call: Call) -> str | None:
-        own, axis = _flat_or_own(call)
-        count = call.tensors["repeats"].size
-        if count in (1, own[axis]):
-            return None
-        return f"{call.names['repeats']} has {count} elements, must have one or {own[axis]}"
-
-    return Rule(
-        "`repeats` has one element, or as many as `input` along `dim`", test, ("repeats", "input")
-    )
+@rule("`repeats` has one element, or as many as `input` along `dim`", "repeats", "input")
+def _one_for_all_or_each(call: Call) -> str | None:
+    own, axis = _flat_or_own(call)
+    count = call.tensors["repeats"].size
+    if count in (1, own[axis]):
+        return None
+    return f"{call.names['repeats']} has {count} elements, must have one or {own[axis]}"
 
 
-def _size_not_negative() -> Rule:
-    def test(call: Call) -> str | None:
-        size = number(call, "output_size")
-        return None if size >= 0 else f"{call.names['output_size']} is {size}, must not be negative"
-
-    return Rule("`output_size` is not negative", test, ("output_size",))
+@rule("`output_size` is not negative")
+def _size_not_negative(call: Call) -> str | None:
+    size = number(call, "output_size")
+    return None if size >= 0 else f"{call.names['output_size']} is {size}, must not be negative"
 
 
 def _lower_spread(lowering: Lowering) -> Mapping[str, int]:
@@ -999,27 +970,23 @@ repeat_interleave_elements = _spread(
 # --- Cyclic shifts --------------------------------------------------------------------------------
 
 
-def _shifts_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        shifts, dims = numbers(call, "shifts"), numbers(call, "dims")
-        if len(shifts) == (len(dims) or 1):
-            return None
-        return (
-            f"{call.names['shifts']} is {shown(shifts)}, must have {len(dims) or 1} numbers for "
-            f"{call.names['dims']} {shown(dims)}"
-        )
-
-    return Rule("there are as many `shifts` as `dims`, one without", test, ("shifts", "dims"))
+@rule("there are as many `shifts` as `dims`, one without")
+def _shifts_fit(call: Call) -> str | None:
+    shifts, dims = numbers(call, "shifts"), numbers(call, "dims")
+    if len(shifts) == (len(dims) or 1):
+        return None
+    return (
+        f"{call.names['shifts']} is {shown(shifts)}, must have {len(dims) or 1} numbers for "
+        f"{call.names['dims']} {shown(dims)}"
+    )
 
 
-def _shifted_dims() -> Rule:
-    def test(call: Call) -> str | None:
-        dims, rank = numbers(call, "dims"), len(call.shape("input"))
-        if all(-rank <= dim < rank for dim in dims) or call.tensors["input"].size == 0:
-            return None
-        return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
-
-    return Rule("`dims` are dimensions of `input`", test, ("dims", "input"))
+@rule("`dims` are dimensions of `input`")
+def _shifted_dims(call: Call) -> str | None:
+    dims, rank = numbers(call, "dims"), len(call.shape("input"))
+    if all(-rank <= dim < rank for dim in dims) or call.tensors["input"].size == 0:
+        return None
+    return f"{call.names['dims']} is {shown(dims)}, must be from {-rank} to {rank - 1}"
 
 
 def _lower_roll(lowering: Lowering) -> Mapping[str, int]:

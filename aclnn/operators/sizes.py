@@ -10,7 +10,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     aclDataType,
 )
-from aclnn.operators.checks import MAX_DIMS, Call, Rule, answering
+from aclnn.operators.checks import MAX_DIMS, Call, Rule, answering, rule
 
 Shape = tuple[int, ...]
 # Status of what only the planning stage of an operator checks, in most functions and in some.
@@ -62,85 +62,69 @@ def has_rank(role: str, least: int, most: int | None = None) -> Rule:
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
 
-def has_elements(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.tensors[role].size:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have an element"
-
-    return Rule(f"`{role}` has an element", test, (role,))
+@rule("`{role}` has an element")
+def has_elements(call: Call, role: str) -> str | None:
+    if role not in call.tensors or call.tensors[role].size:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have an element"
 
 
-def has_elements_in_rows(role: str) -> Rule:
+@rule("rows of `{role}`, where there are any, have elements")
+def has_elements_in_rows(call: Call, role: str) -> str | None:
     """A rule for what computes a number of each row, of which one without elements has none."""
-
-    def test(call: Call) -> str | None:
-        *rows, last = call.shape(role)
-        if last or 0 in rows:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, whose rows have no element"
-
-    return Rule(f"rows of `{role}`, where there are any, have elements", test, (role,))
+    *rows, last = call.shape(role)
+    if last or 0 in rows:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, whose rows have no element"
 
 
-def size_is(role: str, wanted: Callable[[Call], Shape | None], words: str) -> Rule:
+@rule("`{role}` has {words}", "{role}")
+def size_is(
+    call: Call, role: str, wanted: Callable[[Call], Shape | None], words: str
+) -> str | None:
     """As `has_shape`; `wanted` may give None, where any shape will do."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        shape = wanted(call)
-        if shape is None or call.shape(role) == shape:
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {shape}"
-
-    return Rule(f"`{role}` has {words}", test, (role,))
+    if role not in call.tensors:
+        return None
+    shape = wanted(call)
+    if shape is None or call.shape(role) == shape:
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have {shape}"
 
 
-def option_within(role: str, least: int, most: int) -> Rule:
-    def test(call: Call) -> str | None:
-        if least <= number(call, role) <= most:
-            return None
-        return f"{call.names[role]} is {number(call, role)}, must be from {least} to {most}"
-
-    return Rule(f"`{role}` is from {least} to {most}", test, (role,))
+@rule("`{role}` is from {least} to {most}")
+def option_within(call: Call, role: str, least: int, most: int) -> str | None:
+    if least <= number(call, role) <= most:
+        return None
+    return f"{call.names[role]} is {number(call, role)}, must be from {least} to {most}"
 
 
-def is_absent(role: str, why: str) -> Rule:
+@rule("`{role}` is null, whatever its dtype: {why}")
+def is_absent(call: Call, role: str, why: str) -> str | None:
     """An operand that calls may have, but that is not supported here."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        return f"{call.names[role]} is given, must be null: {why}"
-
-    return Rule(f"`{role}` is null, whatever its dtype: {why}", test, (role,))
+    if role not in call.tensors:
+        return None
+    return f"{call.names[role]} is given, must be null: {why}"
 
 
-def together(role: str, other: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or other in call.tensors:
-            return None
-        return f"{call.names[role]} is given, but {call.names[other]} is not"
-
-    return Rule(f"`{role}` is given only together with `{other}`", test, (role, other))
+@rule("`{role}` is given only together with `{other}`")
+def together(call: Call, role: str, other: str) -> str | None:
+    if role not in call.tensors or other in call.tensors:
+        return None
+    return f"{call.names[role]} is given, but {call.names[other]} is not"
 
 
+@rule("`{role}` is {words}", "{role}")
 def dtype_among_if(
-    role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str
-) -> Rule:
+    call: Call, role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str
+) -> str | None:
     """As `dtype_among`, of dtypes that depend on the other operands; `words` says how."""
-
-    def test(call: Call) -> str | None:
-        if role not in call.tensors:
-            return None
-        found = allowed(call)
-        if call.dtype(role) in found:
-            return None
-        name = call.names[role]
-        return f"{name} has dtype {call.word(call.dtype(role))}, must be {call.words(found)}"
-
-    return Rule(f"`{role}` is {words}", test, (role,))
+    if role not in call.tensors:
+        return None
+    found = allowed(call)
+    if call.dtype(role) in found:
+        return None
+    name = call.names[role]
+    return f"{name} has dtype {call.word(call.dtype(role))}, must be {call.words(found)}"
 
 
 # --- Gradients that a mask of three flags requests ------------------------------------------------
@@ -154,24 +138,19 @@ def output_mask(call: Call) -> tuple[bool, ...]:
     return mask
 
 
-def three_flags() -> Rule:
-    def test(call: Call) -> str | None:
-        flags = len(output_mask(call))
-        if flags == len(GRADIENTS):
-            return None
-        return f"{call.names['output_mask']} has {flags} elements, must have 3"
-
-    return Rule("`output_mask` has 3 elements", test, ("output_mask",))
-
-
-def requested_gradients_exist() -> Rule:
-    def test(call: Call) -> str | None:
-        if call.makes_absent:
-            return None
-        for role, requested in zip(GRADIENTS, output_mask(call), strict=True):
-            if requested and role not in call.tensors:
-                return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
+@rule("`output_mask` has 3 elements")
+def three_flags(call: Call) -> str | None:
+    flags = len(output_mask(call))
+    if flags == len(GRADIENTS):
         return None
+    return f"{call.names['output_mask']} has {flags} elements, must have 3"
 
-    text = "gradients that `output_mask` asks for are given"
-    return Rule(text, test, GRADIENTS, ACLNN_ERR_PARAM_NULLPTR)
+
+@rule("gradients that `output_mask` asks for are given", *GRADIENTS, status=ACLNN_ERR_PARAM_NULLPTR)
+def requested_gradients_exist(call: Call) -> str | None:
+    if call.makes_absent:
+        return None
+    for role, requested in zip(GRADIENTS, output_mask(call), strict=True):
+        if requested and role not in call.tensors:
+            return f"{call.names[role]} is null, but {call.names['output_mask']} asks for it"
+    return None

@@ -20,6 +20,7 @@ from aclnn.operators.checks import (
     has_shape,
     no_private_format,
     of_cann,
+    rule,
     same_dtype,
     same_shape,
 )
@@ -130,23 +131,19 @@ sort = Operator(
 )
 
 
-def _several_of_bfloat16() -> Rule:
+@rule("BF16 has more than one element along `dim`, except on Ascend950", "input", "dim")
+def _several_of_bfloat16(call: Call) -> str | None:
     """CANN's function sorts lines of a single bfloat16 on Ascend950 only."""
-
-    def test(call: Call) -> str | None:
-        shape = call.shape("input")
-        if call.dtype("input") != aclDataType.ACL_BF16 or call.soc == "Ascend950" or not shape:
-            return None
-        dim = number(call, "dim")
-        if shape[dim] != 1:
-            return None
-        return (
-            f"{call.names['input']} of dtype {call.word(call.dtype('input'))} has shape {shape}, must have more "
-            f"than one element along {call.names['dim']} {dim}"
-        )
-
-    text = "BF16 has more than one element along `dim`, except on Ascend950"
-    return Rule(text, test, ("input", "dim"))
+    shape = call.shape("input")
+    if call.dtype("input") != aclDataType.ACL_BF16 or call.soc == "Ascend950" or not shape:
+        return None
+    dim = number(call, "dim")
+    if shape[dim] != 1:
+        return None
+    return (
+        f"{call.names['input']} of dtype {call.word(call.dtype('input'))} has shape {shape}, must have more "
+        f"than one element along {call.names['dim']} {dim}"
+    )
 
 
 argsort = Operator(
@@ -224,14 +221,12 @@ def _ends_if_none_wanted() -> Rule:
     return Rule(text, test, ("k", "values", "indices"))
 
 
-def _enough_elements() -> Rule:
-    def test(call: Call) -> str | None:
-        k, size = number(call, "k"), _size_along(call)
-        if 0 <= k <= size:
-            return None
-        return f"{call.names['k']} is {k}, must be from 0 to {size}, the size along {call.names['dim']}"
-
-    return Rule("`k` is no more than the size along `dim`", test, ("k", "input", "dim"))
+@rule("`k` is no more than the size along `dim`", "k", "input", "dim")
+def _enough_elements(call: Call) -> str | None:
+    k, size = number(call, "k"), _size_along(call)
+    if 0 <= k <= size:
+        return None
+    return f"{call.names['k']} is {k}, must be from 0 to {size}, the size along {call.names['dim']}"
 
 
 def _lower_topk(lowering: Lowering) -> Mapping[str, int]:
@@ -302,13 +297,11 @@ topk = Operator(
 # --- Sampling -------------------------------------------------------------------------------------
 
 
-def _one_given() -> Rule:
-    def test(call: Call) -> str | None:
-        if "p" in call.tensors or "k" in call.tensors:
-            return None
-        return f"{call.names['p']} and {call.names['k']} are both null"
-
-    return Rule("`p` or `k` is given", test, ("p", "k"), ACLNN_ERR_PARAM_NULLPTR)
+@rule("`p` or `k` is given", status=ACLNN_ERR_PARAM_NULLPTR)
+def _one_given(call: Call) -> str | None:
+    if "p" in call.tensors or "k" in call.tensors:
+        return None
+    return f"{call.names['p']} and {call.names['k']} are both null"
 
 
 def _lower_sample(lowering: Lowering) -> Mapping[str, int]:
@@ -371,21 +364,15 @@ _HIDDEN = -10000.0
 _MOST_COLUMNS = 4096
 
 
-def _mask_fits(role: str) -> Rule:
-    def test(call: Call) -> str | None:
-        own, mask = call.shape(role), call.shape("mask")
-        alike = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
-        if mask[2:] == own[2:] and alike:
-            return None
-        return (
-            f"{call.names['mask']} has shape {mask}, must have that of {call.names[role]}, {own}, or ones "
-            "in its first two dimensions"
-        )
-
-    return Rule(
-        f"`mask` has the shape of `{role}`, or ones in its first two dimensions",
-        test,
-        ("mask", role),
+@rule("`mask` has the shape of `{role}`, or ones in its first two dimensions")
+def _mask_fits(call: Call, role: str) -> str | None:
+    own, mask = call.shape(role), call.shape("mask")
+    alike = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
+    if mask[2:] == own[2:] and alike:
+        return None
+    return (
+        f"{call.names['mask']} has shape {mask}, must have that of {call.names[role]}, {own}, or ones "
+        "in its first two dimensions"
     )
 
 
@@ -401,13 +388,11 @@ def _columns_within(role: str) -> Rule:
     return Rule(text, test, (role,))
 
 
-def _no_fixed_mask() -> Rule:
-    def test(call: Call) -> str | None:
-        if not call.switches["fixed_triu_mask"]:
-            return None
-        return f"{call.names['fixed_triu_mask']} is true, must be false"
-
-    return Rule("`fixed_triu_mask` is false", test, ("fixed_triu_mask",))
+@rule("`fixed_triu_mask` is false")
+def _no_fixed_mask(call: Call) -> str | None:
+    if not call.switches["fixed_triu_mask"]:
+        return None
+    return f"{call.names['fixed_triu_mask']} is true, must be false"
 
 
 def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:

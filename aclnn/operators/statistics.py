@@ -21,6 +21,7 @@ from aclnn.operators.checks import (
     dtype_among,
     ends_if_empty,
     of_cann,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
@@ -52,13 +53,11 @@ def _free_shape(call: Call, role: str) -> Shape:
     return shape_left(call)
 
 
-def _fits(role: str, shape: Callable[[Call, str], Shape], words: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if role not in call.tensors or call.shape(role) == shape(call, role):
-            return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {shape(call, role)}"
-
-    return Rule(f"`{role}` has the shape that is left{words}", test, (role, "input"))
+@rule("`{role}` has the shape that is left{words}", "{role}", "input")
+def _fits(call: Call, role: str, shape: Callable[[Call, str], Shape], words: str) -> str | None:
+    if role not in call.tensors or call.shape(role) == shape(call, role):
+        return None
+    return f"{call.names[role]} has shape {call.shape(role)}, must have {shape(call, role)}"
 
 
 def _fits_freely(role: str) -> Rule:
@@ -269,14 +268,12 @@ def _lower_logsumexp(lowering: Lowering) -> Mapping[str, int]:
     return {"out": builder.view(made, shape, contiguous_strides(shape))}
 
 
-def _is_castable() -> Rule:
-    def test(call: Call) -> str | None:
-        result = _floating(call)
-        if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
-            return None
-        return f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which {call.word(result)} cannot be cast"
-
-    return Rule("the result's dtype can be cast to that of `out`", test, ("out", "input"))
+@rule("the result's dtype can be cast to that of `out`", "out", "input")
+def _is_castable(call: Call) -> str | None:
+    result = _floating(call)
+    if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
+        return None
+    return f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which {call.word(result)} cannot be cast"
 
 
 logsumexp = Operator(
@@ -327,14 +324,12 @@ def _one_or_left(call: Call, role: str) -> Shape:
     return shape
 
 
-def _has_extremes() -> Rule:
-    def test(call: Call) -> str | None:
-        own = call.shape("input")
-        if all(own[axis] for axis in reduced_axes(call)):
-            return None
-        return f"{call.names['input']} has shape {own}, without an element to be an extreme"
-
-    return Rule("`input` has elements along `dim`", test, ("input",))
+@rule("`input` has elements along `dim`", "input")
+def _has_extremes(call: Call) -> str | None:
+    own = call.shape("input")
+    if all(own[axis] for axis in reduced_axes(call)):
+        return None
+    return f"{call.names['input']} has shape {own}, without an element to be an extreme"
 
 
 _EXTREMES = ("out", "largest")

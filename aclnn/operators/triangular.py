@@ -8,12 +8,12 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     Call,
-    Rule,
     broadcast_shapes,
     dtype_among,
     ends_if_empty,
     has_shape,
     of_cann,
+    rule,
     same_dtype,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
@@ -40,52 +40,44 @@ def _matrix_shape(call: Call) -> Shape:
     return (*(_batch(call) or ()), *call.shape("A")[-2:])
 
 
-def _square() -> Rule:
-    def test(call: Call) -> str | None:
-        rows, columns = call.shape("A")[-2:]
-        if rows == columns:
-            return None
-        return f"{call.names['A']} has shape {call.shape('A')}, its last two sizes must be equal"
-
-    return Rule("the last two sizes of `A` are equal", test, ("A",))
+@rule("the last two sizes of `A` are equal")
+def _square(call: Call) -> str | None:
+    rows, columns = call.shape("A")[-2:]
+    if rows == columns:
+        return None
+    return f"{call.names['A']} has shape {call.shape('A')}, its last two sizes must be equal"
 
 
-def _rows_fit() -> Rule:
-    def test(call: Call) -> str | None:
-        rows, wanted = call.shape("input")[-2], call.shape("A")[-1]
-        if rows == wanted:
-            return None
-        return (
-            f"{call.names['input']} has shape {call.shape('input')}, must have {wanted} rows, as many as "
-            f"{call.names['A']} of shape {call.shape('A')}"
-        )
-
-    return Rule("`input` has as many rows as `A`", test, ("input", "A"))
+@rule("`input` has as many rows as `A`")
+def _rows_fit(call: Call) -> str | None:
+    rows, wanted = call.shape("input")[-2], call.shape("A")[-1]
+    if rows == wanted:
+        return None
+    return (
+        f"{call.names['input']} has shape {call.shape('input')}, must have {wanted} rows, as many as "
+        f"{call.names['A']} of shape {call.shape('A')}"
+    )
 
 
-def _batches_broadcast() -> Rule:
-    def test(call: Call) -> str | None:
-        if _batch(call) is not None:
-            return None
-        return (
-            f"shapes do not broadcast before the last two dimensions: {call.names['input']} "
-            f"{call.shape('input')}, {call.names['A']} {call.shape('A')}"
-        )
-
-    return Rule("all but the last two dimensions of both broadcast", test, ("input", "A"))
+@rule("all but the last two dimensions of both broadcast", "input", "A")
+def _batches_broadcast(call: Call) -> str | None:
+    if _batch(call) is not None:
+        return None
+    return (
+        f"shapes do not broadcast before the last two dimensions: {call.names['input']} "
+        f"{call.shape('input')}, {call.names['A']} {call.shape('A')}"
+    )
 
 
-def _single_if_unit() -> Rule:
-    def test(call: Call) -> str | None:
-        single = aclDataType.ACL_FLOAT
-        if not call.switches["unitriangular"] or call.dtype("A") == single:
-            return None
-        return (
-            f"{call.names['A']} has dtype {call.word(call.dtype('A'))}, must be {call.word(single)} when "
-            f"{call.names['unitriangular']} is true"
-        )
-
-    return Rule("`A` is FLOAT when `unitriangular` is true", test, ("A", "unitriangular"))
+@rule("`A` is FLOAT when `unitriangular` is true")
+def _single_if_unit(call: Call) -> str | None:
+    single = aclDataType.ACL_FLOAT
+    if not call.switches["unitriangular"] or call.dtype("A") == single:
+        return None
+    return (
+        f"{call.names['A']} has dtype {call.word(call.dtype('A'))}, must be {call.word(single)} when "
+        f"{call.names['unitriangular']} is true"
+    )
 
 
 def _lower(lowering: Lowering) -> Mapping[str, int]:
