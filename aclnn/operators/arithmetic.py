@@ -8,24 +8,18 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     COMPLEX,
     INTEGERS,
-    NUMERIC,
     Call,
     Rule,
-    at_most_8_dims,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
-    dtype_among,
     in_place,
-    no_private_format,
     number_castable,
     promoted,
     promoted_with_number,
-    promotes,
     promotes_with_number,
     result_castable,
     rule,
-    same_shape,
     switch_among,
 )
 from aclnn.operators.declaration import Attribute, Operator
@@ -35,6 +29,7 @@ from aclnn.operators.lowering import (
     reads_of,
 )
 from aclnn.operators.pointwise import BOTH, with_number
+from aclnn.operators.words import require
 
 _NUMBERS = (
     "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors "
@@ -100,36 +95,33 @@ def _tensor_rules(
     result: Callable[[Call], aclDataType | None], *numbers: Rule, shapes_first: bool = False
 ) -> tuple[Rule, ...]:
     dtypes = (
-        dtype_among("input", NUMERIC),
-        dtype_among("other", NUMERIC),
-        promotes(BOTH, NUMERIC),
+        *require("input, other: NUMERIC; input, other: promote to NUMERIC"),
         *numbers,
         result_castable(result),
     )
     shapes = (
-        at_most_8_dims(*BOTH),
-        broadcasts(*BOTH),
-        broadcast_shape("out", BOTH),
+        *require("input, other: at most 8 dims; input, other: broadcast"),
+        *require("out: broadcast of input, other"),
     )
     first = (in_place(broadcasts(*BOTH)), in_place(broadcast_shape("out", BOTH)))
     if not shapes_first:
         return (*first, *dtypes, *shapes)
-    return (*first, *shapes, *dtypes, no_private_format(*BOTH, "out"))
+    return (*first, *shapes, *dtypes, *require("input, other, out: plain format"))
 
 
 def _number_rules(
     result: Callable[[Call], aclDataType | None], *numbers: Rule, shapes_first: bool = False
 ) -> tuple[Rule, ...]:
     dtypes = (
-        dtype_among("input", NUMERIC),
+        *require("input: NUMERIC"),
         promotes_with_number("input", "other"),
         *numbers,
         result_castable(result),
     )
-    shapes = (at_most_8_dims("input", "out"), same_shape("out", "input"))
+    shapes = require("input, out: at most 8 dims; out: shape of input")
     if not shapes_first:
         return (*dtypes, *shapes)
-    return (*shapes, *dtypes, no_private_format("input", "out"))
+    return (*shapes, *dtypes, *require("input, out: plain format"))
 
 
 def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
@@ -237,14 +229,10 @@ mul, muls = with_number(
         "rules": (
             in_place(broadcasts(*BOTH)),
             in_place(broadcast_shape("out", BOTH)),
-            dtype_among("input", NUMERIC),
-            dtype_among("other", NUMERIC),
-            dtype_among("out", NUMERIC),
-            promotes(BOTH, NUMERIC),
+            *require("input, other, out: NUMERIC; input, other: promote to NUMERIC"),
             result_castable(_of_tensors),
-            at_most_8_dims(*BOTH),
-            broadcasts(*BOTH),
-            broadcast_shape("out", BOTH),
+            *require("input, other: at most 8 dims; input, other: broadcast"),
+            *require("out: broadcast of input, other"),
         ),
         "seealso": ("div",),
         "gradient": {"input": "grad * conj(other)", "other": "grad * conj(input)"},
@@ -256,11 +244,10 @@ mul, muls = with_number(
         "infer": _infer(_with_number),
         "scalars_as_double": True,
         "rules": (
-            dtype_among("input", NUMERIC),
-            dtype_among("out", NUMERIC),
+            *require("input, out: NUMERIC"),
             promotes_with_number("input", "other"),
             result_castable(_with_number),
-            same_shape("out", "input"),
+            *require("out: shape of input"),
         ),
     },
 )

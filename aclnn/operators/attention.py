@@ -14,18 +14,10 @@ from aclnn.operators.attending import (
     in_four,
     scale_of,
 )
-from aclnn.operators.checks import (
-    Call,
-    Rule,
-    at_most_8_dims,
-    broadcast_shapes,
-    dtype_among,
-    has_shape,
-    rule,
-    same_dtype,
-)
+from aclnn.operators.checks import Call, Rule, broadcast_shapes, has_shape, rule, same_dtype
 from aclnn.operators.declaration import Attribute, Operator
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _BOOL, _SINGLE = aclDataType.ACL_BOOL, aclDataType.ACL_FLOAT
@@ -169,12 +161,10 @@ def _no_dropout(call: Call) -> str | None:
 
 
 _RULES = (
-    dtype_among("query"),
-    same_dtype("key", "query"),
-    same_dtype("value", "query"),
+    *require("query: FLOATING; key, value: dtype of query"),
     _mask_dtype(),
     _are_matrices(*_TENSORS),
-    at_most_8_dims(*_TENSORS, "attn_mask"),
+    *require("query, key, value, attn_mask: at most 8 dims"),
     _same_size("query", "key", -1, "last size"),
     _same_size("key", "value", -2, "number of keys"),
     _leads_fit(),
@@ -247,7 +237,7 @@ scaled_dot_product_attention = Operator(
     rules=(
         *_RULES,
         _no_dropout(),
-        same_dtype("out", "query"),
+        *require("out: dtype of query"),
         has_shape("out", _out_shape, _OUT_WORDS),
     ),
     example=(
@@ -281,8 +271,7 @@ scaled_dot_product_attention_forward = Operator(
     entries=(),
     rules=(
         *_RULES,
-        same_dtype("out", "query"),
-        dtype_among("logsumexp", (_SINGLE,)),
+        *require("out: dtype of query; logsumexp: FLOAT"),
         has_shape("out", _out_shape, _OUT_WORDS),
         has_shape("logsumexp", _row_shape, "an element for each row of `out`"),
     ),
@@ -345,9 +334,7 @@ scaled_dot_product_attention_backward = Operator(
     entries=(),
     rules=(
         *_RULES,
-        same_dtype("grad", "query"),
-        same_dtype("output", "query"),
-        dtype_among("logsumexp", (_SINGLE,)),
+        *require("grad, output: dtype of query; logsumexp: FLOAT"),
         *[same_dtype(f"grad_{role}", "query") for role in _TENSORS],
         has_shape("grad", _out_shape, _OUT_WORDS),
         has_shape("output", _out_shape, _OUT_WORDS),

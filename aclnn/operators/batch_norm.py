@@ -13,17 +13,7 @@ from aclnn.operators.channel_norm import (
     has_channels,
     of_channels,
 )
-from aclnn.operators.checks import (
-    Call,
-    Rule,
-    at_most_8_dims,
-    dtype_among,
-    dtype_like_or,
-    rule,
-    same_dtype,
-    same_shape,
-    when,
-)
+from aclnn.operators.checks import Call, Rule, dtype_like_or, rule, when
 from aclnn.operators.declaration import GRADIENT_ACCURACY, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.norm import Inferred, Shape
@@ -34,6 +24,7 @@ from aclnn.operators.sizes import (
     requested_gradients_exist,
     three_flags,
 )
+from aclnn.operators.words import require
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _SAVED = ("save_mean", "save_invstd")
@@ -260,14 +251,13 @@ native_batch_norm_functional = Operator(
     ),
     rules=(
         _saved_given(),
-        dtype_among("input"),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; out: dtype of input"),
         *[dtype_like_or(role, "input") for role in (*_SAVED, *CHANNEL_ROLES)],
         rank_from("input", 2),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
         *[has_channels(role) for role in CHANNEL_ROLES],
         _running_given(),
-        at_most_8_dims(*_SAVED),
+        *require("save_mean, save_invstd: at most 8 dims"),
         *[_in_training(has_channels(role)) for role in _SAVED],
         *[channels_or_none(role) for role in _SAVED],
     ),
@@ -464,18 +454,17 @@ native_batch_norm_backward = Operator(
         three_flags(),
         requested_gradients_exist(),
         _statistics_given(),
-        dtype_among("grad_out"),
-        same_dtype("input", "grad_out"),
+        *require("grad_out: FLOATING; input: dtype of grad_out"),
         *[
             dtype_like_or(role, "input")
             for role in ("weight", *_RUNNING, *_SAVED, "grad_weight", "grad_bias")
         ],
-        same_dtype("grad_input", "input"),
+        *require("grad_input: dtype of input"),
         rank_from("input", 2),
-        same_shape("grad_out", "input"),
+        *require("grad_out: shape of input"),
         *[has_channels(role) for role in ("weight", *_RUNNING)],
         *[_saved_has_channels(role) for role in _SAVED],
-        same_shape("grad_input", "input"),
+        *require("grad_input: shape of input"),
         has_channels("grad_weight"),
         has_channels("grad_bias"),
     ),

@@ -9,25 +9,21 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     INTEGERS,
     Call,
-    at_most_8_dims,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
     dtype_among,
     in_place,
-    no_private_format,
     promoted,
     promotes,
     result_castable,
     rule,
-    same_dtype,
-    same_format,
-    same_shape,
     scalar_dtype_among,
 )
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.pointwise import BOTH, camel, with_number
+from aclnn.operators.words import require
 
 _BITS = (*INTEGERS, aclDataType.ACL_BOOL)
 _NOTES = "For bools it is the logical function."
@@ -86,10 +82,9 @@ def _bitwise(
                 dtype_among("other", gives),
                 promotes(BOTH, gives),
                 result_castable(_of_both),
-                *((no_private_format(*BOTH, "out"),) if whole else ()),
-                at_most_8_dims(*BOTH),
-                broadcasts(*BOTH),
-                broadcast_shape("out", BOTH),
+                *(require("input, other, out: plain format") if whole else ()),
+                *require("input, other: at most 8 dims; input, other: broadcast"),
+                *require("out: broadcast of input, other"),
             ),
         },
         of_number={
@@ -103,8 +98,7 @@ def _bitwise(
                 scalar_dtype_among("other", gives),
                 _number_promotes(),
                 result_castable(_of_both),
-                at_most_8_dims("input"),
-                same_shape("out", "input"),
+                *require("input: at most 8 dims; out: shape of input"),
             ),
         },
     )
@@ -156,11 +150,8 @@ bitwise_not = Operator(
     unlike={role: {"dtype": aclDataType.ACL_INT32} for role in ("input", "out")},
     entries=(entry("aclnnBitwiseNot", "self=input out:out"),),
     rules=(
-        dtype_among("input", _BITS),
-        same_dtype("out", "input"),
-        same_format("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: INTEGERS BOOL; out: dtype of input; out, input: one format"),
+        *require("input, out: at most 8 dims; out: shape of input"),
     ),
     example=("bitwise_not(np.int32([0, 5]))", "array([-1, -6], dtype=int32)"),
 )

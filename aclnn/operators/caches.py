@@ -23,7 +23,8 @@ from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import BYTE, HALVES, LONG, PACKED, SINGLE, quantized
 from aclnn.operators.rotary import INTERLEAVE_HALF, rotate
-from aclnn.operators.sizes import has_rank, is_absent, planned, size_is, together
+from aclnn.operators.sizes import is_absent, planned, size_is, together
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -32,7 +33,6 @@ _INDICES = (PACKED, LONG)
 _STORED = (*HALVES, BYTE)
 # Wider elements, which functional forms take, too.
 _COPIED = (*_STORED, SINGLE)
-_READ = (*_COPIED, aclDataType.ACL_UINT8, aclDataType.ACL_INT16, PACKED)
 _MISSING = "what it is for is not implemented here"
 SLOTS, POSITIONS, BLOCKS = range(3)
 _BYTES_OF_BLOCK = 32
@@ -286,11 +286,10 @@ scatter_pa_kv_cache = Operator(
         _rank_among("value", (0, 3, 4)),
         *_stored("key"),
         *_stored("key_cache"),
-        dtype_among("slot_mapping", _INDICES),
-        same_dtype("key_cache", "key"),
+        *require("slot_mapping: INT32 INT64; key_cache: dtype of key"),
         *_stored("value"),
         *_stored("value_cache"),
-        same_dtype("value_cache", "value"),
+        *require("value_cache: dtype of value"),
         _unless_blocks(same_dtype("value", "key")),
         *[same_dtype(role, "slot_mapping") for role in _LATER],
         *planned(
@@ -299,8 +298,7 @@ scatter_pa_kv_cache = Operator(
             *[is_absent(role, _MISSING) for role in _LATER],
             _value_unless_keys_alone(),
             _keys_of_bytes(),
-            has_rank("key", 3),
-            has_rank("slot_mapping", 1),
+            *require("key: 3 dims; slot_mapping: 1 dim"),
             size_is("slot_mapping", lambda call: call.shape("key")[:1], "an index for each token"),
             _cache_fits("key_cache", "key"),
             _cache_fits("value_cache", "value"),
@@ -417,21 +415,13 @@ gather_pa_kv_cache = Operator(
     ),
     rules=(
         _nothing_to_read(),
-        has_rank("key_cache", 4),
-        has_rank("value_cache", 4),
-        has_rank("block_tables", 2),
-        has_rank("seq_lens", 1),
-        has_rank("key", 2, 3),
-        has_rank("value", 2, 3),
-        dtype_among("key_cache", _READ),
-        dtype_among("value_cache", _READ),
-        dtype_among("block_tables", _INDICES),
-        dtype_among("seq_lens", _INDICES),
-        same_dtype("key", "key_cache"),
-        same_dtype("value", "value_cache"),
+        *require("key_cache, value_cache: 4 dims; block_tables: 2 dims; seq_lens: 1 dim"),
+        *require("key, value: 2 to 3 dims"),
+        *require("key_cache, value_cache: FLOAT16 BF16 INT8 FLOAT UINT8 INT16 INT32"),
+        *require("block_tables, seq_lens: INT32 INT64; key: dtype of key_cache"),
+        *require("value: dtype of value_cache"),
         _unless_blocks(same_dtype("value_cache", "key_cache")),
-        same_dtype("seq_lens", "block_tables"),
-        same_dtype("seq_offset", "block_tables"),
+        *require("seq_lens, seq_offset: dtype of block_tables"),
         *planned(
             _mode_among("cache_mode", _MODES),
             _batches_fit(),
@@ -483,12 +473,10 @@ interleave_rope = Operator(
     unlike={role: {"shape": (1, 1, 1, 2), "strides": (2, 2, 2, 1)} for role in ("x", "cos", "sin")},
     entries=(entry("aclnnInterleaveRope", "x cos sin out:out"),),
     rules=(
-        dtype_among("x", (*HALVES, SINGLE)),
+        *require("x: FLOAT16 BF16 FLOAT"),
         *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
         *planned(
-            has_rank("x", 4),
-            has_rank("cos", 4),
-            has_rank("sin", 4),
+            *require("x, cos, sin: 4 dims"),
             _even_columns("x"),
             _spread_or_one("cos"),
             size_is("sin", lambda call: call.shape("cos"), "the shape of `cos`"),
@@ -752,23 +740,19 @@ kv_rmsnorm_rope_cache = Operator(
     ),
     rules=(
         _kv_given(),
-        dtype_among("kv", (*HALVES, SINGLE)),
-        of_cann(dtype_among("kv", HALVES)),
+        *require("kv: FLOAT16 BF16 FLOAT; cann kv: FLOAT16 BF16"),
         *[same_dtype(role, "kv") for role in ("gamma", "cos", "sin")],
-        dtype_among("index", (LONG,)),
+        *require("index: INT64"),
         _cache_dtype("k_cache", "k_rope_scale"),
         _cache_dtype("ckv_cache", "c_kv_scale"),
         *[dtype_among(f"{part}_{kind}", (SINGLE,)) for part in ("k_rope", "c_kv") for kind in ("scale", "offset")],
-        same_dtype("k_rope", "kv"),
-        same_dtype("c_kv", "kv"),
+        *require("k_rope, c_kv: dtype of kv"),
         *planned(
-            has_rank("kv", 4),
-            has_rank("gamma", 1),
+            *require("kv: 4 dims; gamma: 1 dim"),
             _kv_sizes(),
             _angles("cos"),
             size_is("sin", lambda call: call.shape("cos"), "the shape of `cos`"),
-            has_rank("k_cache", 4),
-            has_rank("ckv_cache", 4),
+            *require("k_cache, ckv_cache: 4 dims"),
             _kv_cache_fits("k_cache", 1),
             _kv_cache_fits("ckv_cache", 0),
             _same_slots(),

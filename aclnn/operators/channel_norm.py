@@ -7,22 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    Call,
-    Rule,
-    at_most_8_dims,
-    dtype_among,
-    dtype_like_or,
-    has_shape,
-    plain_format,
-    rule,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import Call, Rule, dtype_like_or, has_shape, rule, same_dtype
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.norm import Inferred, Shape
 from aclnn.operators.sizes import like_input, rank_from
+from aclnn.operators.words import require
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
@@ -151,10 +141,7 @@ _POSITIVE_EPS = Attribute(
 _GROUP_NORM = (
     "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), over the channels of each group"
 )
-_STATISTICS = (
-    same_dtype("mean", "input"),
-    same_dtype("rstd", "input"),
-)
+_STATISTICS = require("mean, rstd: dtype of input")
 _STATISTICS_SHAPES = tuple(
     [has_shape(role, _statistics_shape, "an element for each group") for role in ("mean", "rstd")]
 )
@@ -186,21 +173,21 @@ native_group_norm = Operator(
         ),
     ),
     rules=(
-        dtype_among("input"),
+        *require("input: FLOATING"),
         *[same_dtype(role, "input") for role in ("weight", "bias", "out")],
         *_STATISTICS,
         _above_zero("group"),
         _groups_divide("group", lambda call: call.switches["C"]),
         _positive("eps"),
         rank_from("input", 2),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
         _count_is("N", "batches", lambda shape: shape[0]),
         _count_is("C", "channels", lambda shape: shape[1]),
         _count_is("HxW", "elements in each channel", lambda shape: math.prod(shape[2:])),
         *_STATISTICS_SHAPES,
         has_channels("weight"),
         has_channels("bias"),
-        plain_format("out", "input"),
+        *require("out: format of input"),
     ),
     infer=_infer_all_of_group_norm,
     lower=_lower_group_norm,
@@ -229,13 +216,13 @@ group_norm = Operator(
     parameters=("input", "num_groups", "weight", "bias", "eps"),
     entries=(),
     rules=(
-        dtype_among("input"),
+        *require("input: FLOATING"),
         *[same_dtype(role, "input") for role in ("weight", "bias", "out")],
         _above_zero("num_groups"),
         _positive("eps"),
         rank_from("input", 2),
         _groups_divide("num_groups", lambda call: call.shape("input")[1]),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
         has_channels("weight"),
         has_channels("bias"),
     ),
@@ -292,17 +279,14 @@ group_norm_silu = Operator(
         ),
     ),
     rules=(
-        dtype_among("input"),
-        dtype_like_or("weight", "input"),
-        dtype_like_or("bias", "input"),
-        same_dtype("bias", "weight"),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; weight, bias: FLOAT or dtype of input; bias: dtype of weight"),
+        *require("out: dtype of input"),
         *_STATISTICS,
         _above_zero("group"),
         _positive("eps"),
         rank_from("input", 2),
         _groups_divide("group", lambda call: call.shape("input")[1]),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
         *_STATISTICS_SHAPES,
         has_channels("weight"),
         has_channels("bias"),
@@ -371,11 +355,11 @@ CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")
 _BATCH_NORM = "(x - running_mean)/√(running_var + eps)·weight + bias, for each channel"
 _BATCH_NOTES = f"{_PARAMETERS} Running statistics are used as they are: batch norm for inference."
 _BATCH_RULES = (
-    dtype_among("input"),
+    *require("input: FLOATING"),
     *[dtype_like_or(role, "input") for role in CHANNEL_ROLES],
-    same_dtype("out", "input"),
+    *require("out: dtype of input"),
     rank_from("input", 2),
-    same_shape("out", "input"),
+    *require("out: shape of input"),
     *[has_channels(role) for role in CHANNEL_ROLES],
     _not_training(),
 )
@@ -394,9 +378,8 @@ native_batch_norm = Operator(
     entries=(),
     rules=(
         *_BATCH_RULES,
-        at_most_8_dims("save_mean", "save_invstd"),
-        dtype_like_or("save_mean", "running_mean"),
-        dtype_like_or("save_invstd", "running_mean"),
+        *require("save_mean, save_invstd: at most 8 dims"),
+        *require("save_mean, save_invstd: FLOAT or dtype of running_mean"),
         channels_or_none("save_mean"),
         channels_or_none("save_invstd"),
     ),

@@ -9,22 +9,10 @@ from typing import Any, NamedTuple
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.checks import (
-    REAL,
-    Call,
-    at_most_8_dims,
-    broadcast_shapes,
-    broadcasts,
-    done_if_empty,
-    dtype_among,
-    ends_if_empty,
-    no_private_format,
-    rule,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import REAL, Call, broadcast_shapes, done_if_empty, dtype_among, rule
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -93,9 +81,7 @@ def _nonzero(name: str, cann: str, *, by_rows: bool, **more: Any) -> Operator:
         entries=(entry(f"aclnn{cann}", "self=input out:out"),),
         rules=(
             dtype_among("input", allowed),
-            dtype_among("out", (_LONG,)),
-            dtype_among("size", (_LONG,)),
-            at_most_8_dims("input", "out"),
+            *require("out, size: INT64; input, out: at most 8 dims"),
             _not_without_room(),
             _is_contiguous("out"),
         ),
@@ -209,12 +195,8 @@ masked_select_padded = Operator(
     unlike={"mask": {"dtype": _TRUTH}, "size": {"dtype": _LONG}},
     entries=(entry("aclnnMaskedSelect", "self=input mask out:out"),),
     rules=(
-        dtype_among("input", REAL),
-        dtype_among("mask", (_TRUTH, _BYTES)),
-        dtype_among("out", REAL),
-        dtype_among("size", (_LONG,)),
-        at_most_8_dims(*_MASKED),
-        broadcasts(*_MASKED),
+        *require("input: REAL; mask: BOOL UINT8; out: REAL; size: INT64"),
+        *require("input, mask: at most 8 dims; input, mask: broadcast"),
         _masked_room(),
     ),
     infer=lambda call: {
@@ -236,7 +218,6 @@ masked_select_padded = Operator(
 
 # --- By indices of several dimensions -------------------------------------------------------------
 
-_INDEXED = (*REAL,)
 _INDICES = (aclDataType.ACL_INT32, _LONG, _TRUTH)
 _RANGE = (
     "Indices broadcast together; where they are of dimensions side by side their shape replaces these, else it "
@@ -488,13 +469,11 @@ index = Operator(
     unlike=_INDEX_LIKE,
     entries=(entry("aclnnIndex", "self=input indices:tensors out:out"),),
     rules=(
-        same_dtype("out", "input"),
-        dtype_among("input", _INDEXED),
+        *require("out: dtype of input; input: REAL"),
         _indices_known(),
-        no_private_format("input", "indices", "out"),
-        at_most_8_dims("input"),
+        *require("input, indices, out: plain format; input: at most 8 dims"),
         _indices_few(),
-        ends_if_empty("input", "out"),
+        *require("input, out: if empty ends"),
         _indices_broadcast(),
         _has_some(),
         _index_fits(),
@@ -665,17 +644,14 @@ index_put = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", REAL),
-        dtype_among("values", REAL),
-        same_dtype("out", "input"),
+        *require("input, values: REAL; out: dtype of input"),
         _indices_known(),
-        same_dtype("values", "input"),
-        at_most_8_dims("input"),
+        *require("values: dtype of input; input: at most 8 dims"),
         _indices_few(),
-        ends_if_empty("input", "values"),
+        *require("input, values: if empty ends"),
         _indices_broadcast(),
         _values_fit(),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
     ),
     infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_put,

@@ -18,23 +18,19 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     answering,
-    at_most_8_dims,
     at_most_8_dims_unless_contiguous,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
     convertible_scalars,
     dtype_among,
-    ends_if_empty,
     in_place,
     of_cann,
     promoted,
     promoted_with_number,
-    promotes,
     promotes_with_number,
     result_castable,
     rule,
-    same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
@@ -43,6 +39,7 @@ from aclnn.operators.lowering import (
     reads_of,
 )
 from aclnn.operators.pointwise import BOTH, only_on, unless_on, with_number
+from aclnn.operators.words import require
 
 
 def _truth(_: Call) -> aclDataType:
@@ -161,15 +158,14 @@ def _comparison(
         of_tensors={
             "summary": f"Whether elements {words} those of another tensor.",
             "rules": (
-                *((ends_if_empty(*BOTH),) if name in ("le", "ne") else ()),
+                *(require("input, other: if empty ends") if name in ("le", "ne") else ()),
                 in_place(broadcasts(*BOTH)),
                 in_place(broadcast_shape("out", BOTH)),
                 *_dtypes_among(BOTH, allowed, name),
                 _compares(),
                 result_castable(_truth),
-                at_most_8_dims(*BOTH),
-                broadcasts(*BOTH),
-                broadcast_shape("out", BOTH),
+                *require("input, other: at most 8 dims; input, other: broadcast"),
+                *require("out: broadcast of input, other"),
             ),
         },
         of_number={
@@ -177,11 +173,10 @@ def _comparison(
             "notes": "The number is first rounded to the dtype in which it is compared.",
             "rules": (
                 *_dtypes_among(("input",), allowed, name),
-                *(() if aclDataType.ACL_COMPLEX64 in allowed else (convertible_scalars("other"),)),
+                *(() if aclDataType.ACL_COMPLEX64 in allowed else require("other: numbers")),
                 promotes_with_number("input", "other"),
                 result_castable(_truth),
-                at_most_8_dims("input"),
-                same_shape("out", "input"),
+                *require("input: at most 8 dims; out: shape of input"),
             ),
         },
     )
@@ -195,13 +190,10 @@ gt, gt_scalar = _comparison("gt", ">", "are greater than", "False, False,  True"
 ge, ge_scalar = _comparison("ge", "≥", "are at least", "False,  True,  True")
 
 _EXTREMUM_RULES = (
-    dtype_among("input", REAL),
-    dtype_among("other", REAL),
-    promotes(BOTH, REAL),
+    *require("input, other: REAL; input, other: promote to REAL"),
     result_castable(lambda call: promoted(call, BOTH)),
-    at_most_8_dims(*BOTH),
-    broadcasts(*BOTH),
-    broadcast_shape("out", BOTH),
+    *require("input, other: at most 8 dims; input, other: broadcast"),
+    *require("out: broadcast of input, other"),
 )
 
 maximum = Operator(
@@ -293,12 +285,10 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
         rules=(
             in_place(broadcasts(*BOTH)),
             in_place(broadcast_shape("out", BOTH)),
-            dtype_among("input", NUMERIC),
-            dtype_among("other", NUMERIC),
+            *require("input, other: NUMERIC"),
             result_castable(_truth),
-            at_most_8_dims(*BOTH),
-            broadcasts(*BOTH),
-            broadcast_shape("out", BOTH),
+            *require("input, other: at most 8 dims; input, other: broadcast"),
+            *require("out: broadcast of input, other"),
         ),
         example=(
             f"{name}(np.float32([0, 0, 1, 1]), np.float32([0, 2, 0, 3]))",
@@ -347,10 +337,10 @@ logical_not = Operator(
         entry("aclnnInplaceLogicalNot", "selfRef=input:inout"),
     ),
     rules=(
-        dtype_among("input", REAL),
+        *require("input: REAL"),
         result_castable(_truth),
         at_most_8_dims_unless_contiguous(("input", "out"), ("input", "out")),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
     ),
     example=("logical_not(np.float32([0, 2]))", "array([ True, False])"),
     elementwise=True,
@@ -418,11 +408,9 @@ clamp = Operator(
     ),
     rules=(
         *answering(ACLNN_ERR_PARAM_NULLPTR, _some_bound()),
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
-        convertible_scalars(*_BOUNDS),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS; min, max: numbers"),
         result_castable(_clamped),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input, out: at most 8 dims; out: shape of input"),
     ),
     example=("clamp(np.float32([-2, 0, 2]), -1, 1)", "array([-1.,  0.,  1.], dtype=float32)"),
     seealso=("maximum", "minimum"),
@@ -473,14 +461,10 @@ where = Operator(
     unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
-        dtype_among("condition", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
-        dtype_among("input", NUMERIC),
-        dtype_among("other", NUMERIC),
-        promotes(BOTH, NUMERIC),
+        *require("condition: BOOL UINT8; input, other: NUMERIC; input, other: promote to NUMERIC"),
         result_castable(lambda call: promoted(call, BOTH)),
-        at_most_8_dims(*_THREE),
-        broadcasts(*_THREE),
-        broadcast_shape("out", _THREE),
+        *require("condition, input, other: at most 8 dims; condition, input, other: broadcast"),
+        *require("out: broadcast of condition, input, other"),
     ),
     example=(
         "where(np.bool_([True, False]), np.float32([1, 2]), np.float32([3, 4]))",
@@ -541,14 +525,12 @@ def _bounded(bound: str, formula: str, words: str, example: str, *items: str) ->
             ]
         ),
         rules=(
-            dtype_among("input", _CLAMPED),
-            dtype_among("out", _CLAMPED),
+            *require("input, out: FLOATING_AND_DOUBLE INTEGERS"),
             convertible_scalars(bound),
             promotes_with_number("input", bound),
             result_castable(lambda call: call.dtype("input")),
             result_castable(result),
-            same_shape("out", "input"),
-            at_most_8_dims("input", "out"),
+            *require("out: shape of input; input, out: at most 8 dims"),
         ),
         example=(f"{name}(np.float32([1, 4]), 2)", f"array([{example}], dtype=float32)"),
         seealso=("clamp",),
@@ -607,12 +589,11 @@ def _classified(
 
 _TRUTH_OUT = of_cann(dtype_among("out", (aclDataType.ACL_BOOL,)))
 _SIDE = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
-_TESTED = (dtype_among("input", REAL), _TRUTH_OUT, result_castable(_truth))
-_SHAPES = (same_shape("out", "input"), at_most_8_dims("input", "out"))
+_TESTED = (*require("input: REAL"), _TRUTH_OUT, result_castable(_truth))
+_SHAPES = require("out: shape of input; input, out: at most 8 dims")
 _ONE_SIDE = (
     *_SHAPES,
-    dtype_among("input", REAL),
-    of_cann(dtype_among("input", _SIDE)),
+    *require("input: REAL; cann input: FLOATING INTEGERS BOOL"),
     _TRUTH_OUT,
     result_castable(_truth),
 )
@@ -623,7 +604,7 @@ isfinite = _classified(
 )  # fmt: skip
 isinf = _classified(
     "isinf", "infinite", "|input| = Inf", "False,  True, False", ("abs", "eq", "inf"), "IsInf",
-    rules=(*answering(ACLNN_ERR_INNER_TILING_ERROR, at_most_8_dims("input", "out")), *_TESTED, same_shape("out", "input")),
+    rules=(*answering(ACLNN_ERR_INNER_TILING_ERROR, *require("input, out: at most 8 dims")), *_TESTED, *require("out: shape of input")),
 )  # fmt: skip
 isposinf = _classified(
     "isposinf", "infinite and positive", "input = Inf", "False, False, False", ("eq", "inf"), "IsPosInf",

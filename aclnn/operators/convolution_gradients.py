@@ -12,9 +12,7 @@ from aclnn.operators.checks import (
     dtype_among,
     has_shape,
     promoted,
-    promotes,
     rule,
-    same_rank,
     same_shape,
     when,
 )
@@ -34,6 +32,7 @@ from aclnn.operators.convolutions import (
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import GRADIENTS, output_mask, requested_gradients_exist, three_flags
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _OPERANDS = ("grad_output", "input", "weight")
@@ -75,11 +74,11 @@ def _rules() -> tuple[Rule, ...]:
         requested_gradients_exist(),
         *[dtype_among(role) for role in _OPERANDS],
         *[_where_wanted(place, dtype_among(role)) for place, role in enumerate(GRADIENTS)],
-        promotes(_OPERANDS),
+        *require("grad_output, input, weight: promote to FLOATING"),
         *shape_rules(
             ANY_AXES, None, ("input", "weight", "grad_output", "grad_input", "grad_weight")
         ),
-        same_rank("grad_output", "input"),
+        *require("grad_output: rank of input"),
         has_shape("grad_output", result_shape, "the shape of the convolution's result"),
         _bias_sizes_fit(),
         _where_wanted(0, same_shape("grad_input", "input")),

@@ -9,22 +9,12 @@ from functools import partial
 from typing import Any
 
 from aclnn.acl.constants import aclDataType, aclFormat
-from aclnn.operators.checks import (
-    Call,
-    Rule,
-    castable,
-    dtype_among,
-    has_shape,
-    of_cann,
-    promoted,
-    promotes,
-    rule,
-    same_rank,
-)
+from aclnn.operators.checks import Call, Rule, has_shape, of_cann, promoted, rule
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.matmul import _CUBE_MATH, _MIXING
 from aclnn.operators.matmul import _cube_math as cube_math_of_convolution
+from aclnn.operators.words import require
 
 AXES = 3
 ANY_AXES = 0  # of convolutions
@@ -250,7 +240,7 @@ def shape_rules(
     extra = () if transposed is False else (_lengths("output_padding"), _extra_rows(transposed))
     return (
         _ranks(axes),
-        same_rank("weight", "input"),
+        *require("weight: rank of input"),
         _lengths("stride"),
         _lengths("padding", pairs=True),
         _lengths("dilation"),
@@ -273,15 +263,11 @@ def _rules(axes: int, transposed: bool | None) -> tuple[Rule, ...]:
     tensors = ("input", "weight", "out")
     rank, weights, *rest = shape_rules(axes, transposed, tensors, (_bias_fits(transposed),))
     return (
-        dtype_among("bias"),
-        dtype_among("input"),
-        dtype_among("weight"),
-        dtype_among("out"),
+        *require("bias, input, weight, out: FLOATING"),
         rank,
         weights,
-        same_rank("out", "input"),
-        promotes(("input", "weight")),
-        castable(("input", "weight")),
+        *require("out: rank of input; input, weight: promote to FLOATING"),
+        *require("out: cast of input, weight"),
         *rest,
         has_shape("out", partial(result_shape, transposed=transposed), "the result's shape"),
         *((cube_math_of_convolution("input", "weight"),) if transposed is None else ()),

@@ -11,19 +11,16 @@ from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     Call,
     Rule,
-    at_most_8_dims,
     broadcast_shapes,
-    broadcasts,
-    castable,
     dtype_among,
     of_cann,
     promoted,
-    promotes,
     rule,
     switch_among,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _BOTH = ("input", "target")
@@ -178,11 +175,9 @@ def _loss(
         rules=(
             *[dtype_among(role, FLOATING_AND_DOUBLE) for role in _BOTH],
             *[of_cann(dtype_among(role, FLOATING)) for role in (*_BOTH, "out")],
-            promotes(_BOTH, FLOATING_AND_DOUBLE),
-            castable(_BOTH),
+            *require("input, target: promote to FLOATING_AND_DOUBLE; out: cast of input, target"),
             switch_among("reduction", _REDUCTIONS),
-            at_most_8_dims(*_BOTH),
-            broadcasts(*_BOTH),
+            *require("input, target: at most 8 dims; input, target: broadcast"),
             _fits(),
             *last,
         ),
@@ -265,11 +260,10 @@ kl_div = Operator(
     rules=(
         *[dtype_among(role, FLOATING_AND_DOUBLE) for role in _BOTH],
         *[of_cann(dtype_among(role, FLOATING)) for role in (*_BOTH, "out")],
-        promotes(_BOTH, FLOATING_AND_DOUBLE),
-        castable(_BOTH),
-        at_most_8_dims(*_BOTH, "out"),
+        *require("input, target: promote to FLOATING_AND_DOUBLE; out: cast of input, target"),
+        *require("input, target, out: at most 8 dims"),
         switch_among("reduction", _OF_BATCHES),
-        broadcasts(*_BOTH),
+        *require("input, target: broadcast"),
         _fits(),
     ),
     infer=lambda call: {"out": (promoted(call, _BOTH), _result_shape(call))},

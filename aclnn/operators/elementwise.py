@@ -13,26 +13,22 @@ from aclnn.operators.checks import (
     FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
-    NUMERIC,
     REAL,
     Call,
     Rule,
-    at_most_8_dims,
     dtype_among,
     exists_on,
     in_place,
-    no_private_format,
     of_cann,
     promoted,
     result_castable,
     rule,
     same_dtype,
-    same_format,
-    same_shape,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
 from aclnn.operators.pointwise import only_on, unless_on
+from aclnn.operators.words import require
 
 _NOT_FLOATING = (*INTEGERS, aclDataType.ACL_BOOL)
 
@@ -129,8 +125,7 @@ def _function(
             *dtypes,
             result_castable(result),
             *formats,
-            at_most_8_dims("input", "out"),
-            same_shape("out", "input"),
+            *require("input, out: at most 8 dims; out: shape of input"),
         ),
         example=(f"{name}(np.float32({example[0]}))", f"array({example[1]}, dtype=float32)"),
         **more,
@@ -165,14 +160,13 @@ def _of_floats(
 
 _OF_INTEGERS = "Integers and BOOL are computed as float32."
 _REAL_ONLY = "Complex inputs, which CANN takes, are refused."
-_ERF = (*FLOATING_AND_DOUBLE, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
 _WHOLE = (aclDataType.ACL_INT8, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _UP = (0.0, 4.0)
 _TRUNCATED = (aclDataType.ACL_INT8, aclDataType.ACL_UINT8, aclDataType.ACL_INT32)
 _ROUNDED = (*FLOATING_AND_DOUBLE, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _SIGNED = (*_ROUNDED, *COMPLEX, aclDataType.ACL_BOOL)
 
-_PLAIN_ALIKE = (no_private_format("input", "out"), same_format("input", "out"))
+_PLAIN_ALIKE = require("input, out: plain format; input, out: one format")
 
 neg = _function(
     "neg",
@@ -204,7 +198,7 @@ floor = _function(
     ("[1.5, -1.5]", "[ 1., -2.]"),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *LARGE_UNSIGNED)),
     of_cann(same_dtype("out", "input")),
-    formats=(no_private_format("input", "out"),),
+    formats=require("input, out: plain format"),
     gradient={"input": "aten.zeros_like(grad)"},
 )
 ceil = _function(
@@ -265,14 +259,10 @@ round = Operator(
         entry("aclnnInplaceRoundDecimals", "selfRef=input:inout decimals:int"),
     ),
     rules=(
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
-        of_cann(dtype_among("input", _ROUNDED)),
-        of_cann(dtype_among("out", _ROUNDED)),
-        of_cann(same_dtype("out", "input")),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS"),
+        *require("cann input, out: FLOATING_AND_DOUBLE INT32 INT64; cann out: dtype of input"),
         result_castable(own),
-        same_shape("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_format("out", "input"),
+        *require("out: shape of input; input, out: at most 8 dims; out, input: one format"),
     ),
     example=("round(np.float32([1.5, 2.5]))", "array([2., 2.], dtype=float32)"),
     seealso=("trunc", "floor"),
@@ -288,11 +278,10 @@ sign = Operator(
     any_rank=True,
     entries=(entry("aclnnSign", "self=input result=out:out"),),
     rules=(
-        dtype_among("input", NUMERIC),
-        of_cann(dtype_among("input", _SIGNED)),
-        of_cann(same_dtype("out", "input")),
+        *require("input: NUMERIC; cann input: FLOATING_AND_DOUBLE INT32 INT64 COMPLEX BOOL"),
+        *require("cann out: dtype of input"),
         result_castable(own),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
     ),
     example=("sign(np.float32([2, -3, 0]))", "array([ 1., -1.,  0.], dtype=float32)"),
     gradient={"input": "aten.zeros_like(grad)"},
@@ -349,7 +338,7 @@ reciprocal = _of_floats(
     "1/input",
     ("[4, -2]", "[ 0.25, -0.5 ]"),
     more_dtypes=COMPLEX,
-    formats=(same_format("input", "out"),),
+    formats=require("input, out: one format"),
     domain=(0.5, 4.0),
     gradient={"input": "-grad * conj(out * out)"},
 )
@@ -418,6 +407,6 @@ erf = _of_floats(
     "Error function.",
     "2/√π ∫ exp(-t²) dt from 0 to input",
     ("[0, 1]", "[0.       , 0.8427008]"),
-    own_rules=(of_cann(dtype_among("input", _ERF)),),
+    own_rules=require("cann input: FLOATING_AND_DOUBLE BOOL INT64"),
     gradient={"input": "grad * (exp(-input * input) * 1.1283791670955126)"},
 )

@@ -1,19 +1,6 @@
 """ELU, its gradient and its relatives: SELU and CELU."""
 
-from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    FLOATING,
-    FLOATING_AND_DOUBLE,
-    Call,
-    Rule,
-    at_most_8_dims,
-    castable,
-    convertible_scalars,
-    dtype_among,
-    not_negative_when,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import Call, Rule, not_negative_when
 from aclnn.operators.declaration import Attribute, entry
 from aclnn.operators.pointwise import (
     activation,
@@ -22,6 +9,7 @@ from aclnn.operators.pointwise import (
     infer_first,
     number,
 )
+from aclnn.operators.words import require
 
 _SCALARS = (
     Attribute("alpha", 1.0, doc="Negative inputs saturate at minus this value."),
@@ -37,11 +25,8 @@ elu = activation(
     inputs=("self",),
     attributes=_SCALARS,
     rules=(
-        dtype_among("self", FLOATING_AND_DOUBLE),
-        convertible_scalars("alpha", "scale", "input_scale"),
-        castable(("self",)),
-        same_shape("out", "self"),
-        at_most_8_dims("self", "out"),
+        *require("self: FLOATING_AND_DOUBLE; alpha, scale, input_scale: numbers"),
+        *require("out: cast of self; out: shape of self; self, out: at most 8 dims"),
     ),
     example=("np.float32([-1, 2])", "-0.63212055,  2.        "),
     gradient={"self": "gradient_of_elu(grad, self, alpha, scale, input_scale)"},
@@ -76,13 +61,10 @@ elu_backward = backward(
         ),
     ),
     rules=(
-        same_dtype("self_or_result", "grad_output"),
-        dtype_among("grad_output"),
-        convertible_scalars("alpha", "scale", "input_scale"),
-        castable(("grad_output",)),
-        same_shape("self_or_result", "grad_output"),
-        same_shape("out", "grad_output"),
-        at_most_8_dims("grad_output", "self_or_result", "out"),
+        *require("self_or_result: dtype of grad_output; grad_output: FLOATING"),
+        *require("alpha, scale, input_scale: numbers; out: cast of grad_output"),
+        *require("self_or_result, out: shape of grad_output"),
+        *require("grad_output, self_or_result, out: at most 8 dims"),
         not_negative_when("alpha", "is_result"),
     ),
     example=("np.float32([1, 1]), np.float32([-1, 2])", "0.36787945, 1.        "),
@@ -91,7 +73,6 @@ elu_backward = backward(
 
 # --- Scaled and continuous ones -------------------------------------------------------------------
 
-_SELU = (*FLOATING, aclDataType.ACL_INT32, aclDataType.ACL_INT8)
 _INTEGERS = "Integers are computed as float32; results lose their fractions."
 
 selu = activation(
@@ -103,11 +84,7 @@ selu = activation(
     infer=infer_first("input"),
     lower=in_float32("selu", "input"),
     any_rank=True,
-    rules=(
-        dtype_among("input", _SELU),
-        dtype_among("out", _SELU),
-        same_shape("out", "input"),
-    ),
+    rules=require("input, out: FLOATING INT32 INT8; out: shape of input"),
     example=("np.float32([-1, 2])", "-1.1113307,  2.101402 "),
     seealso=("selu_backward", "elu"),
     gradient={"input": "selu_backward(grad, out)"},
@@ -127,11 +104,8 @@ selu_backward = backward(
     any_rank=True,
     inputs=_FROM_RESULT,
     rules=(
-        dtype_among("grad_output", _SELU),
-        same_dtype("result", "grad_output"),
-        same_dtype("out", "grad_output"),
-        same_shape("result", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output: FLOATING INT32 INT8; result, out: dtype of grad_output"),
+        *require("result, out: shape of grad_output"),
     ),
     domain=(-1.7, 4.0),
     example=("np.float32([1, 1]), np.float32([-1, 2])", "0.7580993, 1.050701 "),
@@ -157,11 +131,8 @@ celu = activation(
         number("alpha", 1.0, "Negative inputs saturate at minus this value.", "zero", "nan"),
     ),
     rules=(
-        dtype_among("input"),
-        convertible_scalars("alpha"),
-        castable(("input",)),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: FLOATING; alpha: numbers; out: cast of input; input, out: at most 8 dims"),
+        *require("out: shape of input"),
         Rule("`alpha` is neither 0 nor NaN", _test_alpha, ("alpha",)),
     ),
     example=("np.float32([-1, 2]), 2", "-0.78693867,  2.        "),

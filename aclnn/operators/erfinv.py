@@ -1,16 +1,9 @@
 """Inverse of the error function."""
 
-from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    FLOATING,
-    INTEGERS,
-    at_most_8_dims,
-    dtype_among,
-    result_castable,
-    same_shape,
-)
+from aclnn.operators.checks import result_castable
 from aclnn.operators.elementwise import floating, infer_floating
 from aclnn.operators.pointwise import activation
+from aclnn.operators.words import require
 
 erfinv = activation(
     "erfinv",
@@ -23,10 +16,9 @@ erfinv = activation(
     ),
     infer=infer_floating,
     rules=(
-        dtype_among("input", (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)),
+        *require("input: FLOATING INTEGERS BOOL"),
         result_castable(floating),
-        same_shape("out", "input"),
-        at_most_8_dims("input", "out"),
+        *require("out: shape of input; input, out: at most 8 dims"),
     ),
     domain=(-1.0, 1.0),
     example=("np.float32([0, 0.5, 1])", "0.        , 0.47693628,        inf"),

@@ -12,22 +12,14 @@ from aclnn.operators.checks import (
     Rule,
     answering,
     dtype_among,
-    dtype_like_or,
-    no_private_format,
     rule,
     same_dtype,
     when,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import (
-    FAILED_PLAN,
-    has_rank,
-    number,
-    planned,
-    size_is,
-    together,
-)
+from aclnn.operators.sizes import FAILED_PLAN, number, planned, size_is, together
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -138,14 +130,10 @@ moe_gating_top_k_softmax = Operator(
         ),
     ),
     rules=(
-        dtype_among("x"),
-        dtype_among("finished", (_BOOL,)),
-        same_dtype("y", "x"),
-        dtype_among("expert_idx", (_INT,)),
-        dtype_among("row_idx", (_INT,)),
-        no_private_format("x", "finished", "y", "expert_idx", "row_idx"),
+        *require("x: FLOATING; finished: BOOL; y: dtype of x; expert_idx, row_idx: INT32"),
+        *require("x, finished, y, expert_idx, row_idx: plain format"),
         *planned(
-            has_rank("x", 2, 3),
+            *require("x: 2 to 3 dims"),
             _has_elements("x"),
             _finished(),
             _few_chosen(),
@@ -211,13 +199,10 @@ moe_gating_top_k_softmax_v2 = Operator(
         ),
     ),
     rules=(
-        dtype_among("x"),
-        dtype_among("finished", (_BOOL,)),
-        same_dtype("y", "x"),
-        dtype_among("expert_idx", (_INT,)),
+        *require("x: FLOATING; finished: BOOL; y: dtype of x; expert_idx: INT32"),
         _if_softmax(dtype_among("softmax_result", (_SINGLE,))),
         *planned(
-            has_rank("x", 2, 3),
+            *require("x: 2 to 3 dims"),
             _has_elements("x"),
             _finished(),
             _few_chosen(),
@@ -371,13 +356,10 @@ moe_gating_top_k = Operator(
         ),
     ),
     rules=(
-        dtype_among("x"),
-        same_dtype("bias", "x"),
-        same_dtype("y", "x"),
-        dtype_among("expert_idx", (_INT,)),
+        *require("x: FLOATING; bias, y: dtype of x; expert_idx: INT32"),
         _if_out(dtype_among("out", (_SINGLE,))),
         *planned(
-            has_rank("x", 2),
+            *require("x: 2 dims"),
             *_GROUP_RULES,
             _has_elements("x"),
             size_is("y", _chosen_shape, "the shape of `x`, k in its last place"),
@@ -570,7 +552,7 @@ moe_init_routing = Operator(
         *[_if_counted(place, dtype_among(role, (_INT,))) for place, role in enumerate(_COUNTS)],
         *answering(
             FAILED_PLAN,
-            has_rank("x", 2),
+            *require("x: 2 dims"),
             _that(
                 "`expert_idx` has the rows of `x`",
                 lambda c: c.shape("expert_idx")[:1] == c.shape("x")[:1], "x", "expert_idx",
@@ -598,7 +580,7 @@ moe_init_routing = Operator(
                 lambda c: number(c, "expert_capacity") <= c.shape("x")[0], "expert_capacity", "x",
             ),
             _that("`active_num` is not negative", lambda c: number(c, "active_num") >= 0, "active_num"),
-            has_rank("expert_idx", 2),
+            *require("expert_idx: 2 dims"),
             size_is("expanded_x", _expanded_shape, "the shape of the rows that are kept"),
             size_is("expanded_row_idx", lambda call: (_places(call),), "an element for each of `expert_idx`"),
             _counts_given(),
@@ -683,14 +665,11 @@ moe_token_permute = Operator(
         ),
     ),
     rules=(
-        dtype_among("tokens"),
-        dtype_among("indices", (_INT, _LONG)),
-        same_dtype("permuted_tokens", "tokens"),
-        dtype_among("sorted_indices", (_INT,)),
+        *require("tokens: FLOATING; indices: INT32 INT64; permuted_tokens: dtype of tokens"),
+        *require("sorted_indices: INT32"),
         *planned(
             _not_padded(),
-            has_rank("tokens", 2, 8),
-            has_rank("indices", 1, 2),
+            *require("tokens: 2 to 8 dims; indices: 1 to 2 dims"),
             _that(
                 "`indices` has the rows of `tokens`",
                 lambda c: c.shape("indices")[:1] == c.shape("tokens")[:1], "tokens", "indices",
@@ -791,16 +770,12 @@ moe_token_unpermute = Operator(
         ),
     ),
     rules=(
-        dtype_among("permuted_tokens"),
-        dtype_among("sorted_indices", (_INT,)),
-        dtype_among("probs"),
-        same_dtype("out", "permuted_tokens"),
+        *require("permuted_tokens: FLOATING; sorted_indices: INT32; probs: FLOATING"),
+        *require("out: dtype of permuted_tokens"),
         *planned(
             _not_padded(),
             _no_restored_shape(),
-            has_rank("permuted_tokens", 2),
-            has_rank("sorted_indices", 1),
-            has_rank("probs", 2),
+            *require("permuted_tokens: 2 dims; sorted_indices: 1 dim; probs: 2 dims"),
             _that(
                 "`probs` has as many elements as `sorted_indices`",
                 lambda c: "probs" not in c.tensors or c.tensors["probs"].size == c.tensors["sorted_indices"].size,
@@ -892,18 +867,15 @@ moe_finalize_routing = Operator(
         ),
     ),
     rules=(
-        dtype_among("expanded_permuted_rows"),
-        dtype_among("expanded_src_to_dst_row", (_INT,)),
+        *require("expanded_permuted_rows: FLOATING; expanded_src_to_dst_row: INT32"),
         *[same_dtype(role, "expanded_permuted_rows") for role in ("skip1", "skip2", "bias", "out")],
-        dtype_like_or("scales", "expanded_permuted_rows"),
-        dtype_among("export_for_source_row", (_INT,)),
+        *require("scales: FLOAT or dtype of expanded_permuted_rows; export_for_source_row: INT32"),
         *answering(
             FAILED_PLAN,
             _that("`drop_pad_mode` is from 0 to 3", lambda c: number(c, "drop_pad_mode") in range(4), "drop_pad_mode"),
             _rank_by_mode(),
             _has_elements("expanded_permuted_rows"),
-            has_rank("expanded_src_to_dst_row", 1),
-            has_rank("scales", 2),
+            *require("expanded_src_to_dst_row: 1 dim; scales: 2 dims"),
             _that(
                 "`scales` has as many elements as the index",
                 lambda c: "scales" not in c.tensors
@@ -914,7 +886,7 @@ moe_finalize_routing = Operator(
             together("bias", "export_for_source_row"),
             _of_results("skip1"),
             _of_results("skip2"),
-            has_rank("bias", 2),
+            *require("bias: 2 dims"),
             _that(
                 "`bias` has the columns of rows, and at least as many experts as a token has",
                 lambda c: "bias" not in c.tensors

@@ -11,18 +11,15 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     at_most_8_dims,
-    broadcast_shape,
     broadcast_shapes,
-    broadcasts,
     dtype_among,
     of_cann,
     rule,
-    same_dtype,
-    same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input
+from aclnn.operators.words import require
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
@@ -67,11 +64,9 @@ fill = Operator(
     attributes=(_VALUE,),
     entries=(entry("aclnnInplaceFillScalar", "selfRef=input:inout value:scalar"),),
     rules=(
-        dtype_among("input", NUMERIC),
-        same_dtype("out", "input"),
+        *require("input: NUMERIC; out: dtype of input"),
         _real_for_real(),
-        at_most_8_dims("input"),
-        same_shape("out", "input"),
+        *require("input: at most 8 dims; out: shape of input"),
     ),
     example=("fill(np.float32([1, 2]), 3)", "array([3., 3.], dtype=float32)"),
     gradient={"input": "aten.zeros_like(grad)"},
@@ -152,13 +147,10 @@ masked_fill = Operator(
     unlike={"mask": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnInplaceMaskedFillScalar", "selfRef=input:inout mask value:scalar"),),
     rules=(
-        dtype_among("input", NUMERIC),
-        dtype_among("mask", (aclDataType.ACL_BOOL,)),
-        same_dtype("out", "input"),
+        *require("input: NUMERIC; mask: BOOL; out: dtype of input"),
         _real_for_real(),
-        at_most_8_dims(*_MASKED),
-        broadcasts(*_MASKED),
-        broadcast_shape("out", _MASKED),
+        *require("input, mask: at most 8 dims; input, mask: broadcast"),
+        *require("out: broadcast of input, mask"),
     ),
     example=(
         "masked_fill(np.float32([1, 2]), np.bool_([True, False]), 0.5)",

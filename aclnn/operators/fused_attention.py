@@ -22,7 +22,6 @@ from aclnn.operators.checks import (
     answering,
     dtype_among,
     dtype_like_or,
-    ends_if_empty,
     of_cann,
     rule,
     same_dtype,
@@ -30,6 +29,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import BITS, BYTE, LONG, quantized
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _SINGLE, _BOOL = aclDataType.ACL_FLOAT, aclDataType.ACL_BOOL
@@ -670,8 +670,8 @@ def _has_dtype(role: str, dtype: Callable[[Call], aclDataType], text: str) -> Ru
 
 def _cache_has_dtype(words: Words) -> tuple[Rule, ...]:
     if not words.cache.inputs:
-        return (same_dtype("key", "query"), same_dtype("value", "query"))
-    return (dtype_like_or("key", "query", BYTE), same_dtype("value", "key"))
+        return require("key, value: dtype of query")
+    return (dtype_like_or("key", "query", BYTE), *require("value: dtype of key"))
 
 
 def _product_scales_fit(words: Words) -> Rule:
@@ -1371,8 +1371,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
             *_dtypes(words, words.query_rope, words.key_rope, words.sink),
             dtype_among(words.mask, _MASKS),
             *_indices(words),
-            dtype_among("softmax_lse", (_SINGLE,)),
-            ends_if_empty("attention_out"),
+            *require("softmax_lse: FLOAT; attention_out: if empty ends"),
             _layout_known(words, status=ACLNN_ERR_INNER_TILING_ERROR),
             _heads_positive(words, status=ACLNN_ERR_INNER_TILING_ERROR),
             _inner_precise_known(words, 3),
@@ -1474,9 +1473,9 @@ prompt_flash_attention = Operator(
     checks_arrays=_check_arrays(_PFA),
     rules=(
         _not_on_950(),
-        ends_if_empty("out"),
+        *require("out: if empty ends"),
         *_dtypes(_PFA, out="out"),
-        dtype_among(_PFA.mask, (*_MASKS, aclDataType.ACL_FLOAT16)),
+        *require("atten_mask: BOOL INT8 UINT8 FLOAT16"),
         *_indices(_PFA),
         _heads_positive(_PFA, status=None),
         _ranks_of_prompts(),
@@ -1551,9 +1550,9 @@ incre_flash_attention = Operator(
     rules=(
         _not_on_950(),
         *_dtypes(_IFA, out="out"),
-        dtype_among(_IFA.mask, _MASKS),
+        *require("atten_mask: BOOL INT8 UINT8"),
         *_indices(_IFA),
-        ends_if_empty("out"),
+        *require("out: if empty ends"),
         _layout_known(_IFA, status=ACLNN_ERR_INNER_TILING_ERROR),
         _heads_positive(_IFA, status=ACLNN_ERR_INNER_TILING_ERROR),
         _inner_precise_known(_IFA, 1),
@@ -1683,7 +1682,7 @@ _FAS_ATTRIBUTES = (
 
 def _training_rules(words: Words) -> tuple[Rule, ...]:
     return (
-        dtype_among("drop_mask", (aclDataType.ACL_UINT8,)),
+        *require("drop_mask: UINT8"),
         _keep_prob_within(),
         _heads_positive(words, status=None),
         _layout_known(words, status=None),
@@ -1769,13 +1768,10 @@ fusion_attention = Operator(
         ),
     ),
     rules=(
-        ends_if_empty("attention_out"),
+        *require("attention_out: if empty ends"),
         *_dtypes(_FAS),
         *_indices(_VARLEN),
-        dtype_among("padding_mask"),
-        dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
-        dtype_among("softmax_max", (_SINGLE,)),
-        dtype_among("softmax_sum", (_SINGLE,)),
+        *require("padding_mask: FLOATING; atten_mask: BOOL UINT8; softmax_max, softmax_sum: FLOAT"),
         *_training_rules(_VARLEN),
         _has_out_shape("attention_out", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),
         _has_statistics_shape(_VARLEN, "softmax_max", "softmax_sum"),
@@ -1828,7 +1824,6 @@ def _like(call: Call, role: str, other: str) -> str | None:
     return f"{call.names[role]} has shape {call.shape(role)}, must have {call.shape(other)}"
 
 
-_GRAD_TENSORS = ("pse", "padding_mask", "atten_mask", "softmax_max", "softmax_sum")
 fusion_attention_grad = Operator(
     name="fusion_attention_grad",
     summary="Gradients of fusion_attention with respect to query, key and value.",
@@ -1908,7 +1903,7 @@ fusion_attention_grad = Operator(
     ),
     checks_arrays=_check_arrays(_VARLEN),
     rules=(
-        ends_if_empty("dq", "dk", "dv"),
+        *require("dq, dk, dv: if empty ends"),
         *[
             rule
             for rule in _dtypes(_VARLEN, "dy", "attention_in")
@@ -1916,10 +1911,7 @@ fusion_attention_grad = Operator(
         ],
         *[same_dtype(role, "query") for role in ("dq", "dk", "dv")],
         *_indices(_VARLEN),
-        dtype_among("padding_mask"),
-        dtype_among("atten_mask", (_BOOL, aclDataType.ACL_UINT8)),
-        dtype_among("softmax_max", (_SINGLE,)),
-        dtype_among("softmax_sum", (_SINGLE,)),
+        *require("padding_mask: FLOATING; atten_mask: BOOL UINT8; softmax_max, softmax_sum: FLOAT"),
         *_training_rules(_VARLEN),
         _has_out_shape("dy", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),
         _has_out_shape("attention_in", _VARLEN, status=ACLNN_ERR_INNER_TILING_ERROR),

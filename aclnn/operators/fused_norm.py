@@ -34,6 +34,7 @@ from aclnn.operators.norm import (
     one_for_each_row,
     wrong_shape,
 )
+from aclnn.operators.words import require
 
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
@@ -193,9 +194,9 @@ add_rms_norm = Operator(
     rules=(
         _sum_beside_rstd(),
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("x1"),
+        *require("x1: FLOATING"),
         *[same_dtype(role, "x1") for role in ("x2", "gamma", "out", "x")],
-        dtype_among("rstd", (_SINGLE,)),
+        *require("rstd: FLOAT"),
         _half_without_rstd(),
         _not_negative("epsilon"),
         *_ADDED_SHAPES,
@@ -250,10 +251,9 @@ add_rms_norm_cast = Operator(
     ),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("x1", _HALVES),
+        *require("x1: FLOAT16 BF16"),
         *[same_dtype(role, "x1") for role in ("x2", "gamma", "y2", "x")],
-        dtype_among("y1", (_SINGLE,)),
-        dtype_among("rstd", (_SINGLE,)),
+        *require("y1, rstd: FLOAT"),
         _not_negative("epsilon"),
         wrong_shape(at_most_8_dims("x1", "x2", "gamma")),
         wrong_shape(same_shape("x2", "x1")),
@@ -321,10 +321,7 @@ gemma_rms_norm = Operator(
     entries=(entry("aclnnGemmaRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("x"),
-        same_dtype("gamma", "x"),
-        same_dtype("out", "x"),
-        dtype_among("rstd", (_SINGLE,)),
+        *require("x: FLOATING; gamma, out: dtype of x; rstd: FLOAT"),
         wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
         gamma_trails("x"),
         wrong_shape(same_shape("out", "x")),
@@ -453,11 +450,10 @@ add_layer_norm = Operator(
     rules=(
         _sum_where_wanted(),
         exists_on(("Ascend950", "Ascend910_93", "Ascend910B", "Ascend310P")),
-        dtype_among("x1"),
-        dtype_among("x2"),
+        *require("x1, x2: FLOATING"),
         _sums_fit(),
         _parameter_fits("gamma"),
-        same_dtype("beta", "gamma"),
+        *require("beta: dtype of gamma"),
         _parameter_fits("bias"),
         _sum_dtype("out"),
         *[dtype_among(role, (_SINGLE,)) for role in ("mean", "rstd")],

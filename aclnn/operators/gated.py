@@ -5,30 +5,23 @@ from typing import Any
 
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.operators.checks import (
-    FLOATING,
-    FLOATING_AND_DOUBLE,
     NOTHING_TO_DO,
     Call,
     Rule,
     answering,
-    at_most_8_dims,
     axis_of,
-    castable,
-    dim_in_range,
     dtype_among,
-    even_along,
     exists_on,
-    has_dims,
     has_shape,
     rule,
     same_dtype,
-    same_shape,
     switch_among,
     when,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input, rank_from
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -126,10 +119,7 @@ def _half_of_input(call: Call) -> Inferred:
 
 _SPLIT_RULES = answering(
     ACLNN_ERR_INNER_TILING_ERROR,
-    at_most_8_dims("input"),
-    has_dims("input"),
-    dim_in_range("input"),
-    even_along("input"),
+    *require("input: at most 8 dims; input: dims; dim: dim of input; input: even along dim"),
 )
 
 swiglu = Operator(
@@ -143,8 +133,7 @@ swiglu = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGlu", "x=input dim:int out:out"),),
     rules=(
-        dtype_among("input", FLOATING),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; out: dtype of input"),
         *_SPLIT_RULES,
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
@@ -168,14 +157,12 @@ swiglu_backward = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGluGrad", "yGrad=grad_output x=input dim:int out:out"),),
     rules=(
-        dtype_among("grad_output", FLOATING),
-        same_dtype("input", "grad_output"),
-        same_dtype("out", "grad_output"),
+        *require("grad_output: FLOATING; input, out: dtype of grad_output"),
         *_SPLIT_RULES,
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
             has_shape("grad_output", half_shape, _HALF),
-            same_shape("out", "input"),
+            *require("out: shape of input"),
         ),
     ),
     example=(
@@ -201,13 +188,8 @@ glu = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnGlu", "self=input dim:int out:out"),),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        castable(("input",)),
-        at_most_8_dims("input", "out"),
-        has_dims("input"),
-        dim_in_range("input"),
-        even_along("input"),
+        *require("input, out: FLOATING_AND_DOUBLE; out: cast of input; input, out: at most 8 dims"),
+        *require("input: dims; dim: dim of input; input: even along dim"),
         has_shape("out", half_shape, _HALF),
     ),
     example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
@@ -228,15 +210,11 @@ glu_backward = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnGluBackward", "gradOut=grad_output self=input dim:int out:out"),),
     rules=(
-        dtype_among("grad_output", FLOATING_AND_DOUBLE),
-        same_dtype("input", "grad_output"),
-        same_dtype("out", "grad_output"),
-        at_most_8_dims("grad_output", "input", "out"),
-        has_dims("input"),
-        dim_in_range("input"),
-        even_along("input"),
+        *require("grad_output: FLOATING_AND_DOUBLE; input, out: dtype of grad_output"),
+        *require("grad_output, input, out: at most 8 dims; input: dims; dim: dim of input"),
+        *require("input: even along dim"),
         has_shape("grad_output", half_shape, _HALF),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
     ),
     example=(
         "glu_backward(np.float32([1]), np.float32([2, 0]))",
@@ -342,10 +320,9 @@ geglu = Operator(
         *[dtype_among(role) for role in ("input", "out", "out_gelu")],
         _same_dtype_unless_empty("out", "input"),
         _same_dtype_unless_empty("out_gelu", "input"),
-        at_most_8_dims("input", "out", "out_gelu"),
+        *require("input, out, out_gelu: at most 8 dims"),
         _without_dims("input"),
-        dim_in_range("input"),
-        even_along("input"),
+        *require("dim: dim of input; input: even along dim"),
         has_shape("out", half_shape, _HALF),
         has_shape("out_gelu", half_shape, _HALF),
         _approximate_is_known(),
@@ -381,14 +358,12 @@ geglu_backward = Operator(
         ),
     ),
     rules=(
-        dtype_among("grad_output"),
+        *require("grad_output: FLOATING"),
         *[same_dtype(role, "grad_output") for role in ("input", "gelu", "out")],
-        at_most_8_dims("grad_output", "input", "gelu", "out"),
-        same_shape("gelu", "grad_output"),
-        same_shape("out", "input"),
+        *require("grad_output, input, gelu, out: at most 8 dims; gelu: shape of grad_output"),
+        *require("out: shape of input"),
         _without_dims("input"),
-        dim_in_range("input"),
-        even_along("input"),
+        *require("dim: dim of input; input: even along dim"),
         has_shape("grad_output", half_shape, _HALF),
         _approximate_is_known(),
     ),
@@ -451,8 +426,7 @@ gelu_mul = Operator(
     ),
     entries=(entry("aclnnGeluMul", "input approximateOptional=approximate:str? out:out"),),
     rules=(
-        dtype_among("input"),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; out: dtype of input"),
         *_LAST_HALVES,
         _form_is_known(),
     ),
@@ -494,11 +468,11 @@ fatrelu_mul = Operator(
     entries=(entry("aclnnFatreluMul", "input threshold out:out"),),
     rules=(
         exists_on(("Ascend910_93", "Ascend910B")),
-        dtype_among("input"),
-        same_dtype("threshold", "input"),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; threshold, out: dtype of input"),
         *answering(
-            ACLNN_ERR_INNER_TILING_ERROR, at_most_8_dims("threshold"), _is_one_number("threshold")
+            ACLNN_ERR_INNER_TILING_ERROR,
+            *require("threshold: at most 8 dims"),
+            _is_one_number("threshold"),
         ),
         *_LAST_HALVES,
     ),
@@ -539,7 +513,7 @@ def _has_one_dim(call: Call, role: str) -> str | None:
 
 
 _GROUP_RULES = (
-    dtype_among("group_index", (aclDataType.ACL_INT64,)),
+    *require("group_index: INT64"),
     *answering(ACLNN_ERR_INNER_TILING_ERROR, _has_one_dim("group_index")),
 )
 
@@ -561,9 +535,9 @@ clipped_swiglu = Operator(
         ),
     ),
     rules=(
-        dtype_among("input"),
+        *require("input: FLOATING"),
         *_GROUP_RULES,
-        same_dtype("out", "input"),
+        *require("out: dtype of input"),
         *_SPLIT_RULES,
         *answering(ACLNN_ERR_INNER_TILING_ERROR, has_shape("out", half_shape, _HALF)),
     ),
@@ -602,15 +576,14 @@ clipped_swiglu_backward = Operator(
         ),
     ),
     rules=(
-        dtype_among("grad_output"),
-        same_dtype("input", "grad_output"),
+        *require("grad_output: FLOATING; input: dtype of grad_output"),
         *_GROUP_RULES,
-        same_dtype("out", "grad_output"),
+        *require("out: dtype of grad_output"),
         *_SPLIT_RULES,
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
             has_shape("grad_output", half_shape, _HALF),
-            same_shape("out", "input"),
+            *require("out: shape of input"),
         ),
     ),
     example=(

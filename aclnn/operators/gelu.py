@@ -1,18 +1,9 @@
 """GELU and its gradient, in the exact form and the tanh form."""
 
-from aclnn.operators.checks import (
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    dtype_among,
-    dtype_is_promoted,
-    promotes,
-    same_dtype,
-    same_shape,
-    switch_among,
-)
+from aclnn.operators.checks import dtype_is_promoted, switch_among
 from aclnn.operators.declaration import Attribute, entry
 from aclnn.operators.pointwise import activation, backward
+from aclnn.operators.words import require
 
 _APPROXIMATE = Attribute(
     "approximate",
@@ -35,10 +26,8 @@ gelu = activation(
         entry("aclnnGeluV2", "x=self approximate:int y=out:out"),
     ),
     rules=(
-        dtype_among("self"),
-        same_dtype("out", "self"),
-        same_shape("out", "self"),
-        at_most_8_dims("self", "out"),
+        *require("self: FLOATING; out: dtype of self; out: shape of self"),
+        *require("self, out: at most 8 dims"),
         switch_among("approximate", _APPROXIMATE.choices),
     ),
     example=("np.float32([-1, 0, 1])", "-0.15865526,  0.        ,  0.8413448 "),
@@ -62,10 +51,8 @@ gelu_backward = backward(
         entry("aclnnGeluBackwardV2", "gradOutput self approximate:str gradInput:out"),
     ),
     rules=(
-        promotes(("grad_output", "self")),
-        at_most_8_dims("grad_output", "self"),
-        broadcasts("grad_output", "self"),
-        broadcast_shape("out", ("grad_output", "self")),
+        *require("grad_output, self: promote to FLOATING; grad_output, self: at most 8 dims"),
+        *require("grad_output, self: broadcast; out: broadcast of grad_output, self"),
         dtype_is_promoted("out", ("grad_output", "self")),
         switch_among("approximate", _APPROXIMATE.choices),
     ),

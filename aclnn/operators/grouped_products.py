@@ -13,7 +13,6 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     TensorSpec,
-    dtype_among,
     list_dtype_among,
     option_dtype_among,
     rule,
@@ -32,6 +31,7 @@ from aclnn.operators.quantization import (
 )
 from aclnn.operators.quantized_products import nibble_axis, nibbles_of
 from aclnn.operators.sizes import number, option_within
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
@@ -626,7 +626,7 @@ grouped_matmul = Operator(
         _one_dtype("x"),
         _dtype_if("weight", _weight_dtypes, "of the dtype of `x`, INT8, INT4, or INT32 that is packed"),
         _one_dtype("weight"),
-        dtype_among("group_list", (LONG,)),
+        *require("group_list: INT64"),
         _out_dtypes_fit(),
         _output_dtype(),
         _activation(),

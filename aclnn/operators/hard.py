@@ -1,23 +1,11 @@
 """Functions made of straight lines: hard swish, sigmoid and tanh with their gradients, a step."""
 
-from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
     Call,
     Rule,
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    castable,
-    convertible_scalars,
-    dtype_among,
     exists_on,
-    plain_format,
-    promotes,
-    same_dtype,
-    same_shape,
     scalar_dtype_among,
 )
 from aclnn.operators.declaration import Operator, entry
@@ -32,6 +20,7 @@ from aclnn.operators.pointwise import (
     infer_first,
     number,
 )
+from aclnn.operators.words import require
 
 hardswish = activation(
     "hardswish",
@@ -43,12 +32,7 @@ hardswish = activation(
         entry("aclnnHardswish", "self=input out:out"),
         entry("aclnnInplaceHardswish", "self=input:inout"),
     ),
-    rules=(
-        dtype_among("input"),
-        dtype_among("out"),
-        castable(("input",)),
-        same_shape("out", "input"),
-    ),
+    rules=require("input, out: FLOATING; out: cast of input; out: shape of input"),
     example=("np.float32([-3, 1, 4])", "0.       , 0.6666667, 4.       "),
     seealso=("hardswish_backward", "hardswish_backward_v2"),
 )
@@ -101,11 +85,8 @@ hardsigmoid = activation(
         entry("aclnnInplaceHardsigmoid", "self=input:inout"),
     ),
     rules=(
-        dtype_among("input", (*FLOATING, aclDataType.ACL_INT32)),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
-        same_dtype("out", "input"),
-        plain_format("out", "input"),
+        *require("input: FLOATING INT32; input, out: at most 8 dims; out: shape of input"),
+        *require("out: dtype of input; out: format of input"),
     ),
     example=("np.float32([-4, 0, 1.5])", "0.  , 0.5 , 0.75"),
     elementwise=True,
@@ -117,13 +98,9 @@ hardsigmoid_backward = backward(
     expression="-3 < x < 3: g/6; else 0",
     entries=(entry("aclnnHardsigmoidBackward", "gradOutput self out:out"),),
     rules=(
-        dtype_among("grad_output"),
-        dtype_among("self"),
-        promotes(GRADIENT),
-        castable(GRADIENT),
-        at_most_8_dims(*GRADIENT, "out"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output, self: FLOATING; grad_output, self: promote to FLOATING"),
+        *require("out: cast of grad_output, self; grad_output, self, out: at most 8 dims"),
+        *require("self, out: shape of grad_output"),
     ),
     example=("np.float32([3, 3]), np.float32([0, 3])", "0.5, 0. "),
     slope="aten.zeros_like(grad)",
@@ -159,11 +136,9 @@ hardtanh = activation(
     ),
     entries=both_entries("Hardtanh", "clipValueMin=min_val:scalar clipValueMax=max_val:scalar"),
     rules=(
-        dtype_among("input", _CLAMPED),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS"),
         *(scalar_dtype_among(role, _CLAMPED) for role in _BOUNDS),
-        same_dtype("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("out: dtype of input; input, out: at most 8 dims; out: shape of input"),
         Rule("`min_val` is not more than `max_val`", _test_order, _BOUNDS),
     ),
     example=("np.float32([-2, 0.5, 2])", "-1. ,  0.5,  1. "),
@@ -186,13 +161,9 @@ hardtanh_backward = backward(
         ),
     ),
     rules=(
-        dtype_among("grad_output"),
-        same_dtype("self", "grad_output"),
-        same_dtype("out", "grad_output"),
-        convertible_scalars(*_BOUNDS),
-        at_most_8_dims(*GRADIENT, "out"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output: FLOATING; self, out: dtype of grad_output"),
+        *require("min_val, max_val: numbers; grad_output, self, out: at most 8 dims"),
+        *require("self, out: shape of grad_output"),
     ),
     example=("np.float32([5, 6]), np.float32([0, 1])", "5., 0."),
     slope="aten.zeros_like(grad)",
@@ -214,12 +185,9 @@ heaviside = Operator(
     entries=(entry("aclnnHeaviside", "input values out:out"),),
     rules=(
         exists_on(("Ascend910B", "Ascend910_93")),
-        dtype_among("input"),
-        dtype_among("values"),
-        same_dtype("out", "input"),
-        at_most_8_dims(*_STEP, "out"),
-        broadcasts(*_STEP),
-        broadcast_shape("out", _STEP),
+        *require("input, values: FLOATING; out: dtype of input"),
+        *require("input, values, out: at most 8 dims; input, values: broadcast"),
+        *require("out: broadcast of input, values"),
     ),
     example=(
         "heaviside(np.float32([-2, 0, 3]), np.float32([0.5]))",

@@ -1,17 +1,8 @@
 """Hard shrinkage and its gradient."""
 
-from aclnn.operators.checks import (
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    castable,
-    convertible_scalars,
-    done_if_empty,
-    dtype_among,
-    same_shape,
-)
 from aclnn.operators.declaration import Attribute
 from aclnn.operators.pointwise import activation, backward
+from aclnn.operators.words import require
 
 _LAMBD = Attribute(
     "lambd", 0.5, keyword_only=False, doc="Half the width of the interval that shrinks to zero."
@@ -24,11 +15,8 @@ hardshrink = activation(
     inputs=("self",),
     attributes=(_LAMBD,),
     rules=(
-        dtype_among("self"),
-        convertible_scalars("lambd"),
-        castable(("self",)),
-        at_most_8_dims("self", "out"),
-        same_shape("out", "self"),
+        *require("self: FLOATING; lambd: numbers; out: cast of self; self, out: at most 8 dims"),
+        *require("out: shape of self"),
     ),
     example=("np.float32([-2, 0.25])", "-2.,  0."),
 )
@@ -44,14 +32,9 @@ hardshrink_backward = backward(
     ),
     attributes=(_LAMBD,),
     rules=(
-        dtype_among("grad_output"),
-        dtype_among("self"),
-        dtype_among("out"),
-        convertible_scalars("lambd"),
-        at_most_8_dims("grad_output", "self", "out"),
-        done_if_empty("grad_output", "self"),
-        broadcasts("grad_output", "self"),
-        broadcast_shape("out", ("grad_output", "self")),
+        *require("grad_output, self, out: FLOATING; lambd: numbers"),
+        *require("grad_output, self, out: at most 8 dims; grad_output, self: if empty done"),
+        *require("grad_output, self: broadcast; out: broadcast of grad_output, self"),
     ),
     example=("np.float32([1, 1]), np.float32([-2, 0.25])", "1., 0."),
     slope="aten.zeros_like(grad)",

@@ -8,25 +8,11 @@ from typing import Any
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.checks import (
-    FLOATING,
-    FLOATING_AND_DOUBLE,
-    NUMERIC,
-    Call,
-    Rule,
-    at_most_8_dims,
-    dtype_among,
-    exists_on,
-    has_shape,
-    no_private_format,
-    of_cann,
-    rule,
-    same_dtype,
-    same_format,
-)
+from aclnn.operators.checks import Call, Rule, exists_on, has_shape, of_cann, rule
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_rank, number, numbers
+from aclnn.operators.sizes import number, numbers
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -255,14 +241,12 @@ avg_pool2d = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        same_dtype("out", "input"),
+        *require("input: FLOATING_AND_DOUBLE; cann input: FLOATING; out: dtype of input"),
         _is_image("input", "out"),
         _at_least("kernel_size", 1),
         _at_least("stride", 1),
         _at_least("padding", 0),
-        has_rank("input", 3, 4),
+        *require("input: 3 to 4 dims"),
         _has_planes(),
         _has_length("kernel_size", 1, 2),
         _has_length("stride", 0, 1, 2),
@@ -351,12 +335,8 @@ max_pool2d = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16))),
-        same_dtype("out", "input"),
-        no_private_format("input", "out"),
-        same_format("input", "out"),
-        has_rank("input", 3, 4),
+        *require("input: FLOATING_AND_DOUBLE; cann input: FLOAT FLOAT16; out: dtype of input"),
+        *require("input, out: plain format; input, out: one format; input: 3 to 4 dims"),
         _has_length("kernel_size", 1, 2),
         _has_length("stride", 0, 1, 2),
         _has_length("padding", 0, 1, 2, 4),
@@ -423,13 +403,9 @@ max_pool2d_with_indices = Operator(
     ),
     rules=(
         of_cann(exists_on(_WITH_BF16)),
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        same_dtype("out", "input"),
-        dtype_among("indices", (aclDataType.ACL_INT32, _LONG)),
-        no_private_format("input", "out"),
-        same_format("input", "out"),
-        has_rank("input", 3, 4),
+        *require("input: FLOATING_AND_DOUBLE; cann input: FLOATING; out: dtype of input"),
+        *require("indices: INT32 INT64; input, out: plain format; input, out: one format"),
+        *require("input: 3 to 4 dims"),
         _has_length("kernel_size", 1, 2),
         _has_length("stride", 0, 1, 2),
         of_cann(_has_length("padding", 1, 2)),
@@ -503,12 +479,10 @@ adaptive_avg_pool2d = Operator(
     unlike={"input": _IMAGE_LIKE, "output_size": (1, 1)},
     entries=(entry("aclnnAdaptiveAvgPool2d", "self=input outputSize=output_size:ints out:out"),),
     rules=(
-        has_rank("input", 3, 4),
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        same_dtype("out", "input"),
+        *require("input: 3 to 4 dims; input: FLOATING_AND_DOUBLE; cann input: FLOATING"),
+        *require("out: dtype of input"),
         _is_image("input", "out"),
-        same_format("input", "out"),
+        *require("input, out: one format"),
         of_cann(_has_length("output_size", 2)),
         _has_length("output_size", 1, 2),
         _at_least("output_size", 1),
@@ -574,10 +548,9 @@ def _resizing(name: str, cann: str, summary: str, expression: str, **more: Any) 
         entries=(entry(cann, f"self=input outputSize=output_size:ints {signature} out:out"),),
         rules=(
             *dtypes,
-            same_dtype("out", "input"),
+            *require("out: dtype of input"),
             _is_image("input", "out"),
-            same_format("input", "out"),
-            has_rank("input", 4),
+            *require("input, out: one format; input: 4 dims"),
             *own,
             _has_length("output_size", 2),
             _has_sizes(),
@@ -596,7 +569,7 @@ upsample_nearest2d = _resizing(
     "out[i, j] = input[⌊i·L/o⌋, …], in both dimensions",
     notes="L/o is a float32. Elements keep their bits.",
     attributes=(_SIZE,),
-    dtypes=(dtype_among("input", (*FLOATING_AND_DOUBLE, aclDataType.ACL_UINT8)),),
+    dtypes=require("input: FLOATING_AND_DOUBLE UINT8"),
     lower=_lower_nearest,
     example=(
         "upsample_nearest2d(np.float32([[[[1, 2]]]]), (1, 4))",
@@ -672,10 +645,7 @@ upsample_bilinear2d = _resizing(
         ),
     ),
     signature="alignCorners=align_corners:bool scalesH=scales_h:float scalesW=scales_w:float",
-    dtypes=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-    ),
+    dtypes=require("input: FLOATING_AND_DOUBLE; cann input: FLOATING"),
     rules=(_scales_fit(),),
     lower=_lower_bilinear,
     example=(
@@ -788,10 +758,7 @@ im2col = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", NUMERIC),
-        of_cann(dtype_among("input", FLOATING)),
-        dtype_among("out", NUMERIC),
-        has_rank("input", 3, 4),
+        *require("input: NUMERIC; cann input: FLOATING; out: NUMERIC; input: 3 to 4 dims"),
         _has_planes(),
         *[_has_length(role, 1, 2) for role in ("kernel_size", "dilation", "padding", "stride")],
         *[_at_least(role, 1) for role in ("kernel_size", "stride", "dilation")],
@@ -875,12 +842,9 @@ reflection_pad1d = Operator(
     unlike={"input": {"shape": (1, 2), "strides": (2, 1)}, "padding": (0, 0)},
     entries=(entry("aclnnReflectionPad1d", "self=input padding:ints out:out"),),
     rules=(
-        dtype_among("input", NUMERIC),
-        same_dtype("out", "input"),
-        same_format("input", "out"),
-        has_rank("input", 2, 3),
+        *require("input: NUMERIC; out: dtype of input; input, out: one format; input: 2 to 3 dims"),
         _has_length("padding", 2),
-        at_most_8_dims("input", "out"),
+        *require("input, out: at most 8 dims"),
         _reflects(),
         has_shape("out", _reflected_shape, "the shape of the result"),
     ),

@@ -14,16 +14,13 @@ from aclnn.operators.checks import (
     broadcast_shapes,
     broadcasts,
     castable,
-    convertible_scalars,
     dtype_among,
     in_place,
-    no_private_format,
-    of_cann,
     promoted,
-    promotes,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.words import require
 
 
 def _on_tensors(
@@ -78,11 +75,11 @@ addcmul = _on_tensors(
     "tensor1 tensor2 value:scalar",
     (
         *[dtype_among(role, _ADDED) for role in _PRODUCT],
-        promotes(_PRODUCT, _ADDED),
-        convertible_scalars("value"),
+        *require("input, tensor1, tensor2: promote to FLOATING_AND_DOUBLE INTEGERS"),
+        *require("value: numbers"),
     ),
     at_most_8_dims(*_PRODUCT),
-    (no_private_format(*_PRODUCT, "out"),),
+    require("input, tensor1, tensor2, out: plain format"),
     summary="Sum with a product of two tensors, with a factor for that.",
     expression="input + value·tensor1·tensor2",
     notes=(
@@ -121,7 +118,7 @@ lerp = _on_tensors(
     "lerp",
     ("input", "end", "weight"),
     "end weight",
-    (*_of_floats("input", "end", "weight"), of_cann(same_dtype("out", "input"))),
+    (*_of_floats("input", "end", "weight"), *require("cann out: dtype of input")),
     _few_dims("input", "end", "weight"),
     any_rank=True,
     summary="Interpolation between two tensors.",
@@ -146,8 +143,7 @@ lerps = _on_tensors(
     "end weight:scalar",
     (
         *_of_floats("input", "end"),
-        of_cann(dtype_among("out", FLOATING_AND_DOUBLE)),
-        convertible_scalars("weight"),
+        *require("cann out: FLOATING_AND_DOUBLE; weight: numbers"),
     ),
     _few_dims("input", "end"),
     any_rank=True,

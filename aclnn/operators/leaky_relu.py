@@ -1,19 +1,9 @@
 """Leaky ReLU and its gradient."""
 
-from aclnn.operators.checks import (
-    FLOATING_AND_DOUBLE,
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    castable,
-    convertible_scalars,
-    dtype_among,
-    not_negative_when,
-    promotes,
-    same_shape,
-)
+from aclnn.operators.checks import not_negative_when
 from aclnn.operators.declaration import Attribute, entry
 from aclnn.operators.pointwise import activation, backward
+from aclnn.operators.words import require
 
 _SLOPE = Attribute(
     "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not positive."
@@ -32,11 +22,8 @@ leaky_relu = activation(
     inputs=("self",),
     attributes=(_SLOPE,),
     rules=(
-        dtype_among("self", FLOATING_AND_DOUBLE),
-        convertible_scalars("negative_slope"),
-        castable(("self",)),
-        at_most_8_dims("self", "out"),
-        same_shape("out", "self"),
+        *require("self: FLOATING_AND_DOUBLE; negative_slope: numbers; out: cast of self"),
+        *require("self, out: at most 8 dims; out: shape of self"),
     ),
     example=("np.float32([-2, 3]), 0.5", "-1.,  3."),
     onnx={"LeakyRelu": {"negative_slope": ("alpha", 0.01)}},
@@ -58,12 +45,9 @@ leaky_relu_backward = backward(
         ),
     ),
     rules=(
-        promotes(("grad_output", "self"), FLOATING_AND_DOUBLE),
-        convertible_scalars("negative_slope"),
-        castable(("grad_output", "self")),
-        at_most_8_dims("grad_output", "self", "out"),
-        broadcasts("grad_output", "self"),
-        broadcast_shape("out", ("grad_output", "self")),
+        *require("grad_output, self: promote to FLOATING_AND_DOUBLE; negative_slope: numbers"),
+        *require("out: cast of grad_output, self; grad_output, self, out: at most 8 dims"),
+        *require("grad_output, self: broadcast; out: broadcast of grad_output, self"),
         not_negative_when("negative_slope", "self_is_result"),
     ),
     example=("np.float32([1, 1]), np.float32([-2, 3]), 0.5", "0.5, 1. "),

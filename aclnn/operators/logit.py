@@ -1,16 +1,10 @@
 """Logit and its gradient."""
 
 from aclnn.acl.socs import BFLOAT16_FAMILIES
-from aclnn.operators.checks import (
-    at_most_8_dims,
-    castable,
-    dtype_among,
-    exists_on,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import exists_on
 from aclnn.operators.declaration import Attribute, entry
 from aclnn.operators.pointwise import activation, backward
+from aclnn.operators.words import require
 
 _EPS = Attribute(
     "eps",
@@ -29,10 +23,8 @@ logit = activation(
     entries=(entry("aclnnLogit", "input=self eps:float out:out"),),
     rules=(
         exists_on(BFLOAT16_FAMILIES),
-        dtype_among("self"),
-        castable(("self",)),
-        same_shape("out", "self"),
-        at_most_8_dims("self", "out"),
+        *require("self: FLOATING; out: cast of self; out: shape of self"),
+        *require("self, out: at most 8 dims"),
     ),
     domain=(0.0, 1.0),
     example=("np.float32([0.5, 0.75])", "0.       , 1.0986123"),
@@ -54,12 +46,8 @@ logit_backward = backward(
     entries=(entry("aclnnLogitGrad", "x=self dy=grad_output eps:float out:out"),),
     rules=(
         exists_on(BFLOAT16_FAMILIES),
-        dtype_among("self"),
-        same_dtype("grad_output", "self"),
-        same_dtype("out", "self"),
-        same_shape("grad_output", "self"),
-        same_shape("out", "self"),
-        at_most_8_dims("self", "grad_output", "out"),
+        *require("self: FLOATING; grad_output, out: dtype of self"),
+        *require("grad_output, out: shape of self; self, grad_output, out: at most 8 dims"),
     ),
     domain=(0.0, 1.0),
     example=("np.float32([1, 1]), np.float32([0.5, 0.75])", "4.       , 5.3333335"),

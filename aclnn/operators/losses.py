@@ -8,25 +8,21 @@ from typing import Any, NamedTuple
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    FLOATING,
     Call,
     Rule,
     answering,
-    at_most_8_dims,
     castable,
-    dtype_among,
-    ends_if_empty,
     has_shape,
     if_given,
     of_cann,
     rule,
     same_dtype,
-    same_shape,
     switch_among,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import PLANNING, has_rank, number, size_is
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -91,19 +87,11 @@ softmax_cross_entropy_with_logits = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", FLOATING),
-        dtype_among("target", FLOATING),
-        dtype_among("out", FLOATING),
-        dtype_among("backprop", FLOATING),
-        same_dtype("out", "input"),
-        same_dtype("backprop", "input"),
-        at_most_8_dims("input", "target", "out", "backprop"),
-        has_rank("input", 2),
-        has_rank("target", 2),
-        same_shape("target", "input"),
+        *require("input, target, out, backprop: FLOATING; out, backprop: dtype of input"),
+        *require("input, target, out, backprop: at most 8 dims; input, target: 2 dims"),
+        *require("target: shape of input"),
         has_shape("out", _losses_shape, "an element for each row of `input`"),
-        same_shape("backprop", "input"),
-        ends_if_empty("input"),
+        *require("backprop: shape of input; input: if empty ends"),
     ),
     infer=lambda call: {
         "out": (call.dtype("input"), _losses_shape(call)),
@@ -129,7 +117,6 @@ softmax_cross_entropy_with_logits = Operator(
 # --- Losses of the class that is right ------------------------------------------------------------
 
 _REDUCTIONS = ("none", "mean", "sum")
-_CLASSES = (aclDataType.ACL_INT32, _LONG, aclDataType.ACL_UINT8)
 _RANGE = (
     "A target that is no class and not `ignore_index` ends the call with the status 161002 when it runs, and "
     "nothing is written."
@@ -283,14 +270,12 @@ def _loss_fits() -> Rule:
 
 def _nll_rules(ranks: tuple[int, int], *outputs: str) -> tuple[Rule, ...]:
     return (
-        same_dtype("weight", "input"),
+        *require("weight: dtype of input"),
         *[castable(("input",), role) for role in ("out", *outputs)],
-        dtype_among("input", FLOATING),
-        dtype_among("target", _CLASSES),
+        *require("input: FLOATING; target: INT32 INT64 UINT8"),
         switch_among("reduction", _REDUCTIONS),
         of_cann(has_rank("input", *ranks)),
-        has_rank("input", 1, 8),
-        at_most_8_dims("input"),
+        *require("input: 1 to 8 dims; input: at most 8 dims"),
         size_is("target", _targets, "the shape of `input` without that of classes"),
         size_is("weight", lambda call: (_classes(call),), "an element for each class"),
         _has_classes(),
@@ -463,14 +448,11 @@ _SMOOTHING = Attribute(
 
 def _cross_entropy_rules(*outputs: Rule) -> tuple[Rule, ...]:
     return (
-        dtype_among("input", FLOATING),
-        dtype_among("target", _CLASSES[:2]),
-        dtype_among("weight", (_SINGLE,)),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; target: INT32 INT64; weight: FLOAT; out: dtype of input"),
         *outputs,
         *answering(
             PLANNING,
-            has_rank("input", 2),
+            *require("input: 2 dims"),
             size_is("target", lambda call: call.shape("input")[:1], "an element for each row"),
             size_is("weight", lambda call: call.shape("input")[1:], "an element for each class"),
             if_given("reduction", switch_among("reduction", _REDUCTIONS)),
@@ -560,7 +542,7 @@ cross_entropy_loss_forward = Operator(
     ),
     rules=_cross_entropy_rules(
         *[same_dtype(role, "input") for role in ("log_prob", *_UNREAD)],
-        *answering(PLANNING, same_shape("log_prob", "input")),
+        *answering(PLANNING, *require("log_prob: shape of input")),
     ),
     infer=lambda call: {
         "out": (call.dtype("input"), _loss_shape(call)),

@@ -15,7 +15,6 @@ from aclnn.operators.checks import (
     Rule,
     broadcast_shapes,
     castable,
-    convertible_scalars,
     dtype_among,
     of_cann,
     promoted,
@@ -26,6 +25,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 MOST_DIMS = 6
@@ -392,8 +392,7 @@ matmul = Operator(
     attributes=(_CUBE_MATH,),
     entries=(entry("aclnnMatmul", "self=input mat2=other out:out cubeMathType:int"),),
     rules=(
-        dtype_among("input"),
-        dtype_among("other"),
+        *require("input, other: FLOATING"),
         _output_fits("input", "other"),
         _cube_math("input", "other"),
         _plain_format("input", "out"),
@@ -428,8 +427,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         attributes=(_CUBE_MATH,),
         entries=(entry(item, "self=input mat2 out:out cubeMathType:int"),),
         rules=(
-            dtype_among("input"),
-            dtype_among("mat2"),
+            *require("input, mat2: FLOATING"),
             _output_fits("input", "mat2", promoted_alone=rank == 2),
             _cube_math("input", "mat2"),
             _plain_format("input", "out"),
@@ -507,11 +505,11 @@ def _with_addend(
         attributes=(_BETA, _ALPHA, _CUBE_MATH),
         entries=tuple(pairs),
         rules=(
-            dtype_among("input"),
+            *require("input: FLOATING"),
             dtype_among(first),
             dtype_among(second),
             _output_fits("input", first, second),
-            convertible_scalars("beta", "alpha"),
+            *require("beta, alpha: numbers"),
             _cube_math(first, second),
             _plain_format("input", first, "out"),
             *[_has_dims(role, rank, rank) for role, rank in zip(matrices, ranks, strict=True)],
@@ -717,9 +715,7 @@ mv = Operator(
     attributes=(_CUBE_MATH,),
     entries=(entry("aclnnMv", "self=input vec out:out cubeMathType:int"),),
     rules=(
-        dtype_among("input"),
-        dtype_among("vec"),
-        same_dtype("out", "vec"),
+        *require("input, vec: FLOATING; out: dtype of vec"),
         _matrix_like_vector(),
         _cube_math("input", "vec"),
         _plain_format("input", "out"),
@@ -768,9 +764,7 @@ gemm = Operator(
         ),
     ),
     rules=(
-        dtype_among("a"),
-        dtype_among("b"),
-        dtype_among("c"),
+        *require("a, b, c: FLOATING"),
         _output_fits("a", "b", "c"),
         _cube_math("a", "b"),
         _plain_format("a", "c", "out"),

@@ -11,33 +11,27 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
-    FLOATING,
     MAX_DIMS,
     NOTHING_TO_DO,
     Call,
     Rule,
-    at_most_8_dims,
     axis_of,
-    broadcasts_to,
     convertible_scalars,
     dim_in_range,
-    dtype_among,
-    ends_if_empty,
     has_dims,
     has_shape,
     list_dtype_among,
-    no_private_format,
     of_cann,
     option_dtype_among,
     rule,
     same_dtype,
     same_format,
-    same_rank,
     same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number
+from aclnn.operators.words import require
 
 _ANY = tuple(dtypes.NUMPY)
 
@@ -70,11 +64,10 @@ cast = Operator(
     ),
     entries=(entry("aclnnCast", "self=input dtype:dtype out:out"),),
     rules=(
-        dtype_among("input", _ANY),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
         option_dtype_among("dtype", _ANY),
-        dtype_among("out", _ANY),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("out: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
+        *require("input, out: at most 8 dims; out: shape of input"),
     ),
     example=('cast(np.float32([1.75, -2.5]), "int32")', "array([ 1, -2], dtype=int32)"),
     gradient={"input": "grad"},
@@ -140,11 +133,10 @@ permute = Operator(
     ),
     entries=(entry("aclnnPermute", "self=input dims:ints out:out"),),
     rules=(
-        dtype_among("input", _ANY),
-        same_dtype("out", "input"),
-        same_rank("out", "input"),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
+        *require("out: dtype of input; out: rank of input"),
         _permutes(),
-        at_most_8_dims("input", "out"),
+        *require("input, out: at most 8 dims"),
         _dims_in_range(),
         has_shape("out", _permuted_shape, "the shape of `input`, in the order of `dims`"),
     ),
@@ -173,10 +165,8 @@ copy_ = Operator(
     inputs=("input", "src"),
     entries=(entry("aclnnInplaceCopy", "selfRef=input:inout src"),),
     rules=(
-        dtype_among("input", _ANY),
-        dtype_among("src", _ANY),
-        at_most_8_dims("input", "src"),
-        broadcasts_to("src", "input"),
+        *require("input, src: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
+        *require("input, src: at most 8 dims; src: broadcasts to input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
     differentiated_as="aten.copy_(input, src)",
@@ -325,8 +315,7 @@ cat = Operator(
         _tensors_promote(),
         of_cann(_not_wide_complex()),
         _joined_castable(),
-        no_private_format("tensors", "out"),
-        same_format("tensors", "out"),
+        *require("tensors, out: plain format; tensors, out: one format"),
         _tensors_of_dims(),
         _dim_of_tensors(),
         _shapes_join(),
@@ -367,11 +356,11 @@ def _moved(
         inputs=("input",),
         entries=(entry(*item),),
         rules=(
-            dtype_among("input", _ANY),
+            *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
             *own_rules,
-            same_dtype("out", "input"),
+            *require("out: dtype of input"),
             *formats,
-            at_most_8_dims("input", "out"),
+            *require("input, out: at most 8 dims"),
             *rules,
             has_shape("out", shape, "the shape of the result"),
         ),
@@ -490,15 +479,6 @@ def _ints(role: str, doc: str) -> tuple[Attribute]:
     return (Attribute(role, REQUIRED, "ints", keyword_only=False, doc=doc),)
 
 
-_EXPANDED = (
-    *FLOATING,
-    aclDataType.ACL_UINT8,
-    aclDataType.ACL_INT8,
-    aclDataType.ACL_INT32,
-    aclDataType.ACL_INT64,
-    aclDataType.ACL_BOOL,
-)
-
 expand = _moved(
     "expand",
     "A copy that is repeated along dimensions of size 1, and along new ones.",
@@ -512,7 +492,7 @@ expand = _moved(
     lambda lowering: lowering.dense("input", None, lowering.results["out"][1]),
     _few_dims("size"),
     _expands(),
-    own_rules=(of_cann(dtype_among("input", _EXPANDED)),),
+    own_rules=require("cann input: FLOATING UINT8 INT8 INT32 INT64 BOOL"),
     unlike={"size": (-1,)},
     attributes=_ints("size", "The new shape; -1 keeps the size of a dimension."),
     notes="A view with strides of 0 does the same without a copy.",
@@ -801,14 +781,13 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
             entry(f"aclnnInplace{name.capitalize()}", "selfRef=input:inout diagonal:int"),
         ),
         rules=(
-            dtype_among("input", _ANY),
-            same_dtype("out", "input"),
-            *((no_private_format("input", "out"),) if name == "triu" else ()),
-            same_format("input", "out"),
+            *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
+            *require("out: dtype of input"),
+            *(require("input, out: plain format") if name == "triu" else ()),
+            *require("input, out: one format"),
             *((_is_empty(),) if name == "triu" else ()),
             _is_matrix(),
-            at_most_8_dims("input", "out"),
-            same_shape("out", "input"),
+            *require("input, out: at most 8 dims; out: shape of input"),
         ),
         example=(
             f"{name}(np.float32([[1, 2], [3, 4]]))",
@@ -938,11 +917,9 @@ def _split(
         attributes=(attribute, replace(_ALONG, doc="The dimension that is split.")),
         entries=(entry(*item),),
         rules=(
-            dtype_among("input", _ANY),
+            *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
             _pieces_have_dtype(),
-            at_most_8_dims("input"),
-            has_dims("input"),
-            dim_in_range("input"),
+            *require("input: at most 8 dims; input: dims; dim: dim of input"),
             *rules,
             _pieces_have_shape(),
         ),
@@ -959,7 +936,7 @@ split = _split(
     "Pieces of one size along a dimension, of which the last may be smaller.",
     ("aclnnSplitTensor", "self=input splitSections=split_size:int dim:int out:outs"),
     Attribute("split_size", REQUIRED, "int", keyword_only=False, doc="The size of each piece."),
-    (_positive_size(), ends_if_empty("input")),
+    (_positive_size(), *require("input: if empty ends")),
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),

@@ -17,10 +17,8 @@ from aclnn.operators.checks import (
     Rule,
     at_most_8_dims,
     dtype_among,
-    dtype_like_or,
     exists_on,
     rule,
-    same_dtype,
     same_shape,
 )
 from aclnn.operators.declaration import (
@@ -33,6 +31,7 @@ from aclnn.operators.declaration import (
 )
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import like_input
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -145,18 +144,15 @@ def _given_where_wanted(call: Call, role: str, place: int) -> str | None:
 _LENGTH = Rule(
     f"`normalized_shape` has from 1 to {MAX_DIMS} sizes", _test_length, ("normalized_shape",)
 )
-_NORM_RULES = (
-    dtype_among("input"),
-    dtype_like_or("weight", "input"),
-    dtype_like_or("bias", "input"),
-    same_dtype("bias", "weight"),
+_NORM_RULES = require(
+    "input: FLOATING; weight, bias: FLOAT or dtype of input; bias: dtype of weight"
 )
 _NORM_SHAPES = (
     _LENGTH,
     _trails("input"),
     _has_normalized_shape("weight"),
     _has_normalized_shape("bias"),
-    same_shape("out", "input"),
+    *require("out: shape of input"),
 )
 
 
@@ -247,10 +243,7 @@ native_layer_norm = Operator(
     rules=(
         exists_on(LAYER_NORM_PRODUCTS),
         *_NORM_RULES,
-        dtype_among("out"),
-        dtype_among("mean"),
-        dtype_among("rstd"),
-        at_most_8_dims("input", "weight", "bias", "out", "mean", "rstd"),
+        *require("out, mean, rstd: FLOATING; input, weight, bias, out, mean, rstd: at most 8 dims"),
         *_NORM_SHAPES,
         one_for_each_row("mean", "input", exact_on=("Ascend950",)),
         one_for_each_row("rstd", "input", exact_on=("Ascend950",)),
@@ -284,8 +277,7 @@ layer_norm = Operator(
     rules=(
         exists_on(LAYER_NORM_PRODUCTS),
         *_NORM_RULES,
-        dtype_among("out"),
-        at_most_8_dims("input", "weight", "bias", "out"),
+        *require("out: FLOATING; input, weight, bias, out: at most 8 dims"),
         *_NORM_SHAPES,
     ),
     infer=like_input,
@@ -401,21 +393,18 @@ native_layer_norm_backward = Operator(
         Rule("`output_mask` has 3 elements", _test_mask, ("output_mask",)),
         *[_given_where_wanted(role, place) for place, role in enumerate(_GRADIENTS)],
         exists_on(LAYER_NORM_PRODUCTS),
-        dtype_among("grad_out"),
-        same_dtype("input", "grad_out"),
-        dtype_among("mean"),
-        dtype_among("rstd"),
+        *require("grad_out: FLOATING; input: dtype of grad_out; mean, rstd: FLOATING"),
         *_NORM_RULES[1:],
         *[dtype_among(role) for role in _GRADIENTS],
-        at_most_8_dims("grad_out", "input", "mean", "rstd", "weight", "bias"),
+        *require("grad_out, input, mean, rstd, weight, bias: at most 8 dims"),
         _LENGTH,
         _trails("input"),
-        same_shape("grad_out", "input"),
+        *require("grad_out: shape of input"),
         one_for_each_row("mean", "input"),
         one_for_each_row("rstd", "input"),
         _has_normalized_shape("weight"),
         _has_normalized_shape("bias"),
-        same_shape("grad_input", "input"),
+        *require("grad_input: shape of input"),
         _has_normalized_shape("grad_weight"),
         _has_normalized_shape("grad_bias"),
     ),
@@ -571,10 +560,7 @@ native_rms_norm = Operator(
     entries=(entry("aclnnRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("x"),
-        dtype_like_or("gamma", "x"),
-        same_dtype("out", "x"),
-        dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
+        *require("x: FLOATING; gamma: FLOAT or dtype of x; out: dtype of x; rstd: FLOAT"),
         wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
         gamma_trails("x"),
         wrong_shape(same_shape("out", "x")),
@@ -621,12 +607,8 @@ rms_norm_backward = Operator(
     ),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("grad_output"),
-        same_dtype("x", "grad_output"),
-        dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
-        dtype_like_or("gamma", "x"),
-        same_dtype("grad_input", "x"),
-        dtype_among("grad_gamma", (aclDataType.ACL_FLOAT,)),
+        *require("grad_output: FLOATING; x: dtype of grad_output; rstd: FLOAT"),
+        *require("gamma: FLOAT or dtype of x; grad_input: dtype of x; grad_gamma: FLOAT"),
         wrong_shape(Rule(f"`x` has from 2 to {MAX_DIMS} dimensions", _test_rank, ("x",))),
         gamma_trails("x"),
         wrong_shape(same_shape("grad_output", "x")),
@@ -662,14 +644,12 @@ rms_norm = Operator(
     entries=(),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
-        dtype_among("input"),
-        dtype_like_or("weight", "input"),
-        dtype_among("out"),
-        at_most_8_dims("input", "weight", "out"),
+        *require("input: FLOATING; weight: FLOAT or dtype of input; out: FLOATING"),
+        *require("input, weight, out: at most 8 dims"),
         _LENGTH,
         _trails("input"),
         _has_normalized_shape("weight"),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
     ),
     infer=_infer_rms_norm,
     lower=lambda lowering: _lower_rms_norm(lowering, "input", "weight", "eps"),

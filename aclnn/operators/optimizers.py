@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
-from aclnn.operators.checks import Call, Rule, done_if_empty, dtype_among, rule, same_shape, when
+from aclnn.operators.checks import Call, Rule, dtype_among, rule, same_shape, when
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.words import require
 
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _STATE = {"out": "param", "m": "exp_avg", "v": "exp_avg_sq", "most": "max_exp_avg_sq"}
@@ -143,14 +144,11 @@ adamw_ = Operator(
     rules=(
         _most_given(),
         *[dtype_among(role) for role in ("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")],
-        dtype_among("grad"),
-        dtype_among("step", (_SINGLE, aclDataType.ACL_INT64)),
-        same_shape("exp_avg", "param"),
-        same_shape("exp_avg_sq", "param"),
+        *require("grad: FLOATING; step: FLOAT INT64; exp_avg, exp_avg_sq: shape of param"),
         _like_param(),
-        same_shape("grad", "param"),
+        *require("grad: shape of param"),
         _one_step(),
-        done_if_empty("param"),
+        *require("param: if empty done"),
     ),
     infer=_infer,
     lower=_lower,

@@ -4,28 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    FLOATING,
-    Call,
-    Rule,
-    at_most_8_dims,
-    broadcast_shapes,
-    dtype_among,
-    same_dtype,
-    same_shape,
-    when,
-)
+from aclnn.operators.checks import FLOATING, Call, Rule, broadcast_shapes, when
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, number_form
+from aclnn.operators.words import require
 
 GRADIENT = ("grad_output", "self")
 GRADIENT_ALIKE = (
-    dtype_among("grad_output"),
-    same_dtype("self", "grad_output"),
-    same_dtype("out", "grad_output"),
-    at_most_8_dims(*GRADIENT, "out"),
-    same_shape("self", "grad_output"),
-    same_shape("out", "grad_output"),
+    *require("grad_output: FLOATING; self, out: dtype of grad_output"),
+    *require("grad_output, self, out: at most 8 dims; self, out: shape of grad_output"),
 )
 
 

@@ -12,7 +12,6 @@ from aclnn.operators.checks import (
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
-    convertible_scalars,
     dtype_among,
     in_place,
     promoted,
@@ -22,6 +21,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, operands_as
+from aclnn.operators.words import require
 
 _TO = ("input", "exponent")
 _NOTES = (
@@ -128,7 +128,7 @@ pow_tensor_scalar = _power(
     attributes=(
         Attribute("exponent", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
     ),
-    rules=(convertible_scalars("exponent"), _whole_results()),
+    rules=(*require("exponent: numbers"), _whole_results()),
     example=("pow_tensor_scalar(np.float32([2, 3]), 3)", "array([ 8., 27.], dtype=float32)"),
     seealso=("pow",),
     elementwise=True,
@@ -146,7 +146,7 @@ pow_scalar_tensor = _power(
         Attribute("input", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
     ),
     parameters=("input", "exponent"),
-    rules=(convertible_scalars("input"),),
+    rules=require("input: numbers"),
     example=("pow_scalar_tensor(2, np.float32([2, 3]))", "array([4., 8.], dtype=float32)"),
     seealso=("pow",),
     elementwise=True,

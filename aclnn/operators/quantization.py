@@ -7,20 +7,18 @@ from collections.abc import Callable, Mapping
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    FLOATING,
     Call,
     Rule,
     dtype_among,
     has_shape,
-    no_private_format,
     option_dtype_among,
     rule,
-    same_dtype,
     switch_among,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import has_elements_in_rows, has_rank, number, size_is, together
+from aclnn.operators.sizes import has_elements_in_rows, number, size_is, together
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -215,16 +213,13 @@ _GROUPS = (
 def _dynamic_rules(*outputs: str) -> tuple[Rule, ...]:
     return (
         _chosen_dtype(),
-        dtype_among("input", HALVES),
-        dtype_among("smooth_scales", HALVES),
-        same_dtype("smooth_scales", "input"),
-        dtype_among("group_index", (aclDataType.ACL_INT32, LONG)),
-        dtype_among("y", (BYTE, PACKED, FOUR)),
+        *require("input, smooth_scales: FLOAT16 BF16; smooth_scales: dtype of input"),
+        *require("group_index: INT32 INT64; y: INT8 INT32 INT4"),
         *[dtype_among(role, (SINGLE,)) for role in outputs],
         together("group_index", "smooth_scales"),
-        has_rank("input", 2, 8),
+        *require("input: 2 to 8 dims"),
         has_elements_in_rows("input"),
-        has_rank("group_index", 1),
+        *require("group_index: 1 dim"),
         size_is(
             "smooth_scales",
             _smooth_shape,
@@ -445,12 +440,8 @@ ascend_quant = Operator(
         ),
     ),
     rules=(
-        has_rank("x", 1, 8),
-        dtype_among("x"),
-        dtype_among("out", (BYTE, PACKED, FOUR)),
-        dtype_among("scale"),
-        dtype_among("offset"),
-        same_dtype("offset", "scale"),
+        *require("x: 1 to 8 dims; x: FLOATING; out: INT8 INT32 INT4; scale, offset: FLOATING"),
+        *require("offset: dtype of scale"),
         _scale_fits_x(),
         _integer_dtype("dst_type"),
         _is_dtype_of("dst_type", "out"),
@@ -551,11 +542,8 @@ quantize = Operator(
         ),
     ),
     rules=(
-        has_rank("input", 1, 8),
-        dtype_among("input"),
-        dtype_among("scales", FLOATING),
-        dtype_among("zero_points", (*FLOATING, PACKED, BYTE, _UNSIGNED)),
-        dtype_among("out", (BYTE, _UNSIGNED, PACKED)),
+        *require("input: 1 to 8 dims; input, scales: FLOATING"),
+        *require("zero_points: FLOATING INT32 INT8 UINT8; out: INT8 UINT8 INT32"),
         _integer_dtype("dtype", _UNSIGNED),
         _is_dtype_of("dtype", "out"),
         _has_range(),
@@ -616,11 +604,7 @@ trans_quant_param = Operator(
     unlike={"scale": {"shape": (1,), "strides": (1,)}, "out": {"dtype": BITS}},
     entries=(entry("aclnnTransQuantParamV2", "scale offset:in? out:out"),),
     rules=(
-        dtype_among("scale", (SINGLE,)),
-        dtype_among("offset", (SINGLE,)),
-        dtype_among("out", (BITS,)),
-        has_rank("scale", 1, 2),
-        has_rank("offset", 1, 2),
+        *require("scale, offset: FLOAT; out: UINT64; scale, offset: 1 to 2 dims"),
         _offset_fits(),
         has_shape("out", _param_shape, "the shape of `scale`, or that of `offset`"),
     ),
@@ -665,10 +649,7 @@ convert_weight_to_int4pack = Operator(
     unlike={"weight": {"shape": (1, 8), "strides": (8, 1), "dtype": PACKED}, "out": {"dtype": PACKED}},
     entries=(entry("aclnnConvertWeightToINT4Pack", "weight weightInt4Pack=out:out"),),
     rules=(
-        dtype_among("weight", (PACKED,)),
-        dtype_among("out", (PACKED, FOUR)),
-        has_rank("weight", 2, 3),
-        no_private_format("weight", "out"),
+        *require("weight: INT32; out: INT32 INT4; weight: 2 to 3 dims; weight, out: plain format"),
         packs_evenly("weight", _pack_dtype),
         has_shape("out", quantized_shape("weight", _pack_dtype), "the shape of `weight`, packed"),
     ),

@@ -11,12 +11,9 @@ from aclnn.operators.checks import (
     Rule,
     TensorSpec,
     broadcast_shapes,
-    dtype_among,
     has_shape,
-    no_private_format,
     option_dtype_among,
     rule,
-    same_dtype,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
@@ -31,7 +28,8 @@ from aclnn.operators.quantization import (
     PER_PACK,
     SINGLE,
 )
-from aclnn.operators.sizes import dtype_among_if, has_rank, is_absent, number, size_is, together
+from aclnn.operators.sizes import dtype_among_if, is_absent, number, size_is, together
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
@@ -308,18 +306,9 @@ _DTYPES = (
 def _rules(extra: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     return (
         *[is_absent(role, _MISSING) for role in extra],
-        has_rank("x1", 2, 6),
-        has_rank("x2", 2, 6),
-        has_rank("scale", 1),
-        has_rank("offset", 1),
-        has_rank("pertoken_scale", 1),
-        dtype_among("x1", (BYTE, PACKED, FOUR)),
-        same_dtype("x2", "x1"),
-        dtype_among("scale", (BITS, LONG, SINGLE, _BRAIN)),
-        dtype_among("offset", (SINGLE,)),
-        dtype_among("pertoken_scale", (SINGLE,)),
-        dtype_among("bias", (PACKED, SINGLE, *HALVES)),
-        dtype_among("out", (_HALF, BYTE, _BRAIN, PACKED)),
+        *require("x1, x2: 2 to 6 dims; scale, offset, pertoken_scale: 1 dim; x1: INT8 INT32 INT4"),
+        *require("x2: dtype of x1; scale: UINT64 INT64 FLOAT BF16; offset, pertoken_scale: FLOAT"),
+        *require("bias: INT32 FLOATING; out: FLOAT16 INT8 BF16 INT32"),
         _output_dtype(),
         Rule(
             "dtypes of `scale`, `pertoken_scale`, `offset` and `bias` suit that of `out`",
@@ -334,7 +323,7 @@ def _rules(extra: tuple[str, ...] = ()) -> tuple[Rule, ...]:
         size_is("pertoken_scale", lambda call: (_sizes(call)[0],), "an element for each row"),
         _bias_shape(),
         has_shape("out", _product_shape, "the shape of the product"),
-        no_private_format("x1", "x2", "out"),
+        *require("x1, x2, out: plain format"),
         _not_empty("x1", "x2"),
     )
 
@@ -509,8 +498,7 @@ quant_matmul_v5 = Operator(
     ),
     rules=(
         *_rules(("x1_offset",)),
-        dtype_among("y_scale", (BITS, LONG, SINGLE)),
-        dtype_among("y_offset", (SINGLE,)),
+        *require("y_scale: UINT64 INT64 FLOAT; y_offset: FLOAT"),
         *map(_only_floating, _OF_RESULTS),
         *map(_row_of_columns, _OF_RESULTS),
         _plain_groups(),
@@ -673,20 +661,12 @@ weight_quant_batchmatmul = Operator(
         ),
     ),
     rules=(
-        dtype_among("x", HALVES),
-        dtype_among("weight", (BYTE, PACKED, FOUR)),
-        same_dtype("antiquant_scale", "x"),
-        same_dtype("out", "x"),
-        has_rank("x", 2),
-        has_rank("weight", 2),
-        same_dtype("antiquant_offset", "x"),
+        *require("x: FLOAT16 BF16; weight: INT8 INT32 INT4; antiquant_scale, out: dtype of x"),
+        *require("x, weight: 2 dims; antiquant_offset: dtype of x"),
         dtype_among_if("bias", _bias_dtype, "FLOAT16, or FLOAT where `x` is BF16"),
-        no_private_format("x", "weight", "out"),
-        has_rank("antiquant_scale", 1, 2),
-        has_rank("antiquant_offset", 1, 2),
-        has_rank("bias", 1, 2),
-        dtype_among("quant_scale", (BITS, LONG)),
-        dtype_among("quant_offset", (SINGLE,)),
+        *require("x, weight, out: plain format"),
+        *require("antiquant_scale, antiquant_offset, bias: 1 to 2 dims; quant_scale: UINT64 INT64"),
+        *require("quant_offset: FLOAT"),
         together("quant_offset", "quant_scale"),
         is_absent("quant_scale", _MISSING),
         _full("x", "weight"),

@@ -13,7 +13,6 @@ from aclnn.operators.checks import (
     NOTHING_TO_DO,
     Call,
     Rule,
-    at_most_8_dims,
     dtype_among,
     has_shape,
     if_given,
@@ -28,8 +27,6 @@ from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import (
     BYTE,
     FOUR,
-    HALVES,
-    LONG,
     PACKED,
     ROUNDED,
     SINGLE,
@@ -39,14 +36,8 @@ from aclnn.operators.quantization import (
     quantized,
     shape_in_graph,
 )
-from aclnn.operators.sizes import (
-    has_elements,
-    has_elements_in_rows,
-    has_rank,
-    planned,
-    size_is,
-    together,
-)
+from aclnn.operators.sizes import has_elements_in_rows, planned, size_is, together
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -161,29 +152,21 @@ _LIKE_GAMMA = ("scales1", "scales2", "zero_points1", "zero_points2")
 def _norm_quant_rules(*beta: str) -> tuple[Rule, ...]:
     zeros = (*FLOATING, PACKED)
     return (
-        dtype_among("x1"),
-        same_dtype("x2", "x1"),
-        same_dtype("gamma", "x1"),
-        dtype_among("scales1"),
-        dtype_among("scales2"),
+        *require("x1: FLOATING; x2, gamma: dtype of x1; scales1, scales2: FLOATING"),
         dtype_among("zero_points1", zeros),
         dtype_among("zero_points2", zeros),
         *[same_dtype(role, "x1") for role in beta],
-        dtype_among("y1", (BYTE,)),
-        dtype_among("y2", (BYTE,)),
-        same_dtype("x", "x1"),
-        has_rank("x1", 1, 8),
-        has_rank("gamma", 1, 8),
-        at_most_8_dims("x1", "x2", "gamma"),
+        *require("y1, y2: INT8; x: dtype of x1; x1, gamma: 1 to 8 dims"),
+        *require("x1, x2, gamma: at most 8 dims"),
         _done_without("x1", "gamma", "y2"),
         *planned(
-            same_shape("x2", "x1"),
+            *require("x2: shape of x1"),
             _trails(),
             *[same_shape(role, "gamma") for role in (*_LIKE_GAMMA, *beta)],
             together("zero_points2", "scales2"),
-            same_shape("y1", "x1"),
+            *require("y1: shape of x1"),
             _where_given(same_shape("y2", "x1"), "scales2"),
-            same_shape("x", "x1"),
+            *require("x: shape of x1"),
         ),
     )
 
@@ -254,8 +237,8 @@ add_rms_norm_quant_v2 = Operator(
     ),
     rules=(
         *_norm_quant_rules("beta"),
-        same_dtype("rms_norm", "x1"),
-        *planned(same_shape("rms_norm", "x1")),
+        *require("rms_norm: dtype of x1"),
+        *planned(*require("rms_norm: shape of x1")),
     ),
     infer=_infer_norm_quant,
     lower=_lower_norm_quant,
@@ -375,21 +358,20 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
     kinds = (BYTE, PACKED, FOUR) if beta else (BYTE,)
     return (
         *first,
-        dtype_among("x1", HALVES),
+        *require("x1: FLOAT16 BF16"),
         *[same_dtype(role, "x1") for role in ("x2", "gamma", *smooth, *beta)],
         _as_asked(dtype_among("y1", kinds), 0),
         _as_asked(dtype_among("y2", kinds), 1),
-        same_dtype("x", "x1"),
+        *require("x: dtype of x1"),
         _as_asked(dtype_among("scale1", (SINGLE,)), 0),
         _as_asked(dtype_among("scale2", (SINGLE,)), 1),
-        has_rank("x1", 1, 8),
+        *require("x1: 1 to 8 dims"),
         _done_without("x1", "gamma", *(() if beta else ("y2",))),
         packs_evenly("x1", _norm_dtype),
         *planned(
-            same_shape("x2", "x1"),
-            has_rank("gamma", 1),
+            *require("x2: shape of x1; gamma: 1 dim"),
             size_is("gamma", lambda call: call.shape("x1")[-1:], "the last size of `x1`"),
-            has_elements("gamma"),
+            *require("gamma: elements"),
             *[same_shape(role, "gamma") for role in (*smooth, *beta)],
             *[
                 _as_asked(
@@ -397,7 +379,7 @@ def _norm_dynamic_rules(first: tuple[Rule, ...], *beta: str) -> tuple[Rule, ...]
                 )
                 for n, role in enumerate(("y1", "y2"))
             ],
-            same_shape("x", "x1"),
+            *require("x: shape of x1"),
             *[
                 _as_asked(
                     has_shape(
@@ -637,22 +619,19 @@ def _swiglu_rules(*first: Rule) -> tuple[Rule, ...]:
     return (
         *first,
         _scale_of_sums(),
-        dtype_among("x", (PACKED, *HALVES)),
+        *require("x: INT32 FLOAT16 BF16"),
         *[
             dtype_among(role, (SINGLE,))
             for role in ("weight_scale", "activation_scale", "quant_scale", "quant_offset")
         ],
-        dtype_among("bias", (PACKED, *FLOATING)),
-        dtype_among("group_index", (LONG,)),
-        dtype_among("y", (BYTE,)),
-        dtype_among("scale", (SINGLE,)),
+        *require("bias: INT32 FLOATING; group_index: INT64; y: INT8; scale: FLOAT"),
         *[_plain_halves(role) for role in ("weight_scale", "activation_scale", "bias")],
         if_given("quant_mode", switch_among("quant_mode", _MODES)),
         _swiglu_mode(),
-        has_rank("x", 2, 8),
+        *require("x: 2 to 8 dims"),
         _even_last(),
         _where_dynamic(has_elements_in_rows("x")),
-        has_rank("group_index", 1),
+        *require("group_index: 1 dim"),
         _has_columns("weight_scale", lambda call: call.shape("x")[-1:], "the last size of `x`"),
         size_is("activation_scale", _of_rows, "an element for each row"),
         _has_columns("bias", lambda call: call.shape("x")[-1:], "the last size of `x`"),
@@ -782,8 +761,7 @@ dequant_swiglu_quant_v2 = replace(
     ),
     rules=(
         *_swiglu_rules(_static_has_scale()),
-        dtype_among("x", (PACKED, HALVES[1])),
-        has_rank("x", 2),
+        *require("x: INT32 BF16; x: 2 dims"),
         _offset_of_static(),
         _second_version(),
     ),

@@ -15,14 +15,13 @@ from aclnn.operators.checks import (
     REAL,
     Call,
     Rule,
-    at_most_8_dims,
-    dtype_among,
     rule,
     scalar_dtype_among,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import number
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -169,11 +168,11 @@ arange = Operator(
     entries=(entry("aclnnArange", "start:scalar end:scalar step:scalar out:out"),),
     rules=(
         *[scalar_dtype_among(role, REAL) for role in ("start", "end", "step")],
-        dtype_among("out", _RANGES),
+        *require("out: FLOATING_AND_DOUBLE INT32 INT64"),
         _dtype_allowed(_RANGES),
         _range_is_one(),
         _has_an_end(),
-        at_most_8_dims("out"),
+        *require("out: at most 8 dims"),
     ),
     infer=_infer_range,
     lower=_lower_range,
@@ -265,11 +264,11 @@ linspace = Operator(
     entries=(entry("aclnnLinspace", "start:scalar end:scalar steps:int out:out"),),
     rules=(
         *[scalar_dtype_among(role, REAL) for role in ("start", "end")],
-        dtype_among("out", _SPACES),
+        *require("out: FLOATING_AND_DOUBLE INTEGERS"),
         _dtype_allowed(_SPACES),
         *_steps_fit(),
         _fits_integers(),
-        at_most_8_dims("out"),
+        *require("out: at most 8 dims"),
     ),
     infer=_infer_space,
     lower=_lower_space,

@@ -13,21 +13,16 @@ from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     FLOATING,
     FLOATING_AND_DOUBLE,
-    REAL,
     Call,
     Rule,
-    at_most_8_dims,
-    axis_within,
     convertible_scalars,
     dtype_among,
-    ends_if_empty,
     of_cann,
-    same_dtype,
-    same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.pointwise import only_on, unless_on
+from aclnn.operators.words import require
 
 _WHOLE = (
     aclDataType.ACL_INT8,
@@ -281,11 +276,11 @@ sum = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", (*_SUMMED, aclDataType.ACL_BOOL)),
+        *require("input: REAL"),
         Rule("`dtype` is one that sums have", _test_sum_dtype, ("dtype",)),
         of_cann(Rule("`out` has the dtype `dtype`", _test_asked_dtype, ("out", "dtype"))),
         _CASTABLE,
-        at_most_8_dims("input"),
+        *require("input: at most 8 dims"),
         KNOWN_DIMS,
         Rule(
             "`out` has the shape that is left; in C-shaped calls, any single element will do for "
@@ -355,14 +350,14 @@ mean = Operator(
     ),
     entries=(entry("aclnnMean", "self=input dim:ints keepDim=keepdim:bool dtype:dtype out:out"),),
     rules=(
-        dtype_among("input", (*_SUMMED, aclDataType.ACL_BOOL)),
+        *require("input: REAL"),
         Rule(
             "`dtype` is floating, in C-shaped calls maybe one of integers, and `input` can be cast to it",
             _test_mean,
             ("input", "dtype"),
         ),
         _CASTABLE,
-        at_most_8_dims("input"),
+        *require("input: at most 8 dims"),
         KNOWN_DIMS,
         _LONE_SHAPE,
     ),
@@ -444,9 +439,9 @@ var = Operator(
         entry("aclnnVarCorrection", "self=input dim:ints? correction:int keepdim:bool out:out"),
     ),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
+        *require("input: FLOATING_AND_DOUBLE"),
         _CASTABLE,
-        at_most_8_dims("input"),
+        *require("input: at most 8 dims"),
         KNOWN_DIMS,
         _SHAPE,
     ),
@@ -501,10 +496,10 @@ def _largest(name: str, summary: str, item: tuple[str, str], example: tuple[str,
         inputs=("input",),
         entries=(entry(*item),),
         rules=(
-            dtype_among("input", REAL),
+            *require("input: REAL"),
             _CASTABLE,
-            at_most_8_dims("input"),
-            *((KNOWN_DIMS,) if by_dims else (ends_if_empty("input", "out"),)),
+            *require("input: at most 8 dims"),
+            *((KNOWN_DIMS,) if by_dims else require("input, out: if empty ends")),
             _ELEMENTS,
             _SHAPE if by_dims else _LONE_SHAPE,
         ),
@@ -582,11 +577,9 @@ arg_max = Operator(
     unlike={"out": {"dtype": aclDataType.ACL_INT64}},
     entries=(entry("aclnnArgMax", "self=input dim:int keepdim:bool out:out"),),
     rules=(
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *_WHOLE)),
-        dtype_among("out", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
-        at_most_8_dims("input"),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS; out: INT32 INT64; input: at most 8 dims"),
         KNOWN_DIMS,
-        ends_if_empty("input", "out"),
+        *require("input, out: if empty ends"),
         _ELEMENTS,
         _LONE_SHAPE,
     ),
@@ -610,11 +603,9 @@ argmin = Operator(
     entries=(entry("aclnnArgMin", "self=input dim:int keepdim:bool out:out"),),
     rules=(
         KNOWN_DIMS,
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *_WHOLE)),
-        dtype_among("out", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
-        at_most_8_dims("input"),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS; out: INT32 INT64; input: at most 8 dims"),
         _ELEMENTS,
-        ends_if_empty("input", "out"),
+        *require("input, out: if empty ends"),
         _LONE_SHAPE,
     ),
     infer=arg_max.infer,
@@ -659,11 +650,11 @@ def _smallest(
         inputs=("input",),
         entries=(entry(*item),),
         rules=(
-            *((of_cann(same_dtype("out", "input")),) if by_dims else ()),
-            dtype_among("input", REAL),
-            *((_CASTABLE, KNOWN_DIMS) if by_dims else (dtype_among("out", REAL),)),
-            at_most_8_dims("input", "out"),
-            *(() if by_dims else (ends_if_empty("input", "out"),)),
+            *(require("cann out: dtype of input") if by_dims else ()),
+            *require("input: REAL"),
+            *((_CASTABLE, KNOWN_DIMS) if by_dims else require("out: REAL")),
+            *require("input, out: at most 8 dims"),
+            *(() if by_dims else require("input, out: if empty ends")),
             _ELEMENTS,
             _SHAPE if by_dims else _SINGLE,
         ),
@@ -757,14 +748,12 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
         unlike={"indices": {"dtype": aclDataType.ACL_INT64}},
         entries=(entry(cann, "self=input dim:int keepdim:bool out:out indices=indices:out"),),
         rules=(
-            dtype_among("input", REAL),
+            *require("input: REAL"),
             of_cann(unless_on("Ascend950", dtype_among("input", _EXTREME))),
             of_cann(only_on("Ascend950", dtype_among("input", _WITH_INT32))),
-            same_dtype("out", "input"),
-            dtype_among("indices", (aclDataType.ACL_INT32, aclDataType.ACL_INT64)),
-            at_most_8_dims("input", "out", "indices"),
-            axis_within("dim", "input"),
-            ends_if_empty("input"),
+            *require("out: dtype of input; indices: INT32 INT64"),
+            *require("input, out, indices: at most 8 dims; dim: axis of input"),
+            *require("input: if empty ends"),
             _ELEMENTS,
             _LONE_SHAPE,
             Rule(
@@ -850,10 +839,9 @@ def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
         unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
         entries=(entry(f"aclnn{name.capitalize()}", "self=input dim:ints keepdim:bool out:out"),),
         rules=(
-            dtype_among("input", REAL),
-            dtype_among("out", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
+            *require("input: REAL; out: BOOL UINT8"),
             KNOWN_DIMS,
-            at_most_8_dims("input", "out"),
+            *require("input, out: at most 8 dims"),
             _LONE_SHAPE,
         ),
         infer=lambda call: {"out": (_truth_dtype(call), _lone_shape(call))},
@@ -889,11 +877,11 @@ def _test_product_dtype(call: Call) -> str | None:
 
 
 _PRODUCT_RULES = (
-    dtype_among("input", REAL),
+    *require("input: REAL"),
     Rule("`dtype` is one that products have", _test_product_dtype, ("dtype",)),
     of_cann(Rule("`out` has the dtype `dtype`", _test_asked_dtype, ("out", "dtype"))),
     _CASTABLE,
-    at_most_8_dims("input", "out"),
+    *require("input, out: at most 8 dims"),
 )
 _PRODUCT: dict[str, Any] = {
     "notes": (
@@ -1000,12 +988,12 @@ def _norm(
         ),
         entries=(entry(*item),),
         rules=(
-            dtype_among("input", REAL),
+            *require("input: REAL"),
             convertible_scalars(number),
             *own_rules,
             Rule("the result's dtype can be cast to that of `out`", _test_norm_cast, ("out",)),
             KNOWN_DIMS,
-            at_most_8_dims("input", "out"),
+            *require("input, out: at most 8 dims"),
             _SHAPE,
         ),
         infer=lambda call: {"out": (_norm_dtype(call), shape_left(call))},
@@ -1050,7 +1038,7 @@ norm = _norm(
     "norm",
     "p",
     ("aclnnNorm", "self=input pScalar=p:scalar dim:ints keepdim:bool out:out"),
-    (of_cann(dtype_among("input", FLOATING)), of_cann(dtype_among("out", FLOATING))),
+    require("cann input, out: FLOATING"),
 )
 linalg_vector_norm = _norm(
     "linalg_vector_norm",
@@ -1061,7 +1049,7 @@ linalg_vector_norm = _norm(
     ),
     (
         Rule("`dtype` is floating, and `out` has it", _test_norm_dtype, ("dtype", "out")),
-        of_cann(dtype_among("input", FLOATING)),
+        *require("cann input: FLOATING"),
     ),
     Attribute("dtype", None, "dtype", doc="The dtype to convert the input to first."),
 )
@@ -1100,12 +1088,10 @@ cumsum = Operator(
     ),
     entries=(entry("aclnnCumsum", "self=input dim:int dtype:dtype out:out"),),
     rules=(
-        dtype_among("input", (*_SUMMED, aclDataType.ACL_BOOL)),
+        *require("input: REAL"),
         Rule("`input` can be cast to `dtype`", _test_dtype, ("input", "dtype")),
         _CASTABLE,
-        at_most_8_dims("input", "out"),
-        axis_within("dim", "input"),
-        same_shape("out", "input"),
+        *require("input, out: at most 8 dims; dim: axis of input; out: shape of input"),
     ),
     infer=lambda call: {"out": (_result_dtype(call), call.shape("input"))},
     lower=_lower_cumsum,

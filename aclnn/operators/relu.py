@@ -12,26 +12,18 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     answering,
-    at_most_8_dims,
     at_most_dims,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
-    broadcasts_to,
     castable,
-    convertible_scalars,
-    done_if_empty,
-    dtype_among,
     exists_on,
-    has_dims,
     has_shape,
     in_place,
     number_castable,
     promoted,
-    promotes,
     rule,
     same_dtype,
-    same_shape,
 )
 from aclnn.operators.declaration import GRADIENT_ACCURACY, REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, operands_as
@@ -45,14 +37,7 @@ from aclnn.operators.pointwise import (
     number,
     unless_on,
 )
-
-_RELU = (
-    *FLOATING,
-    aclDataType.ACL_INT8,
-    aclDataType.ACL_INT32,
-    aclDataType.ACL_INT64,
-    aclDataType.ACL_UINT8,
-)
+from aclnn.operators.words import require
 
 relu = activation(
     "relu",
@@ -61,10 +46,8 @@ relu = activation(
     expression="max(input, 0)",
     notes="NaN stays NaN; inputs that are not positive give +0.",
     rules=(
-        dtype_among("input", _RELU),
-        same_dtype("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: FLOATING INT8 INT32 INT64 UINT8; out: dtype of input"),
+        *require("input, out: at most 8 dims; out: shape of input"),
     ),
     example=("np.float32([-1, 2])", "0., 2."),
     gradient={"input": "gradient_of_relu(grad, out)"},
@@ -80,13 +63,10 @@ squared_relu = activation(
     entries=(entry("aclnnSquaredRelu", "input out:out"),),
     rules=(
         exists_on(("Ascend910B", "Ascend910_93", "Ascend950")),
-        dtype_among("input"),
-        same_dtype("out", "input"),
+        *require("input: FLOATING; out: dtype of input"),
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
-            has_dims("input"),
-            at_most_8_dims("input"),
-            same_shape("out", "input"),
+            *require("input: dims; input: at most 8 dims; out: shape of input"),
         ),
     ),
     example=("np.float32([-1, 3])", "0., 9."),
@@ -135,14 +115,10 @@ add_relu = Operator(
     rules=(
         in_place(broadcasts(*_BOTH)),
         in_place(broadcast_shape("out", _BOTH)),
-        dtype_among("input", _SUMS),
-        dtype_among("other", _SUMS),
-        promotes(_BOTH, _SUMS),
+        *require("input, other: FLOATING INTEGERS; input, other: promote to FLOATING INTEGERS"),
         number_castable("alpha", _of_both),
-        castable(_BOTH),
-        at_most_8_dims(*_BOTH),
-        broadcasts(*_BOTH),
-        broadcast_shape("out", _BOTH),
+        *require("out: cast of input, other; input, other: at most 8 dims"),
+        *require("input, other: broadcast; out: broadcast of input, other"),
     ),
     example=(
         "add_relu(np.float32([1, 2]), np.float32([3, -4]), alpha=10)",
@@ -158,7 +134,6 @@ add_relu = Operator(
 
 # --- Threshold ------------------------------------------------------------------------------------
 
-_THRESHOLDS = (*FLOATING, *INTEGERS)
 _NARROW = (
     *FLOATING,
     aclDataType.ACL_INT8,
@@ -177,11 +152,9 @@ threshold = activation(
         number("value", REQUIRED, "The value that replaces the others."),
     ),
     rules=(
-        dtype_among("input", _THRESHOLDS),
-        convertible_scalars("threshold", "value"),
+        *require("input: FLOATING INTEGERS; threshold, value: numbers"),
         unless_on("Ascend950", castable(("input",))),
-        same_shape("out", "input"),
-        at_most_8_dims("input"),
+        *require("out: shape of input; input: at most 8 dims"),
     ),
     example=("np.float32([-1, 2]), 1, 7", "7., 2."),
     seealso=("threshold_backward", "relu"),
@@ -212,14 +185,11 @@ threshold_backward = backward(
     ),
     entries=(entry("aclnnThresholdBackward", "gradOutput self threshold:scalar out:out"),),
     rules=(
-        dtype_among("grad_output", (*_NARROW, aclDataType.ACL_INT64)),
+        *require("grad_output: FLOATING INT8 UINT8 INT32 INT64"),
         Rule("INT64 is for an Ascend950 and a threshold of 0", _test_int64, (*GRADIENT, "out")),
-        same_dtype("self", "grad_output"),
-        same_dtype("out", "grad_output"),
-        convertible_scalars("threshold"),
-        at_most_8_dims(*GRADIENT),
-        broadcasts(*GRADIENT),
-        broadcast_shape("out", GRADIENT),
+        *require("self, out: dtype of grad_output; threshold: numbers"),
+        *require("grad_output, self: at most 8 dims; grad_output, self: broadcast"),
+        *require("out: broadcast of grad_output, self"),
     ),
     example=("np.float32([5, 6]), np.float32([-1, 2]), 0", "0., 6."),
     slope="aten.zeros_like(grad)",
@@ -273,12 +243,8 @@ prelu = Operator(
     inputs=_PRELU,
     entries=(entry("aclnnPrelu", "self=input weight out:out"),),
     rules=(
-        dtype_among("input"),
-        dtype_among("weight"),
-        castable(_PRELU),
-        at_most_8_dims(*_PRELU, "out"),
-        same_shape("out", "input"),
-        done_if_empty("weight"),
+        *require("input, weight: FLOATING; out: cast of input, weight"),
+        *require("input, weight, out: at most 8 dims; out: shape of input; weight: if empty done"),
         _weights_for("input"),
     ),
     unlike={"weight": {"shape": (1,), "strides": (1,)}},
@@ -344,12 +310,12 @@ prelu_backward = Operator(
         ),
     ),
     rules=(
-        dtype_among("grad_output"),
+        *require("grad_output: FLOATING"),
         *(same_dtype(r, "grad_output") for r in ("self", "weight", "grad_input", "grad_weight")),
-        at_most_8_dims(*GRADIENT, "weight", "grad_input", "grad_weight"),
-        broadcasts_to("grad_output", "self"),
+        *require("grad_output, self, weight, grad_input, grad_weight: at most 8 dims"),
+        *require("grad_output: broadcasts to self"),
         _weights_for("self"),
-        same_shape("grad_input", "self"),
+        *require("grad_input: shape of self"),
         has_shape("grad_weight", _weight_shape, "an element for each one of `weight`"),
     ),
     unlike={"weight": {"shape": (1,), "strides": (1,)}},
@@ -395,12 +361,9 @@ rrelu_with_noise = Operator(
         "noise lower:scalar upper:scalar training:bool seed:int offset:int",
     ),
     rules=(
-        dtype_among("input"),
-        same_dtype("noise", "input"),
-        same_dtype("out", "input"),
-        convertible_scalars("lower", "upper"),
+        *require("input: FLOATING; noise, out: dtype of input; lower, upper: numbers"),
         at_most_dims(32, "input", "noise"),
-        same_shape("out", "input"),
+        *require("out: shape of input"),
         Rule("`training` is false", _test_training, ("training",)),
     ),
     example=(

@@ -6,19 +6,10 @@ from collections.abc import Mapping
 
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.checks import (
-    Call,
-    answering,
-    at_most_8_dims,
-    broadcast_shapes,
-    dtype_among,
-    rule,
-    same_dtype,
-    same_shape,
-    switch_among,
-)
+from aclnn.operators.checks import Call, answering, broadcast_shapes, rule, same_dtype, switch_among
 from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
+from aclnn.operators.words import require
 
 HALF, INTERLEAVE, QUARTER, INTERLEAVE_HALF = range(4)
 _NAMES = ("half", "interleave", "quarter")
@@ -159,17 +150,16 @@ rotary_position_embedding = Operator(
     ),
     entries=(entry("aclnnRotaryPositionEmbedding", "x cos sin mode:int out:out"),),
     rules=(
-        dtype_among("x"),
+        *require("x: FLOATING"),
         *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
         _number_among("mode", HALF, INTERLEAVE_HALF),
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
-            at_most_8_dims("x", "cos", "sin", "out"),
+            *require("x, cos, sin, out: at most 8 dims"),
             _has_dims("x", 1, 8),
             _divides("x", "mode"),
             _spread("cos", "x"),
-            same_shape("sin", "cos"),
-            same_shape("out", "x"),
+            *require("sin: shape of cos; out: shape of x"),
         ),
     ),
     example=(
@@ -261,7 +251,7 @@ apply_rotary_pos_emb = Operator(
         ),
     ),
     rules=(
-        dtype_among("query"),
+        *require("query: FLOATING"),
         *[same_dtype(role, "query") for role in ("key", "cos", "sin", "query_out", "key_out")],
         _number_among("layout", 1, 4),
         switch_among("rotary_mode", _NAMES),
@@ -273,9 +263,7 @@ apply_rotary_pos_emb = Operator(
             _divides("query", "rotary_mode"),
             _spread("cos", "query"),
             _spread("cos", "key"),
-            same_shape("sin", "cos"),
-            same_shape("query_out", "query"),
-            same_shape("key_out", "key"),
+            *require("sin: shape of cos; query_out: shape of query; key_out: shape of key"),
         ),
     ),
     example=(

@@ -8,28 +8,12 @@ from typing import Any
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
-from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.checks import (
-    COMPLEX,
-    FLOATING,
-    NUMERIC,
-    REAL,
-    Call,
-    Rule,
-    at_most_8_dims,
-    axis_within,
-    convertible_scalars,
-    dtype_among,
-    has_shape,
-    of_cann,
-    rule,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import COMPLEX, Call, Rule, at_most_8_dims, has_shape, rule, same_dtype
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_elements, has_rank, like_input, number, numbers
+from aclnn.operators.sizes import like_input, number, numbers
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -164,16 +148,15 @@ _REDUCE = Attribute(
 
 def _scatter_rules(*sources: str) -> tuple[Rule, ...]:
     return (
-        dtype_among("input", NUMERIC),
+        *require("input: NUMERIC"),
         *[same_dtype(role, "input") for role in sources],
-        same_dtype("out", "input"),
-        dtype_among("index", _INDICES),
+        *require("out: dtype of input; index: INT32 INT64"),
         *[_rank_of(role) for role in ("index", *sources)],
         has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
         *[_index_fits(role) for role in sources],
         _index_fits("input"),
         at_most_8_dims("input", "index", *sources),
-        axis_within("dim", "input"),
+        *require("dim: axis of input"),
     )
 
 
@@ -245,7 +228,7 @@ scatter_value = Operator(
         _REDUCE,
     ),
     entries=_reduction_entries("ScatterValue", "value=src:scalar"),
-    rules=(convertible_scalars("src"), *_scatter_rules(), _known_reduction(), _computes()),
+    rules=(*require("src: numbers"), *_scatter_rules(), _known_reduction(), _computes()),
     infer=like_input,
     lower=_lower_scatter(_how),
     example=(
@@ -266,7 +249,7 @@ scatter_add = _scatter(
     ),
     attributes=(_DIM,),
     entries=(entry("aclnnScatterAdd", "self=input dim:int index src out:out"),),
-    rules=(dtype_among("input", REAL),),
+    rules=require("input: REAL"),
     seealso=("scatter", "index_add"),
     gradient={"input": "grad", "src": "gradient_of_source(grad, src, dim, index, 'add')"},
 )
@@ -336,14 +319,8 @@ index_add = Operator(
     unlike={"index": _ONE_INDEX},
     entries=(entry("aclnnIndexAdd", "self=input dim:int index source alpha:scalar out:out"),),
     rules=(
-        dtype_among("input", REAL),
-        dtype_among("index", _INDICES),
-        same_dtype("source", "input"),
-        same_dtype("out", "input"),
-        convertible_scalars("alpha"),
-        at_most_8_dims("input", "source"),
-        axis_within("dim", "input"),
-        has_rank("index", 0, 1),
+        *require("input: REAL; index: INT32 INT64; source, out: dtype of input; alpha: numbers"),
+        *require("input, source: at most 8 dims; dim: axis of input; index: 0 to 1 dims"),
         _slices_fit(),
         has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
     ),
@@ -405,20 +382,9 @@ index_fill = Operator(
         entry("aclnnInplaceIndexFillTensor", "selfRef=input:inout dim:int index:ints value:scalar"),
     ),
     rules=(
-        dtype_among("input", REAL),
-        of_cann(
-            dtype_among(
-                "input",
-                (*FLOATING, *_INDICES, aclDataType.ACL_BOOL),
-            )
-        ),
-        same_dtype("out", "input"),
-        dtype_among("index", _INDICES),
-        same_shape("out", "input"),
-        at_most_8_dims("input"),
-        has_rank("index", 0, 1),
-        axis_within("dim", "input"),
-        convertible_scalars("value"),
+        *require("input: REAL; cann input: FLOATING INT32 INT64 BOOL; out: dtype of input"),
+        *require("index: INT32 INT64; out: shape of input; input: at most 8 dims"),
+        *require("index: 0 to 1 dims; dim: axis of input; value: numbers"),
     ),
     checks_arrays=_indices_within,
     arrays_status=ACLNN_ERR_PARAM_INVALID,
@@ -462,9 +428,6 @@ def _names_dims(call: Call, role: str) -> str | None:
     return f"{call.names['indices']} has shape {call.shape('indices')}, must have from 1 to {min(rank, 7)} as its last size"
 
 
-_MOVED = (*FLOATING, *_INDICES, aclDataType.ACL_INT8, aclDataType.ACL_BOOL)
-
-
 def _lower_nd_update(lowering: Lowering) -> Mapping[str, int]:
     call, builder = lowering.call, lowering.builder
     _, shape = lowering.results["out"]
@@ -497,12 +460,9 @@ scatter_nd_update_ = Operator(
     },
     entries=(entry("aclnnScatterNdUpdate", "varRef=var:inout indices updates"),),
     rules=(
-        dtype_among("var", NUMERIC),
-        of_cann(dtype_among("var", _MOVED)),
-        dtype_among("indices", _INDICES),
-        same_dtype("updates", "var"),
-        at_most_8_dims("var", "indices", "updates"),
-        has_rank("indices", 2, 8),
+        *require("var: NUMERIC; cann var: FLOATING INT32 INT64 INT8 BOOL; indices: INT32 INT64"),
+        *require("updates: dtype of var; var, indices, updates: at most 8 dims"),
+        *require("indices: 2 to 8 dims"),
         _names_dims("var"),
         has_shape(
             "updates",
@@ -510,7 +470,7 @@ scatter_nd_update_ = Operator(
             "the shape of a piece of `var` for each row of `indices`",
         ),
         has_shape("out", lambda call: call.shape("var"), "the shape of `var`"),
-        same_dtype("out", "var"),
+        *require("out: dtype of var"),
     ),
     infer=lambda call: {"out": (call.dtype("var"), call.shape("var"))},
     lower=_lower_nd_update,
@@ -566,12 +526,9 @@ gather_nd = Operator(
         ),
     ),
     rules=(
-        same_dtype("out", "input"),
-        dtype_among("input", (*NUMERIC, *LARGE_UNSIGNED)),
-        of_cann(dtype_among("input", (*_MOVED, aclDataType.ACL_UINT8))),
-        dtype_among("indices", _INDICES),
-        has_rank("input", 1, 8),
-        has_rank("indices", 1, 8),
+        *require("out: dtype of input; input: NUMERIC UINT16 UINT32 UINT64"),
+        *require("cann input: FLOATING INT32 INT64 INT8 BOOL UINT8; indices: INT32 INT64"),
+        *require("input, indices: 1 to 8 dims"),
         _names_dims("input"),
         _has_pieces(),
         has_shape(
@@ -579,7 +536,7 @@ gather_nd = Operator(
             _pieces_shape("input"),
             "the shape of a piece of `input` for each row of `indices`",
         ),
-        at_most_8_dims("out"),
+        *require("out: at most 8 dims"),
     ),
     infer=lambda call: {"out": (call.dtype("input"), _pieces_shape("input")(call))},
     lower=_lower_gather_nd,
@@ -649,8 +606,6 @@ def _lower_one_hot(lowering: Lowering) -> Mapping[str, int]:
     return {"out": found}
 
 
-_HOT = (*FLOATING[:2], *_INDICES)
-
 one_hot = Operator(
     name="one_hot",
     differentiable=False,
@@ -683,19 +638,15 @@ one_hot = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", (*_INDICES, aclDataType.ACL_UINT8)),
-        of_cann(dtype_among("input", _INDICES)),
-        dtype_among("on_value", NUMERIC),
-        has_elements("on_value"),
-        has_elements("off_value"),
-        of_cann(dtype_among("on_value", _HOT)),
-        same_dtype("off_value", "on_value"),
+        *require("input: INT32 INT64 UINT8; cann input: INT32 INT64; on_value: NUMERIC"),
+        *require("on_value, off_value: elements; cann on_value: FLOAT FLOAT16 INT32 INT64"),
+        *require("off_value: dtype of on_value"),
         _same_as_value(),
-        at_most_8_dims("input", "on_value", "off_value"),
+        *require("input, on_value, off_value: at most 8 dims"),
         _classes(),
         _hot_dim(),
         has_shape("out", _hot_shape, "the shape of the result"),
-        at_most_8_dims("out"),
+        *require("out: at most 8 dims"),
     ),
     infer=lambda call: {
         "out": (
@@ -714,14 +665,6 @@ one_hot = Operator(
 
 # --- Repetitions ----------------------------------------------------------------------------------
 
-_REPEATED = (
-    *FLOATING,
-    *_INDICES,
-    aclDataType.ACL_INT8,
-    aclDataType.ACL_INT16,
-    aclDataType.ACL_UINT8,
-    aclDataType.ACL_BOOL,
-)
 _OUTPUT_SIZE = Attribute(
     "output_size",
     None,
@@ -798,12 +741,11 @@ def _repetition(name: str, *dims: Attribute, **more: Any) -> Operator:
         inputs=("input",),
         attributes=(_REPEATS, *dims, _OUTPUT_SIZE),
         rules=(
-            dtype_among("input", NUMERIC),
-            of_cann(dtype_among("input", _REPEATED)),
-            same_dtype("out", "input"),
+            *require("input: NUMERIC; cann input: FLOATING INT32 INT64 INT8 INT16 UINT8 BOOL"),
+            *require("out: dtype of input"),
             _not_negative(),
             *((_no_dims_refused(),) if dims else ()),
-            at_most_8_dims("input", "out"),
+            *require("input, out: at most 8 dims"),
             _size_is_right(),
             has_shape("out", _repeated_shape, "the shape of the result"),
         ),
@@ -908,15 +850,12 @@ def _spread(name: str, *dims: Attribute, **more: Any) -> Operator:
             ),
         ),
         rules=(
-            dtype_among("input", NUMERIC),
-            of_cann(dtype_among("input", _REPEATED)),
-            dtype_among("repeats", _INDICES),
-            same_dtype("out", "input"),
-            has_rank("repeats", 0, 1),
+            *require("input: NUMERIC; cann input: FLOATING INT32 INT64 INT8 INT16 UINT8 BOOL"),
+            *require("repeats: INT32 INT64; out: dtype of input; repeats: 0 to 1 dims"),
             *((_no_dims_refused(),) if dims else ()),
             _one_for_all_or_each(),
             _size_not_negative(),
-            at_most_8_dims("input", "out"),
+            *require("input, out: at most 8 dims"),
             has_shape("out", _repeated_shape, "the shape of the result"),
         ),
         infer=lambda call: {"out": (call.dtype("input"), _repeated_shape(call))},
@@ -1020,16 +959,6 @@ def _turned(lowering: Lowering, value: int, axis: int, by: int, dtype: aclDataTy
     return whole
 
 
-_ROLLED = (
-    *FLOATING,
-    *_INDICES,
-    aclDataType.ACL_INT8,
-    aclDataType.ACL_UINT8,
-    aclDataType.ACL_INT16,
-    aclDataType.ACL_UINT32,
-    aclDataType.ACL_BOOL,
-)
-
 roll = Operator(
     name="roll",
     summary="A tensor shifted cyclically along dimensions.",
@@ -1051,12 +980,11 @@ roll = Operator(
     unlike={"shifts": (1,), "dims": (0,)},
     entries=(entry("aclnnRoll", "x=input shifts:ints dims:ints out:out"),),
     rules=(
-        dtype_among("input", (*NUMERIC, aclDataType.ACL_UINT32)),
-        of_cann(dtype_among("input", _ROLLED)),
-        same_dtype("out", "input"),
-        same_shape("out", "input"),
+        *require("input: NUMERIC UINT32"),
+        *require("cann input: FLOATING INT32 INT64 INT8 UINT8 INT16 UINT32 BOOL"),
+        *require("out: dtype of input; out: shape of input"),
         _shifts_fit(),
-        at_most_8_dims("input", "out"),
+        *require("input, out: at most 8 dims"),
         _shifted_dims(),
     ),
     infer=like_input,

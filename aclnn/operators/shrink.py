@@ -1,17 +1,6 @@
 """Shrinkage: inputs moved towards zero, and the gradient."""
 
-from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    Call,
-    Rule,
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    convertible_scalars,
-    dtype_among,
-    plain_format,
-    same_shape,
-)
+from aclnn.operators.checks import Call, Rule
 from aclnn.operators.pointwise import (
     GRADIENT,
     activation,
@@ -20,6 +9,7 @@ from aclnn.operators.pointwise import (
     infer_broadcast,
     number,
 )
+from aclnn.operators.words import require
 
 _LAMBDA = number("lambd", 0.5, "Inputs whose magnitude is at most this bound become zero.")
 
@@ -40,11 +30,8 @@ softshrink = activation(
     notes="NaN stays NaN.",
     attributes=(_LAMBDA,),
     rules=(
-        dtype_among("input"),
-        dtype_among("out"),
-        convertible_scalars("lambd"),
-        same_shape("out", "input"),
-        at_most_8_dims("input", "out"),
+        *require("input, out: FLOATING; lambd: numbers; out: shape of input"),
+        *require("input, out: at most 8 dims"),
         _NOT_NEGATIVE,
     ),
     example=("np.float32([-2, 0.25])", "-1.5,  0. "),
@@ -60,13 +47,9 @@ softshrink_backward = backward(
     lower=in_float32("softshrink_backward", *GRADIENT, numbers=("lambd",)),
     attributes=(_LAMBDA,),
     rules=(
-        dtype_among("grad_output"),
-        dtype_among("self"),
-        dtype_among("out"),
-        convertible_scalars("lambd"),
-        at_most_8_dims(*GRADIENT, "out"),
-        broadcasts(*GRADIENT),
-        broadcast_shape("out", GRADIENT),
+        *require("grad_output, self, out: FLOATING; lambd: numbers"),
+        *require("grad_output, self, out: at most 8 dims; grad_output, self: broadcast"),
+        *require("out: broadcast of grad_output, self"),
         _NOT_NEGATIVE,
     ),
     example=("np.float32([5, 6]), np.float32([0.5, -2])", "0., 6."),
@@ -74,7 +57,6 @@ softshrink_backward = backward(
     elementwise=True,
 )
 
-_SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
 
 shrink = activation(
     "shrink",
@@ -84,11 +66,8 @@ shrink = activation(
     any_rank=True,
     attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
     rules=(
-        dtype_among("input", _SHRUNK),
-        dtype_among("out", _SHRUNK),
-        convertible_scalars("lambd", "bias"),
-        plain_format("out", "input"),
-        same_shape("out", "input"),
+        *require("input, out: FLOAT FLOAT16; lambd, bias: numbers; out: format of input"),
+        *require("out: shape of input"),
         _NOT_NEGATIVE,
     ),
     example=("np.float32([-2, 0.25, 3]), 0.5, 1", "-1.,  0.,  2."),

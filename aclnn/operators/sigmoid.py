@@ -5,23 +5,14 @@ from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
-    COMPLEX,
-    FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
-    REAL,
     Call,
-    at_most_8_dims,
-    broadcast_shape,
     broadcasts,
-    castable,
-    convertible_scalars,
     dtype_among,
     dtype_is_promoted,
     exists_on,
     in_place,
-    plain_format,
-    promotes,
     result_castable,
     same_dtype,
     same_shape,
@@ -35,6 +26,7 @@ from aclnn.operators.pointwise import (
     only_on,
     unless_on,
 )
+from aclnn.operators.words import require
 
 
 def _infer_sigmoid(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
@@ -57,17 +49,14 @@ sigmoid = activation(
     infer=_infer_sigmoid,
     rules=(
         in_place(dtype_among("input", FLOATING_AND_DOUBLE)),
-        dtype_among("input", REAL),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        same_shape("out", "input"),
-        at_most_8_dims("input"),
+        *require("input: REAL; out: FLOATING_AND_DOUBLE; out: shape of input"),
+        *require("input: at most 8 dims"),
     ),
     example=("np.float32([0, 1])", "0.5      , 0.7310586"),
     gradient={"input": "sigmoid_backward(grad, out)"},
 )
 
 _FROM_RESULT = ("grad_output", "output")
-_SIGMOIDS = (*FLOATING_AND_DOUBLE, *COMPLEX)
 
 sigmoid_backward = backward(
     "sigmoid",
@@ -76,21 +65,17 @@ sigmoid_backward = backward(
     notes="Of complex numbers y and 1 - y are conjugated.",
     inputs=_FROM_RESULT,
     rules=(
-        dtype_among("grad_output", _SIGMOIDS),
-        dtype_among("output", _SIGMOIDS),
-        dtype_among("out", _SIGMOIDS),
-        at_most_8_dims(*_FROM_RESULT, "out"),
-        promotes(_FROM_RESULT, _SIGMOIDS),
-        castable(_FROM_RESULT),
-        broadcasts(*_FROM_RESULT),
-        broadcast_shape("out", _FROM_RESULT),
+        *require("grad_output, output, out: FLOATING_AND_DOUBLE COMPLEX"),
+        *require("grad_output, output, out: at most 8 dims"),
+        *require("grad_output, output: promote to FLOATING_AND_DOUBLE COMPLEX"),
+        *require("out: cast of grad_output, output; grad_output, output: broadcast"),
+        *require("out: broadcast of grad_output, output"),
     ),
     domain=(0.0, 1.0),
     example=("np.float32([1, 1]), np.float32([0.5, 0.75])", "0.25  , 0.1875"),
     slope="grad * conj(grad_output * (1 - 2 * output))",
 )
 
-_TANH = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
 
 tanh = activation(
     "tanh",
@@ -101,12 +86,9 @@ tanh = activation(
     infer=infer_floating,
     rules=(
         in_place(dtype_among("input")),
-        dtype_among("input", _TANH),
-        dtype_among("out", _TANH),
+        *require("input, out: FLOATING INTEGERS BOOL"),
         result_castable(floating),
-        plain_format("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("out: format of input; input, out: at most 8 dims; out: shape of input"),
     ),
     example=("np.float32([0, 1])", "0.       , 0.7615942"),
     gradient={"input": "tanh_backward(grad, out)"},
@@ -118,12 +100,9 @@ tanh_backward = backward(
     expression="g·(1 - y²)",
     inputs=_FROM_RESULT,
     rules=(
-        dtype_among("grad_output", FLOATING_AND_DOUBLE),
-        same_dtype("output", "grad_output"),
-        same_dtype("out", "grad_output"),
-        at_most_8_dims(*_FROM_RESULT, "out"),
-        broadcasts(*_FROM_RESULT),
-        broadcast_shape("out", _FROM_RESULT),
+        *require("grad_output: FLOATING_AND_DOUBLE; output, out: dtype of grad_output"),
+        *require("grad_output, output, out: at most 8 dims; grad_output, output: broadcast"),
+        *require("out: broadcast of grad_output, output"),
     ),
     domain=(-1.0, 1.0),
     example=("np.float32([1, 2]), np.float32([0, 0.5])", "1. , 1.5"),
@@ -136,11 +115,7 @@ silu = activation(
     expression="input/(1 + exp(-input))",
     notes="-Inf gives NaN, as the formula does.",
     any_rank=True,
-    rules=(
-        dtype_among("input"),
-        same_dtype("out", "input"),
-        same_shape("out", "input"),
-    ),
+    rules=require("input: FLOATING; out: dtype of input; out: shape of input"),
     example=("np.float32([0, 1])", "0.       , 0.7310586"),
     seealso=("silu_backward", "swish"),
 )
@@ -151,14 +126,13 @@ silu_backward = backward(
     expression="g·s·(1 + x·(1 - s)), s = 1/(1 + exp(-x))",
     notes="Inputs of two dtypes or shapes are for an Ascend950 only.",
     rules=(
-        dtype_among("grad_output"),
-        dtype_among("self"),
+        *require("grad_output, self: FLOATING"),
         unless_on("Ascend950", same_dtype("self", "grad_output")),
         dtype_is_promoted("out", GRADIENT),
-        at_most_8_dims(*GRADIENT),
+        *require("grad_output, self: at most 8 dims"),
         unless_on("Ascend950", same_shape("self", "grad_output")),
         only_on("Ascend950", broadcasts(*GRADIENT)),
-        broadcast_shape("out", GRADIENT),
+        *require("out: broadcast of grad_output, self"),
     ),
     example=("np.float32([1, 1]), np.float32([0, 3])", "0.5      , 1.0881041"),
     slope="grad * grad_output * curvature_of_swish(self, 1.0)",
@@ -180,11 +154,8 @@ swish = activation(
     attributes=(_BETA,),
     entries=(entry("aclnnSwish", "self=input betaOptional=beta:scalar? out:out"),),
     rules=(
-        dtype_among("input"),
-        same_dtype("out", "input"),
-        convertible_scalars("beta"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: FLOATING; out: dtype of input; beta: numbers; input, out: at most 8 dims"),
+        *require("out: shape of input"),
     ),
     example=("np.float32([0, 1]), 2", "0.       , 0.8807971"),
     seealso=("swish_backward", "silu"),
@@ -201,13 +172,8 @@ swish_backward = backward(
         entry("aclnnSwishBackward", "gradOutput self betaOptional=beta:scalar? gradInput:out"),
     ),
     rules=(
-        dtype_among("grad_output"),
-        same_dtype("self", "grad_output"),
-        same_dtype("out", "grad_output"),
-        convertible_scalars("beta"),
-        at_most_8_dims(*GRADIENT, "out"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output: FLOATING; self, out: dtype of grad_output; beta: numbers"),
+        *require("grad_output, self, out: at most 8 dims; self, out: shape of grad_output"),
     ),
     example=("np.float32([1, 1]), np.float32([0, 2]), 2", "0.5      , 1.0526646"),
     slope="grad * grad_output * curvature_of_swish(self, beta)",
@@ -221,11 +187,8 @@ fast_gelu = activation(
     expression="x/(1 + exp(-1.702·x))",
     rules=(
         _FAST_GELU_ON,
-        same_dtype("out", "input"),
-        dtype_among("input"),
-        same_shape("out", "input"),
-        at_most_8_dims("input"),
-        plain_format("out", "input"),
+        *require("out: dtype of input; input: FLOATING; out: shape of input"),
+        *require("input: at most 8 dims; out: format of input"),
     ),
     example=("np.float32([0, 1])", "0.        , 0.84579575"),
     seealso=("fast_gelu_backward", "gelu"),
@@ -237,13 +200,8 @@ fast_gelu_backward = backward(
     expression="g·s·(1 + 1.702·x·(1 - s)), s = 1/(1 + exp(-1.702·x))",
     rules=(
         _FAST_GELU_ON,
-        same_dtype("self", "grad_output"),
-        same_dtype("out", "grad_output"),
-        dtype_among("grad_output"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
-        at_most_8_dims("self"),
-        plain_format("out", "self"),
+        *require("self, out: dtype of grad_output; grad_output: FLOATING"),
+        *require("self, out: shape of grad_output; self: at most 8 dims; out: format of self"),
     ),
     example=("np.float32([1, 1]), np.float32([0, 2])", "0.5      , 1.0738153"),
     slope="grad * grad_output * curvature_of_swish(self, 1.702)",

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    FLOATING_AND_DOUBLE,
-    Call,
-    at_most_8_dims,
-    axis_within,
-    castable,
-    done_if_empty,
-    dtype_among,
-    ends_if_empty,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import Call, done_if_empty, ends_if_empty
 from aclnn.operators.declaration import (
     GRADIENT_ACCURACY,
     REQUIRED,
@@ -26,6 +15,7 @@ from aclnn.operators.declaration import (
     entry,
 )
 from aclnn.operators.lowering import Lowering
+from aclnn.operators.words import require
 
 _DIM = Attribute(
     "dim", REQUIRED, "int", keyword_only=False, doc="The dimension whose elements belong together."
@@ -70,12 +60,8 @@ softmax = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnSoftmax", "self=input dim:int out:out"),),
     rules=(
-        done_if_empty("input"),
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        axis_within("dim", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: if empty done; input, out: FLOATING_AND_DOUBLE; dim: axis of input"),
+        *require("input, out: at most 8 dims; out: shape of input"),
     ),
     infer=_like_first,
     lower=_along_dim("softmax", "input"),
@@ -98,11 +84,8 @@ log_softmax = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnLogSoftmax", "self=input dim:int out:out"),),
     rules=(
-        axis_within("dim", "input"),
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("dim: axis of input; input, out: FLOATING_AND_DOUBLE; input, out: at most 8 dims"),
+        *require("out: shape of input"),
     ),
     infer=_in_dtype_of_out,
     lower=_along_dim("log_softmax", "input"),
@@ -126,14 +109,9 @@ softmax_backward = Operator(
     entries=(entry("aclnnSoftmaxBackward", "gradOutput output dim:int out:out"),),
     rules=(
         done_if_empty("grad_output", "output", except_on=("Ascend950",)),
-        dtype_among("grad_output"),
-        dtype_among("output"),
-        same_dtype("output", "grad_output"),
-        castable(("grad_output",)),
-        axis_within("dim", "grad_output"),
-        at_most_8_dims("grad_output", "output", "out"),
-        same_shape("output", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output, output: FLOATING; output: dtype of grad_output"),
+        *require("out: cast of grad_output; dim: axis of grad_output"),
+        *require("grad_output, output, out: at most 8 dims; output, out: shape of grad_output"),
     ),
     infer=_like_first,
     lower=_along_dim("softmax_backward", "grad_output", "output"),
@@ -160,14 +138,9 @@ log_softmax_backward = Operator(
     entries=(entry("aclnnLogSoftmaxBackward", "gradOutput output dim:int out:out"),),
     rules=(
         ends_if_empty("grad_output", "output", except_on=("Ascend950",)),
-        dtype_among("grad_output"),
-        dtype_among("output"),
-        same_dtype("output", "grad_output"),
-        castable(("grad_output",)),
-        at_most_8_dims("grad_output", "output", "out"),
-        same_shape("output", "grad_output"),
-        same_shape("out", "grad_output"),
-        axis_within("dim", "grad_output"),
+        *require("grad_output, output: FLOATING; output: dtype of grad_output"),
+        *require("out: cast of grad_output; grad_output, output, out: at most 8 dims"),
+        *require("output, out: shape of grad_output; dim: axis of grad_output"),
     ),
     infer=_like_first,
     lower=_along_dim("log_softmax_backward", "grad_output", "output"),

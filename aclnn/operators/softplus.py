@@ -3,21 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aclnn.operators.checks import (
-    FLOATING,
-    FLOATING_AND_DOUBLE,
-    REAL,
-    Call,
-    Rule,
-    at_most_8_dims,
-    broadcast_shape,
-    broadcasts,
-    castable,
-    convertible_scalars,
-    dtype_among,
-    same_dtype,
-    same_shape,
-)
+from aclnn.operators.checks import FLOATING, Call, Rule
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.pointwise import (
     GRADIENT,
@@ -27,6 +13,7 @@ from aclnn.operators.pointwise import (
     infer_first,
     number,
 )
+from aclnn.operators.words import require
 
 _SCALARS = (
     number("beta", 1.0, "Factor of the input inside the exponential."),
@@ -40,11 +27,8 @@ softplus = activation(
     expression="beta·x > threshold: x; else log(1 + exp(beta·x))/beta",
     attributes=_SCALARS,
     rules=(
-        dtype_among("input"),
-        convertible_scalars(*_ROLES),
-        castable(("input",)),
-        at_most_8_dims("input"),
-        same_shape("out", "input"),
+        *require("input: FLOATING; beta, threshold: numbers; out: cast of input"),
+        *require("input: at most 8 dims; out: shape of input"),
     ),
     example=("np.float32([0, 30])", " 0.6931472, 30.       "),
 )
@@ -67,13 +51,9 @@ softplus_backward = backward(
     lower=in_float32("softplus_backward", *GRADIENT, numbers=_ROLES),
     attributes=_SCALARS,
     rules=(
-        dtype_among("grad_output", FLOATING_AND_DOUBLE),
-        dtype_among("self", REAL),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        convertible_scalars(*_ROLES),
-        at_most_8_dims(*GRADIENT, "out"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output: FLOATING_AND_DOUBLE; self: REAL; out: FLOATING_AND_DOUBLE"),
+        *require("beta, threshold: numbers; grad_output, self, out: at most 8 dims"),
+        *require("self, out: shape of grad_output"),
     ),
     example=("np.float32([1, 2]), np.float32([0, 30])", "0.5, 2. "),
     slope="where(gt(self * beta, threshold), 0, sigmoid_backward(grad * grad_output * beta, sigmoid(self * beta)))",
@@ -100,9 +80,7 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         optional=buffer,
         entries=(entry(pair, signature),),
         rules=(
-            dtype_among("input"),
-            same_dtype("out", "input"),
-            same_shape("out", "input"),
+            *require("input: FLOATING; out: dtype of input; out: shape of input"),
             *[_OF_ANY_KIND for _ in buffer],
         ),
         example=(
@@ -133,11 +111,8 @@ log_sigmoid_backward = Operator(
     inputs=(*GRADIENT, "buffer"),
     entries=(entry("aclnnLogSigmoidBackward", "gradOutput self buffer gradInput:out"),),
     rules=(
-        dtype_among("grad_output"),
-        same_dtype("self", "grad_output"),
-        same_dtype("out", "grad_output"),
-        same_shape("self", "grad_output"),
-        same_shape("out", "grad_output"),
+        *require("grad_output: FLOATING; self, out: dtype of grad_output"),
+        *require("self, out: shape of grad_output"),
         _OF_ANY_KIND,
     ),
     example=(
@@ -162,10 +137,8 @@ mish = activation(
     expression="x·tanh(log(1 + exp(x)))",
     notes="-Inf gives NaN, as the formula does.",
     rules=(
-        dtype_among("input"),
-        same_dtype("out", "input"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: FLOATING; out: dtype of input; input, out: at most 8 dims"),
+        *require("out: shape of input"),
     ),
     example=("np.float32([0, 3])", "0.      , 2.986535"),
 )
@@ -176,13 +149,9 @@ mish_backward = backward(
     summary="Gradient of Mish.",
     expression="g·(t + x·s·(1 - t²)), t = tanh(log(1 + exp(x))), s = 1/(1 + exp(-x))",
     rules=(
-        castable(("self",)),
-        dtype_among("grad_output"),
-        dtype_among("self"),
-        dtype_among("out"),
-        at_most_8_dims(*GRADIENT, "out"),
-        broadcasts(*GRADIENT),
-        broadcast_shape("out", GRADIENT),
+        *require("out: cast of self; grad_output, self, out: FLOATING"),
+        *require("grad_output, self, out: at most 8 dims; grad_output, self: broadcast"),
+        *require("out: broadcast of grad_output, self"),
     ),
     example=("np.float32([1, 1]), np.float32([0, 1])", "0.6      , 1.0490363"),
 )

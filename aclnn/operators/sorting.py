@@ -7,22 +7,13 @@ from typing import Any
 
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import (
-    FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
     Call,
     Rule,
-    at_most_8_dims,
-    axis_within,
-    done_if_empty,
-    dtype_among,
-    ends_if_empty,
     has_shape,
-    no_private_format,
     of_cann,
     rule,
-    same_dtype,
-    same_shape,
 )
 from aclnn.operators.declaration import (
     GRADIENT_ACCURACY,
@@ -33,14 +24,14 @@ from aclnn.operators.declaration import (
     entry,
 )
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_rank, number, size_is
+from aclnn.operators.sizes import number, size_is
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 
 _LONG = aclDataType.ACL_INT64
 _ALL = (*FLOATING_AND_DOUBLE, *INTEGERS, aclDataType.ACL_BOOL)
-_SORTED = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
 _ORDER = (
     "A NaN counts as the largest, -0 equals +0. Of equal elements those with the smaller index come first, "
     "whether ascending or descending."
@@ -107,13 +98,8 @@ sort = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", _ALL),
-        of_cann(dtype_among("input", _SORTED)),
-        dtype_among("values", _ALL),
-        dtype_among("indices", (_LONG,)),
-        axis_within("dim", "input"),
-        same_shape("values", "input"),
-        same_shape("indices", "input"),
+        *require("input: REAL; cann input: FLOATING INTEGERS BOOL; values: REAL; indices: INT64"),
+        *require("dim: axis of input; values, indices: shape of input"),
     ),
     any_rank=True,
     infer=lambda call: {
@@ -156,14 +142,10 @@ argsort = Operator(
     unlike={"out": {"dtype": _LONG}},
     entries=(entry("aclnnArgsort", "self=input dim:int descending:bool out:out"),),
     rules=(
-        axis_within("dim", "input"),
+        *require("dim: axis of input"),
         of_cann(_several_of_bfloat16()),
-        dtype_among("input", _ALL),
-        of_cann(dtype_among("input", (*FLOATING, *INTEGERS))),
-        dtype_among("out", (_LONG,)),
-        no_private_format("input", "out"),
-        at_most_8_dims("input", "out"),
-        same_shape("out", "input"),
+        *require("input: REAL; cann input: FLOATING INTEGERS; out: INT64"),
+        *require("input, out: plain format; input, out: at most 8 dims; out: shape of input"),
     ),
     infer=lambda call: {"out": (_LONG, call.shape("input"))},
     lower=lambda lowering: {
@@ -210,7 +192,7 @@ def _topk_room(role: str) -> Callable[[Call], Shape]:
 
 def _ends_if_none_wanted() -> Rule:
     """With k 0 one result without elements will do: nothing is written into either."""
-    ends = ends_if_empty("values"), ends_if_empty("indices")
+    ends = require("values: if empty ends; indices: if empty ends")
 
     def test(call: Call) -> str | None:
         if number(call, "k") or call.makes_absent:
@@ -266,13 +248,10 @@ topk = Operator(
         ),
     ),
     rules=(
-        axis_within("dim", "input"),
+        *require("dim: axis of input"),
         _enough_elements(),
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
-        same_dtype("values", "input"),
-        dtype_among("indices", (_LONG,)),
-        at_most_8_dims("input", "values", "indices"),
-        ends_if_empty("input"),
+        *require("input: FLOATING_AND_DOUBLE INTEGERS; values: dtype of input; indices: INT64"),
+        *require("input, values, indices: at most 8 dims; input: if empty ends"),
         _ends_if_none_wanted(),
         *[
             has_shape(role, _topk_room(role), "the shape of `input`, with k elements along `dim`")
@@ -334,18 +313,11 @@ top_k_top_p = Operator(
     entries=(entry("aclnnApplyTopKTopP", "logits p:in? k:in? out:out"),),
     rules=(
         _one_given(),
-        dtype_among("logits"),
-        same_dtype("p", "logits"),
-        dtype_among("k", (aclDataType.ACL_INT32,)),
-        same_dtype("out", "logits"),
-        has_rank("logits", 2),
-        same_shape("out", "logits"),
-        has_rank("p", 1),
-        has_rank("k", 1),
+        *require("logits: FLOATING; p: dtype of logits; k: INT32; out: dtype of logits"),
+        *require("logits: 2 dims; out: shape of logits; p, k: 1 dim"),
         size_is("p", _rows, "an element for each row"),
         size_is("k", _rows, "an element for each row"),
-        no_private_format("logits", "p", "k", "out"),
-        done_if_empty("logits"),
+        *require("logits, p, k, out: plain format; logits: if empty done"),
     ),
     infer=lambda call: {"out": (call.dtype("logits"), call.shape("logits"))},
     lower=_lower_sample,
@@ -449,16 +421,11 @@ scaled_masked_softmax_backward = Operator(
         ),
     ),
     rules=(
-        dtype_among("y_grad"),
-        dtype_among("mask", (aclDataType.ACL_BOOL,)),
-        same_dtype("y", "y_grad"),
-        same_dtype("out", "y_grad"),
-        has_rank("y_grad", 4),
-        has_rank("mask", 4),
-        same_shape("y", "y_grad"),
+        *require("y_grad: FLOATING; mask: BOOL; y, out: dtype of y_grad; y_grad, mask: 4 dims"),
+        *require("y: shape of y_grad"),
         _mask_fits("y_grad"),
         _columns_within("y_grad"),
-        same_shape("out", "y_grad"),
+        *require("out: shape of y_grad"),
         _no_fixed_mask(),
     ),
     infer=lambda call: {"out": (call.dtype("y_grad"), call.shape("y_grad"))},
@@ -497,15 +464,10 @@ scaled_masked_softmax = Operator(
         ),
     ),
     rules=(
-        dtype_among("x"),
-        dtype_among("mask", (aclDataType.ACL_BOOL,)),
-        same_dtype("out", "x"),
-        has_rank("x", 4),
-        has_rank("mask", 4),
-        has_rank("out", 4),
+        *require("x: FLOATING; mask: BOOL; out: dtype of x; x, mask, out: 4 dims"),
         _mask_fits("x"),
         _columns_within("x"),
-        same_shape("out", "x"),
+        *require("out: shape of x"),
         _no_fixed_mask(),
     ),
     infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},

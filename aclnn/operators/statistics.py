@@ -9,21 +9,7 @@ from typing import Any
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.checks import (
-    FLOATING,
-    FLOATING_AND_DOUBLE,
-    INTEGERS,
-    REAL,
-    Call,
-    Rule,
-    at_most_8_dims,
-    castable,
-    dtype_among,
-    ends_if_empty,
-    of_cann,
-    rule,
-    same_dtype,
-)
+from aclnn.operators.checks import FLOATING_AND_DOUBLE, Call, Rule, rule, same_dtype
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.reduce import (
@@ -39,6 +25,7 @@ from aclnn.operators.reduce import (
     smallest,
     variance,
 )
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -136,12 +123,9 @@ std = Operator(
     notes=_SPREAD_NOTES,
     entries=(entry("aclnnStd", "self=input dim:ints? correction:int keepdim:bool out:out"),),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        of_cann(dtype_among("out", FLOATING)),
-        castable(("input",)),
+        *require("input: FLOATING_AND_DOUBLE; cann input, out: FLOATING; out: cast of input"),
         KNOWN_DIMS,
-        at_most_8_dims("input", "out"),
+        *require("input, out: at most 8 dims"),
         _fits_freely("out"),
     ),
     infer=lambda call: {"out": (call.dtype("input"), _free_shape(call, "out"))},
@@ -203,12 +187,9 @@ std_mean = _with_mean(
     root=True,
     shape=_free_shape,
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        same_dtype("out", "input"),
-        same_dtype("mean", "input"),
+        *require("input: FLOATING_AND_DOUBLE; cann input: FLOATING; out, mean: dtype of input"),
         KNOWN_DIMS,
-        at_most_8_dims("input", "out", "mean"),
+        *require("input, out, mean: at most 8 dims"),
         _fits_freely("out"),
         _fits_freely("mean"),
     ),
@@ -222,14 +203,10 @@ var_mean = _with_mean(
     root=False,
     shape=lambda call, _: shape_left(call),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", FLOATING)),
-        of_cann(dtype_among("mean", FLOATING)),
-        of_cann(dtype_among("out", FLOATING)),
-        castable(("input",)),
-        castable(("input",), "mean"),
+        *require("input: FLOATING_AND_DOUBLE; cann input, mean, out: FLOATING; out: cast of input"),
+        *require("mean: cast of input"),
         KNOWN_DIMS,
-        at_most_8_dims("input"),
+        *require("input: at most 8 dims"),
         _fits_exactly("mean"),
         _fits_exactly("out"),
     ),
@@ -291,12 +268,10 @@ logsumexp = Operator(
     ),
     entries=(entry("aclnnLogSumExp", "self=input dim:ints keepDim=keepdim:bool out:out"),),
     rules=(
-        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, _TRUTH)),
-        of_cann(dtype_among("input", (*FLOATING, *INTEGERS, _TRUTH))),
-        of_cann(dtype_among("out", FLOATING)),
+        *require("input: REAL; cann input: FLOATING INTEGERS BOOL; cann out: FLOATING"),
         _is_castable(),
         KNOWN_DIMS,
-        at_most_8_dims("input", "out"),
+        *require("input, out: at most 8 dims"),
         _fits_exactly("out"),
     ),
     infer=lambda call: {"out": (_floating(call), shape_left(call))},
@@ -353,11 +328,11 @@ def _aminmax(name: str, item: tuple[str, str], kind: str, **more: Any) -> Operat
         else (),
         entries=(entry(item[0], f"self=input {item[1]}{outputs}"),),
         rules=(
-            dtype_among("input", REAL),
+            *require("input: REAL"),
             *[same_dtype(role, "input") for role in _EXTREMES],
-            at_most_8_dims("input", *_EXTREMES),
+            *require("input, out, largest: at most 8 dims"),
             *((KNOWN_DIMS, _has_extremes()) if kind else ()),
-            ends_if_empty("input"),
+            *require("input: if empty ends"),
             _has_extremes(),
             *[
                 _fits(role, _one_or_left, "; in C-shaped calls, any single element will do for one")

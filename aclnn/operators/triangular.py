@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import (
-    FLOATING_AND_DOUBLE,
-    Call,
-    broadcast_shapes,
-    dtype_among,
-    ends_if_empty,
-    has_shape,
-    of_cann,
-    rule,
-    same_dtype,
-)
+from aclnn.operators.checks import Call, broadcast_shapes, has_shape, of_cann, rule
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import has_rank
+from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
 
@@ -136,22 +126,15 @@ triangular_solve = Operator(
         ),
     ),
     rules=(
-        dtype_among("input", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("input", _SOLVED)),
-        dtype_among("A", FLOATING_AND_DOUBLE),
-        of_cann(dtype_among("A", _SOLVED)),
-        dtype_among("out", FLOATING_AND_DOUBLE),
-        same_dtype("A", "input"),
-        same_dtype("out", "input"),
-        same_dtype("cloned_coefficient", "input"),
-        has_rank("input", 2, 8),
-        has_rank("A", 2, 8),
+        *require("input: FLOATING_AND_DOUBLE; cann input: FLOAT DOUBLE; A: FLOATING_AND_DOUBLE"),
+        *require("cann A: FLOAT DOUBLE; out: FLOATING_AND_DOUBLE"),
+        *require("A, out, cloned_coefficient: dtype of input; input, A: 2 to 8 dims"),
         _square(),
         _rows_fit(),
         _batches_broadcast(),
         has_shape("out", _solved_shape, "the shape of `input`, broadcast"),
         has_shape("cloned_coefficient", _matrix_shape, "the shape of `A`, broadcast"),
-        ends_if_empty("input", "A"),
+        *require("input, A: if empty ends"),
         of_cann(_single_if_unit()),
     ),
     infer=lambda call: {

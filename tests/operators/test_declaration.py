@@ -8,6 +8,8 @@ from setups import fresh
 import aclnn
 from aclnn import operators
 from aclnn.operators import ENTRIES, REGISTRY, checks, consistency, entry
+from aclnn.operators.sizes import has_rank
+from aclnn.operators.words import require
 
 GELU = REGISTRY["gelu"]
 
@@ -268,3 +270,36 @@ def test_rules_that_ask_for_an_absent_operand_hear_its_name():
     for asked in (call.shape, call.dtype):
         with pytest.raises(KeyError, match="the call has no out"):
             asked("out")
+
+
+def test_words_state_the_rules_of_their_functions_in_order():
+    stated = require(
+        "x, y: FLOATING INT64; cann out: dtype of x; scale: FLOAT or dtype of x; out: cast of x, y; "
+        "x, y: promote to NUMERIC; x: 1 dim; x: 2 to 3 dims; x, y: at most 8 dims; dim: axis of x; "
+        "x, y: broadcast; out: broadcast of x, y; alpha: numbers; x, out: if empty ends; x, y: one format"
+    )
+    wide = (*checks.FLOATING, checks.aclDataType.ACL_INT64)
+    expected = (
+        checks.dtype_among("x", wide),
+        checks.dtype_among("y", wide),
+        checks.of_cann(checks.same_dtype("out", "x")),
+        checks.dtype_like_or("scale", "x"),
+        checks.castable(("x", "y")),
+        checks.promotes(("x", "y"), checks.NUMERIC),
+        has_rank("x", 1),
+        has_rank("x", 2, 3),
+        checks.at_most_8_dims("x", "y"),
+        checks.axis_within("dim", "x"),
+        checks.broadcasts("x", "y"),
+        checks.broadcast_shape("out", ("x", "y")),
+        checks.convertible_scalars("alpha"),
+        checks.ends_if_empty("x", "out"),
+        checks.same_format("x", "y"),
+    )
+    assert [(r.text, r.roles) for r in stated] == [(r.text, r.roles) for r in expected]
+
+
+@pytest.mark.parametrize("text", ["x: FLOATING INT63", "x: shape off y", "x: at most 9 dims"])
+def test_words_that_are_unknown(text):
+    with pytest.raises(ValueError, match="are neither words of declarations nor dtypes"):
+        require(text)
