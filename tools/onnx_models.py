@@ -233,12 +233,23 @@ def exported(model: nn.Module, given: dict[str, torch.Tensor], opset: int = 17) 
 # --- Transformers -----------------------------------------------------------------------------------
 
 
+class RootMeanSquare(nn.Module):
+    """RMS norm in the pieces that exporters write."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
 class Cached(nn.Module):
     """A layer that decodes with a cache, as GPT-2's, or with RMS norm, rotation and a gate, as Llama's."""
 
     def __init__(self, width: int, heads: int, is_llama: bool, reads: bool = False):
         super().__init__()
-        norm = nn.RMSNorm if is_llama else nn.LayerNorm
+        norm = RootMeanSquare if is_llama else nn.LayerNorm
         self.heads, self.is_llama = heads, is_llama
         self.before, self.after = norm(width), norm(width)
         self.qkv, self.out = (
@@ -274,10 +285,11 @@ class Cached(nn.Module):
 def _rotated(x: torch.Tensor) -> torch.Tensor:
     """Turned by the angles of the first positions, constants of the model."""
     length, size = x.shape[2:]
-    angles = torch.outer(torch.arange(length) + 1.0, 1e4 ** (-torch.arange(0, size, 2) / size))
+    angles = np.outer(np.arange(int(length)) + 1, 1e4 ** (-np.arange(0, int(size), 2) / int(size)))
+    turn = np.tile(angles, 2)
+    cos, sin = (torch.from_numpy(one.astype(np.float32)) for one in (np.cos(turn), np.sin(turn)))
     first, second = x.chunk(2, -1)
-    turn = angles.repeat(1, 2)
-    return x * turn.cos() + torch.cat([-second, first], -1) * turn.sin()
+    return x * cos + torch.cat([-second, first], -1) * sin
 
 
 class Decoder(nn.Module):
@@ -287,7 +299,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.layers = nn.ModuleList([Cached(width, heads, is_llama, reads) for _ in range(count)])
-        self.norm = nn.RMSNorm(width) if is_llama else nn.LayerNorm(width)
+        self.norm = RootMeanSquare(width) if is_llama else nn.LayerNorm(width)
         self.last = nn.Linear(width, words, False)
 
     def forward(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from aclnn.onnx.steps import Step, from_start
 
+BOXES_AT_A_TIME = 64  # that are compared with each other
 Chooser = Callable[[Step], tuple[np.ndarray, ...]]
 
 
@@ -47,8 +50,18 @@ def _unique(step: Step) -> tuple[np.ndarray, ...]:
 # --- Boxes ------------------------------------------------------------------------------------------
 
 
-def _corners(boxes: np.ndarray, is_centred: bool) -> tuple[np.ndarray, ...]:
+class _Boxes(NamedTuple):
     """The least and greatest coordinates of boxes along both axes, and their areas."""
+
+    low: np.ndarray
+    high: np.ndarray
+    area: np.ndarray
+
+    def at(self, places: Any) -> _Boxes:
+        return _Boxes(*[one[places] for one in self])
+
+
+def _corners(boxes: np.ndarray, is_centred: bool) -> _Boxes:
     if is_centred:
         half = boxes[..., 2:] / 2
         low, high = boxes[..., :2] - half, boxes[..., :2] + half
@@ -57,24 +70,42 @@ def _corners(boxes: np.ndarray, is_centred: bool) -> tuple[np.ndarray, ...]:
             np.minimum(boxes[..., :2], boxes[..., 2:]),
             np.maximum(boxes[..., :2], boxes[..., 2:]),
         )
-    return low, high, (high - low).prod(-1)
+    return _Boxes(low, high, (high - low).prod(-1))
 
 
-def _kept(
-    order: np.ndarray, low: np.ndarray, high: np.ndarray, area: np.ndarray, limit: float, most: int
-) -> list[int]:
-    """Boxes in the order of their scores, without those that overlap one that is kept."""
+def _overlaps(ones: _Boxes, others: _Boxes, limit: float) -> np.ndarray:
+    """Whether boxes, in rows, share more than a limit with others, in columns."""
+    low, high, area = ones.at((slice(None), None))
+    long, wide = (
+        np.minimum(high[..., axis], others.high[:, axis])
+        - np.maximum(low[..., axis], others.low[:, axis])
+        for axis in (0, 1)
+    )
+    shared = long * wide
+    union = area + others.area - shared
+    is_over = (long > 0) & (wide > 0) & (shared > 0) & (union > 0) & (area > 0) & (others.area > 0)
+    share = np.divide(shared, union, out=np.zeros_like(union), where=is_over)
+    return is_over & (share > np.asarray(limit, union.dtype))
+
+
+def _kept(order: np.ndarray, boxes: _Boxes, limit: float, most: int) -> list[int]:
+    """Boxes in the order of their scores, without those that overlap one that is kept.
+
+    They are compared some at a time: with those that were kept before, then with each other.
+    """
     found: list[int] = []
-    low, high, area = low[order], high[order], area[order]
-    while len(order) and len(found) < most:
-        found.append(int(order[0]))
-        sides = np.minimum(high[1:], high[0]) - np.maximum(low[1:], low[0])
-        shared = sides[:, 0] * sides[:, 1]
-        union = area[1:] + area[0] - shared
-        is_over = (sides > 0).all(1) & (shared > 0) & (union > 0) & (area[1:] > 0) & (area[0] > 0)
-        share = np.divide(shared, union, out=np.zeros_like(union), where=is_over)
-        left = ~(is_over & (share > np.asarray(limit, union.dtype)))
-        order, low, high, area = order[1:][left], low[1:][left], high[1:][left], area[1:][left]
+    for begin in range(0, len(order), BOXES_AT_A_TIME):
+        if len(found) == most:
+            break
+        some = order[begin : begin + BOXES_AT_A_TIME]
+        if found:
+            some = some[~_overlaps(boxes.at(found), boxes.at(some), limit).any(0)]
+        own = boxes.at(some)
+        left, hides = np.ones(len(some), bool), ~_overlaps(own, own, limit)
+        for place, box in enumerate(some.tolist()):
+            if left[place] and len(found) < most:
+                found.append(box)
+                left &= hides[place]
     return found
 
 
@@ -86,21 +117,21 @@ def _non_max_suppression(step: Step) -> tuple[np.ndarray, ...]:
         raise step.refused(f"boxes {list(boxes.shape)} do not fit scores {list(scores.shape)}")
     most, limit = int(step.scalar(2, default=0)), float(step.scalar(3, default=0.0))
     least = float(step.scalar(4, default=-math.inf))
-    has_least = step.given(4) is not None
     if not 0 <= limit <= 1:
         raise step.refused(f"iou_threshold is {limit}, must be from 0 to 1")
-    low, high, area = _corners(boxes, bool(step.attribute("center_point_box", 0)))
+    corners = _corners(boxes, bool(step.attribute("center_point_box", 0)))
+    taken = np.ones(scores.shape, bool)
+    if step.given(4) is not None:
+        taken = scores > np.asarray(least, scores.dtype)
+    batches, classes, places = np.nonzero(taken)
+    order = np.lexsort((-scores[taken], classes, batches))
+    batches, classes, places = batches[order], classes[order], places[order]
+    begins = np.flatnonzero(np.diff(batches * scores.shape[1] + classes, prepend=-1)).tolist()
     rows: list[tuple[int, int, int]] = []
-    for batch, classes in enumerate(scores):
-        for number, own in enumerate(classes):
-            taken = (
-                np.flatnonzero(own > np.asarray(least, own.dtype))
-                if has_least
-                else np.arange(len(own))
-            )
-            order = taken[np.argsort(-own[taken], kind="stable")]
-            found = _kept(order, low[batch], high[batch], area[batch], limit, most)
-            rows.extend([(batch, number, one) for one in found])
+    for begin, end in pairwise([*begins, len(order)]):
+        batch, number = int(batches[begin]), int(classes[begin])
+        found = _kept(places[begin:end], corners.at(batch), limit, most)
+        rows.extend([(batch, number, one) for one in found])
     return (np.array(rows, np.int64).reshape(-1, 3),)
 
 

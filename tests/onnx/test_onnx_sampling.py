@@ -93,11 +93,13 @@ def test_regions_are_aligned_as_the_runtime_does(mode, ratio, how):
 
 @pytest.mark.parametrize("centred", [0, 1])
 @pytest.mark.parametrize("most", [0, 3, 100])
-def test_boxes_are_suppressed_as_the_runtime_does(centred, most):
-    places = RNG.uniform(0, 1, (2, 60, 2))
-    sizes = RNG.uniform(0.05, 0.4, (2, 60, 2))
+@pytest.mark.parametrize("count", [60, 500])  # 500 are more than are compared with each other
+def test_boxes_are_suppressed_as_the_runtime_does(centred, most, count):
+    places = RNG.uniform(0, 1, (2, count, 2))
+    sizes = RNG.uniform(0.02, 0.4 if count < 100 else 0.1, (2, count, 2))
     boxes = np.concatenate([places, sizes if centred else places + sizes], 2).astype(np.float32)
-    scores = RNG.uniform(0, 1, (2, 3, 60)).astype(np.float32)
+    boxes[:, ::5] = boxes[:, :1]  # several in one place
+    scores = RNG.uniform(0, 1, (2, 3, count)).astype(np.float32)
     limits = np.int64([most]), np.float32([0.4]), np.float32([0.3])
     made, wanted = results("NonMaxSuppression", [boxes, scores, *limits], center_point_box=centred)
     assert np.array_equal(made[0], wanted[0])
