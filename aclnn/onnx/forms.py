@@ -7,7 +7,7 @@ takes as a tensor where the form takes an option is written out; everything else
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -23,7 +23,7 @@ from aclnn.onnx.resizing import RESIZING
 from aclnn.onnx.sampling import SAMPLING
 from aclnn.onnx.scattering import SCATTERING
 from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
-from aclnn.operators import REGISTRY
+from aclnn.operators import NAMES, REGISTRY
 from aclnn.tracing.array import TracedArray
 
 ours: Any = functional  # whose names are made from declarations
@@ -62,13 +62,13 @@ def _named(name: str, **options: str) -> Form:
     return form
 
 
-def _declared(name: str, given: Mapping[str, Any]) -> Form:
+def _declared(name: str, kind: str) -> Form:
     """A form whose options are what the declaration says: attributes with their defaults, or constants."""
 
     def form(step: Step) -> Any:
         options = {
             role: step.attribute(*one) if isinstance(one, tuple) else one
-            for role, one in given.items()
+            for role, one in REGISTRY[name].onnx[kind].items()
         }
         return getattr(ours, name)(step.inputs[0], **options)
 
@@ -703,9 +703,9 @@ def _trilu(step: Step) -> Any:
 
 FORMS: dict[str, Form] = {
     **{
-        kind: _declared(operator.name, options)
-        for operator in REGISTRY.values()
-        for kind, options in operator.onnx.items()
+        kind: _declared(one.name, kind)  # whose declaration is read when a node needs it
+        for one in NAMES
+        for kind in one.onnx
     },
     **{
         kind: _named(kind.lower())

@@ -12,6 +12,7 @@ a plan is made: the form then gives a result, or raises UnsuitedError, which lea
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,6 +29,7 @@ COMMUTATIVE = frozenset(["Add", "Mul"])
 SHARED = frozenset(["Cast", "DequantizeLinear"])
 FLOATS = (1, 10, 16)  # the standard's numbers of float32, float16 and bfloat16
 LARGEST_NUMBER = 1  # elements of a constant that a pattern takes as a number
+_OPERATORS = re.compile(r"(\w+)\(")
 MOST_WAYS = 16  # of reading one pattern at one node
 
 Form = Callable[["Found"], Any]
@@ -119,18 +121,23 @@ def _parsed(text: str) -> ast.expr:
 
 
 @cache
-def _needed(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
-    """The operators that a pattern cannot be without: its last, those that this reads of, and all."""
+def _certain(text: str) -> frozenset[str]:
+    """The operators that a pattern cannot be without, read without parsing it.
+
+    >>> sorted(_certain("o := Cast_(Mul(x, Sigmoid(Mul(x, B))))"))
+    ['Mul', 'Sigmoid']
+    """
+    return frozenset([one for one in _OPERATORS.findall(text) if not one.endswith("_")])
+
+
+@cache
+def _needed(text: str) -> tuple[str, frozenset[str]]:
+    """The last operator of a pattern, and those that this cannot but read of."""
     tree = _parsed(text)
     assert isinstance(tree, ast.Call)
     first = [one.value if isinstance(one, ast.NamedExpr) else one for one in tree.args]
-    every = [_kind(one) for one in ast.walk(tree) if isinstance(one, ast.Call)]
     read = [_kind(one) for one in first if isinstance(one, ast.Call)]
-    return (
-        _kind(tree),
-        frozenset([one for one in read if not one.endswith("_")]),
-        frozenset([one for one in every if not one.endswith("_")]),
-    )
+    return _kind(tree), frozenset([one for one in read if not one.endswith("_")])
 
 
 def _kind(part: ast.Call) -> str:
@@ -308,9 +315,9 @@ def found_in(structure: Structure, patterns: Sequence[Pattern]) -> list[Match]:
         heads.setdefault(structure.nodes[place].op_type, []).append(place)
     makers = [structure.kinds_read(place) for place in range(len(structure.nodes))]
     for pattern in patterns:
-        head_kind, first, every = _needed(pattern.text)
-        if not every <= there:
+        if not _certain(pattern.text) <= there:
             continue
+        head_kind, first = _needed(pattern.text)
         for head in heads[head_kind]:
             if head in taken or not first <= makers[head]:
                 continue

@@ -156,18 +156,16 @@ def _looped(
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """The results of all steps and the last states, by a plan for some steps that runs until all are done."""
     cell = compiled(_Cell(layer, weights, order[0] > order[-1]), threads=1, packed=True)
-    together = TOGETHER if lengths is None else 1
+    together = _together(len(order)) if lengths is None else 1
     n_states = len(states)
     traced = [one for one in weights if isinstance(one, TracedArray)]
     n_read = 1 + n_states + len(traced)
     shape = (n_states, given.shape[0], *states[0].shape)
 
     def run(*views: Any, out: Any) -> None:
-        before, more, ends = (
-            list(views[1 : 1 + n_states]),
-            views[1 + n_states : n_read],
-            views[n_read:],
-        )
+        # One memory for the states of all runs, whose plan is one then.
+        before = [np.array(one) for one in views[1 : 1 + n_states]]
+        more, ends = views[1 + n_states : n_read], views[n_read:]
         for begin in range(0, len(order), together):
             some = order[begin : begin + together]
             part = slice(min(some), max(some) + 1)
@@ -176,7 +174,8 @@ def _looped(
             for end in ends:
                 for one, last in zip(now, before, strict=True):
                     np.copyto(one[0], last, where=end <= some[0])
-            before = [out[n, some[-1]] for n in range(n_states)]
+            for n, one in enumerate(before):
+                one[...] = out[n, some[-1]]
 
     run.__name__ = layer.kind.lower()
     ends = [] if lengths is None else [lengths]
@@ -186,6 +185,16 @@ def _looped(
         steps = np.arange(given.shape[0], dtype=lengths.dtype).reshape(-1, 1, 1)
         rows = ours.where(ours.gt(lengths, steps), rows, 0.0)
     return rows, [made[n, order[-1]] for n in range(n_states)]
+
+
+def _together(count: int) -> int:
+    """The steps of one run of so many: all runs are as long, where that is not too short.
+
+    >>> _together(100), _together(64), _together(97)
+    (10, 16, 16)
+    """
+    sizes = [one for one in range(TOGETHER // 2, TOGETHER + 1) if count % one == 0]
+    return max(sizes, default=TOGETHER)
 
 
 def _unrolled(

@@ -28,11 +28,12 @@ T = TypeVar("T")
 
 
 class Names(NamedTuple):
-    """The names of an operator: its own, those of its functional forms, those of its C-shaped pairs."""
+    """The names of an operator: its own, those of its functional forms, of its C-shaped pairs, of ONNX's operators."""
 
     name: str
     functional: tuple[str, ...]
     entries: tuple[str, ...]
+    onnx: tuple[str, ...]
 
 
 class Registry:
@@ -172,7 +173,7 @@ class Entries(_Members[tuple[Operator, Entry]]):
 
 def names_of(operator: Operator) -> Names:
     entries = tuple([item.name for item in operator.entries])
-    return Names(operator.name, operator.functional_names, entries)
+    return Names(operator.name, operator.functional_names, entries, tuple(operator.onnx))
 
 
 class Indexed(NamedTuple):
@@ -208,7 +209,9 @@ def _read_index(path: Sequence[str]) -> dict[str, Indexed] | None:
         with open(os.path.join(folders[0], INDEX), encoding="utf-8") as file:
             read = json.load(file)
         found = {
-            module: Indexed(size, crc, tuple([Names(n, tuple(f), tuple(e)) for n, f, e in names]))
+            module: Indexed(
+                size, crc, tuple([Names(n, tuple(f), tuple(e), tuple(o)) for n, f, e, o in names])
+            )
             for module, (size, crc, names) in read.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
