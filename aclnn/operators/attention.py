@@ -217,7 +217,6 @@ scaled_dot_product_attention = Operator(
     summary="Attention: values, weighted by the softmax of the products of queries and keys.",
     expression=_SOFTMAX,
     notes=_NOTES,
-    infer=lambda call: {"out": (call.dtype("query"), _out_shape(call))},
     lower=_lower,
     inputs=(*_TENSORS, "attn_mask"),
     optional=("attn_mask",),
@@ -258,10 +257,6 @@ scaled_dot_product_attention_forward = Operator(
     summary="Attention, with the logarithm of the sum of each query's exponentials.",
     expression=f"{_SOFTMAX}, logsumexp = ln Σ exp(scale·query·keyᵀ + mask)",
     notes=f"{_NOTES} The logarithm is float32, infinity for a query that attends to no key.",
-    infer=lambda call: {
-        "out": (call.dtype("query"), _out_shape(call)),
-        "logsumexp": (_SINGLE, _row_shape(call)),
-    },
     lower=_lower,
     inputs=(*_TENSORS, "attn_mask"),
     outputs=("out", "logsumexp"),
@@ -321,9 +316,6 @@ scaled_dot_product_attention_backward = Operator(
         "output and logsumexp are those of scaled_dot_product_attention_forward. Where batches of "
         "query, key and value broadcast, gradients have the shape that they broadcast to."
     ),
-    infer=lambda call: {
-        f"grad_{role}": (call.dtype("query"), _whole_shape(call, role)) for role in _TENSORS
-    },
     lower=_lower_backward,
     inputs=("grad", *_TENSORS, "output", "logsumexp", "attn_mask"),
     outputs=("grad_query", "grad_key", "grad_value"),

@@ -65,7 +65,6 @@ def _bitwise(
         expression=f"input {sign} other",
         notes=_NOTES,
         elementwise=True,
-        infer=_infer,
         lower=_lower(name),
         examples=(
             ("(np.int32([6, 3]), np.int32([5, 5]))", f"array([{found}], dtype=int32)"),
@@ -144,7 +143,6 @@ bitwise_not = Operator(
     expression="-1 - input",
     notes=_NOTES,
     elementwise=True,
-    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_not,
     inputs=("input",),
     unlike={role: {"dtype": aclDataType.ACL_INT32} for role in ("input", "out")},

@@ -61,11 +61,6 @@ def _statistics_shape(call: Call) -> Shape:
     return (call.shape("input")[0], _groups(call))
 
 
-def _infer_all_of_group_norm(call: Call) -> Inferred:
-    statistic = (call.dtype("input"), _statistics_shape(call))
-    return {**like_input(call), "mean": statistic, "rstd": statistic}
-
-
 def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
     batch, channels, *rest = call.shape("input")
@@ -189,7 +184,6 @@ native_group_norm = Operator(
         has_channels("bias"),
         *require("out: format of input"),
     ),
-    infer=_infer_all_of_group_norm,
     lower=_lower_group_norm,
     example=(
         "native_group_norm(np.float32([[[3, 5]]]), None, np.float32([3]), 1, 1, 2, 1, 1e-9)",
@@ -226,7 +220,6 @@ group_norm = Operator(
         has_channels("weight"),
         has_channels("bias"),
     ),
-    infer=like_input,
     lower=_lower_group_norm,
     example=(
         "group_norm(np.float32([[[3, 5]]]), 1, eps=1e-9)",
@@ -291,7 +284,6 @@ group_norm_silu = Operator(
         has_channels("weight"),
         has_channels("bias"),
     ),
-    infer=_infer_all_of_group_norm,
     lower=_lower_group_norm,
     example=(
         "group_norm_silu(np.float32([[[3, 5]]]), None, None, 1, 1e-9)",

@@ -117,23 +117,28 @@ class Call:
 class Rule:
     """A sentence for documentation, a test for calls, and the roles that the test looks at.
 
-    A call that breaks it gets `status`.
+    A call that breaks it gets `status`. `gives`: the dtype or shape that it says a tensor has.
     """
 
     text: str
     test: Callable[[Call], str | None]
     roles: tuple[str, ...] = ()
     status: int = ACLNN_ERR_PARAM_INVALID
+    gives: Mapping[tuple[str, str], Callable[[Call], Any]] = field(default_factory=dict)
 
 
 def rule(
-    text: str, *roles: str, status: int = ACLNN_ERR_PARAM_INVALID
+    text: str,
+    *roles: str,
+    status: int = ACLNN_ERR_PARAM_INVALID,
+    **gives: Callable[..., Any],
 ) -> Callable[[Callable[Concatenate[Call, P], str | None]], Callable[P, Rule]]:
     """Make a function that gives rules of a test.
 
     Parameters of the test after the call are parameters of the function; `text` and `roles` have them
     in braces, or, of `roles`, all of a tuple as "*name". Roles that are not named are those in the
-    text between backticks; an empty one says that there are none.
+    text between backticks; an empty one says that there are none. `gives`: functions of the call and
+    the parameters for the `dtype` or `shape` that the rule says the first role has.
 
     >>> @rule("`{role}` has at least {least} elements")
     ... def has_elements(call: Call, role: str, least: int = 1) -> str | None:
@@ -160,11 +165,20 @@ def rule(
             found = tuple([role for some in listed for role in some if role])
             if not known:
                 return Rule(text, test, found, status)
-            return Rule(text.format(**words), lambda call: test(call, *args, **more), found, status)
+            said = {
+                (found[0], kind): lambda call, give=give: give(call, *args, **more)
+                for kind, give in gives.items()
+            }
+            return Rule(
+                text.format(**words), lambda call: test(call, *args, **more), found, status, said
+            )
 
         return make
 
     return decorate
+
+
+Infer = Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]]
 
 
 def promoted(call: Call, roles: tuple[str, ...]) -> aclDataType | None:
@@ -198,13 +212,23 @@ def answering(status: int, *rules: Rule) -> tuple[Rule, ...]:
     return tuple([replace(rule, status=status) for rule in rules])
 
 
+def inferred(rules: Sequence[Rule], outputs: Sequence[str]) -> Infer | None:
+    """The function of a call that gives the dtype and shape of outputs, where rules say all of them."""
+    known = {what: give for rule in reversed(rules) for what, give in rule.gives.items()}
+    wanted = [(role, known.get((role, "dtype")), known.get((role, "shape"))) for role in outputs]
+    found = [(role, dtype, shape) for role, dtype, shape in wanted if dtype and shape]
+    if len(found) < len(wanted):
+        return None
+    return lambda call: {role: (dtype(call), shape(call)) for role, dtype, shape in found}
+
+
 def when(holds: Callable[[Call], object], rule: Rule, text: str = "{}") -> Rule:
     """A rule that counts only in calls of which `holds` is true; `text` has its sentence in braces."""
 
     def test(call: Call) -> str | None:
         return rule.test(call) if holds(call) else None
 
-    return replace(rule, text=text.format(rule.text), test=test)
+    return replace(rule, text=text.format(rule.text), test=test, gives={})
 
 
 def in_place(rule: Rule, role: str = "input") -> Rule:
@@ -237,7 +261,8 @@ def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
             return None
         return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
 
-    return Rule(f"`{role}` is {_names_on_socs(allowed)}", test, (role,))
+    only = {(role, "dtype"): lambda call: allowed[0]} if len(allowed) == 1 else {}
+    return Rule(f"`{role}` is {_names_on_socs(allowed)}", test, (role,), gives=only)
 
 
 def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
@@ -272,7 +297,7 @@ def scalar_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
     return Rule(f"`{role}` is a number of dtype {_names(allowed)}", test, (role,))
 
 
-@rule("`{role}` has the dtype of `{like}`")
+@rule("`{role}` has the dtype of `{like}`", dtype=lambda call, role, like: call.dtype(like))
 def same_dtype(call: Call, role: str, like: str) -> str | None:
     if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
         return None
@@ -315,7 +340,11 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
     )
 
 
-@rule("`{role}` has the promoted dtype of the inputs", "{role}", "*roles")
+@rule(
+    "`{role}` has the promoted dtype of the inputs",
+    *("{role}", "*roles"),
+    dtype=lambda call, role, roles: promoted(call, roles),
+)
 def dtype_is_promoted(call: Call, role: str, roles: tuple[str, ...]) -> str | None:
     if role not in call.tensors or call.dtype(role) == promoted(call, roles):
         return None
@@ -325,7 +354,11 @@ def dtype_is_promoted(call: Call, role: str, roles: tuple[str, ...]) -> str | No
     )
 
 
-@rule("the result's dtype can be cast to that of `{role}`", "{role}", "*sources")
+@rule(
+    "the result's dtype can be cast to that of `{role}`",
+    *("{role}", "*sources"),
+    dtype=lambda call, sources, role="out": promoted(call, sources),
+)
 def castable(call: Call, sources: tuple[str, ...], role: str = "out") -> str | None:
     source = promoted(call, sources)
     if role not in call.tensors:
@@ -338,7 +371,10 @@ def castable(call: Call, sources: tuple[str, ...], role: str = "out") -> str | N
     )
 
 
-@rule("the result's dtype can be cast to that of `{role}`")
+@rule(
+    "the result's dtype can be cast to that of `{role}`",
+    dtype=lambda call, result, role="out": result(call),
+)
 def result_castable(
     call: Call, result: Callable[[Call], aclDataType | None], role: str = "out"
 ) -> str | None:
@@ -501,7 +537,7 @@ def even_along(call: Call, role: str, switch: str = "dim") -> str | None:
     )
 
 
-@rule("`{role}` has {words}", "{role}")
+@rule("`{role}` has {words}", "{role}", shape=lambda call, role, wanted, words: wanted(call))
 def has_shape(
     call: Call, role: str, wanted: Callable[[Call], tuple[int, ...]], words: str
 ) -> str | None:
@@ -523,7 +559,7 @@ def convertible_scalars(*roles: str) -> Rule:
     return Rule(f"{names} can be converted to FLOAT", test, roles)
 
 
-@rule("`{role}` has the shape of `{like}`")
+@rule("`{role}` has the shape of `{like}`", shape=lambda call, role, like: call.shape(like))
 def same_shape(call: Call, role: str, like: str) -> str | None:
     if role not in call.tensors or call.shape(role) == call.shape(like):
         return None
@@ -604,7 +640,11 @@ def broadcasts(*roles: str) -> Rule:
     return Rule(f"{' and '.join(f'`{r}`' for r in roles)} broadcast", test, roles)
 
 
-@rule("`{role}` has the broadcast shape of the inputs", "{role}", "*roles")
+@rule(
+    "`{role}` has the broadcast shape of the inputs",
+    *("{role}", "*roles"),
+    shape=lambda call, role, roles: broadcast_shapes(*(call.shape(one) for one in roles)),
+)
 def broadcast_shape(call: Call, role: str, roles: tuple[str, ...]) -> str | None:
     shape = broadcast_shapes(*(call.shape(r) for r in roles))
     if role not in call.tensors or call.shape(role) == shape:

@@ -653,7 +653,6 @@ index_put = Operator(
         _values_fit(),
         *require("out: shape of input"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_put,
     example=(
         "index_put(np.float32([1, 2, 3]), [np.int64([2, 0])], np.float32([7, 8]))",

@@ -149,7 +149,6 @@ def _comparison(
         f"{name}_scalar",
         elementwise=True,
         expression=expression,
-        infer=_infer,
         lower=_lower(name, expression),
         examples=(
             ("(np.float32([1, 2, 3]), np.float32([2, 2, 2]))", f"array([{found}])"),
@@ -272,7 +271,6 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
         summary=summary,
         expression=expression,
         notes=_LOGICAL,
-        infer=_infer,
         elementwise=True,
         lower=_lower_logical(name, expression),
         inputs=BOTH,
@@ -328,7 +326,6 @@ logical_not = Operator(
     summary="Whether elements are not true.",
     expression="input = 0",
     notes=_LOGICAL,
-    infer=_infer,
     lower=_lower_logical("logical_not", "input = 0"),
     any_rank=True,
     inputs=("input",),
@@ -396,7 +393,6 @@ clamp = Operator(
         "None means no bound; at least one bound is required. NaN stays NaN; a bound that is NaN "
         "makes every result NaN. If `min` exceeds `max`, every result is `max`."
     ),
-    infer=lambda call: {"out": (_clamped(call), call.shape("input"))},
     lower=_lower_clamp,
     inputs=("input",),
     attributes=(
@@ -424,12 +420,6 @@ clamp = Operator(
 _THREE = ("condition", *BOTH)
 
 
-def _infer_where(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-    shape = broadcast_shapes(*(call.shape(role) for role in _THREE))
-    assert shape is not None, "a rule sees to it that the inputs broadcast"
-    return {"out": (promoted(call, BOTH), shape)}
-
-
 def _lower_where(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     operands = [lowering.dense("condition", None, shape)]
@@ -454,7 +444,6 @@ where = Operator(
         "Elements keep their bits; of a UINT8 condition everything but 0 holds. A number does not "
         "promote a tensor of its kind: whole, floating or complex."
     ),
-    infer=_infer_where,
     lower=_lower_where,
     inputs=_THREE,
     numbers=BOTH,
@@ -576,7 +565,6 @@ def _classified(
         name=name,
         summary=f"Whether elements are {words}.",
         expression=expression,
-        infer=lambda call: {"out": (aclDataType.ACL_BOOL, call.shape("input"))},
         lower=lower,
         inputs=("input",),
         example=(f"{name}(np.float32([1, -np.inf, np.nan]))", f"array([{found}])"),

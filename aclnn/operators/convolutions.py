@@ -525,7 +525,6 @@ convolution = Operator(
     ),
     unlike={**_alike(2), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)},
     rules=_rules(0, None),
-    infer=_infer(None),
     lower=_lower(None),
     example=(
         "convolution(np.float32([[[1, 2, 3, 4]]]), np.float32([[[1, -1]]]), None, (1,), (0,), (1,))",

@@ -16,7 +16,7 @@ from typing import Any
 
 from aclnn.acl import socs
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
-from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
+from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec, inferred
 
 
 class Required:
@@ -190,8 +190,8 @@ class Operator:
         list that is not the last of the inputs ends with None. One that is optional and null has no
         tensors.
     infer : callable, optional
-        Gives for a `Call` the dtype and shape of each output by role. Pointwise operators have the
-        promoted dtype and the broadcast shape of their inputs.
+        Gives for a `Call` the dtype and shape of each output by role, where rules do not say them. Pointwise
+        operators have the promoted dtype and the broadcast shape of their inputs.
     lower : callable, optional
         Makes the nodes of a call on a `Lowering`, and gives the value of each output by role.
         Pointwise operators compute their formula.
@@ -341,6 +341,8 @@ class Operator:
         for name, wanted in (("scalars", True), ("switches", False)):
             found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
             object.__setattr__(self, name, tuple(found))
+        if self.lower is not None and self.infer is None:
+            object.__setattr__(self, "infer", inferred(self.rules, self.outputs))
 
     @property
     def positional(self) -> tuple[str, ...]:

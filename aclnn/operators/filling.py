@@ -11,7 +11,6 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     at_most_8_dims,
-    broadcast_shapes,
     dtype_among,
     of_cann,
     rule,
@@ -58,7 +57,6 @@ fill = Operator(
     summary="Fills a tensor with a number.",
     expression="value",
     notes=_CONVERTED,
-    infer=like_input,
     lower=lambda lowering: {"out": _filled(lowering)},
     inputs=("input",),
     attributes=(_VALUE,),
@@ -117,12 +115,6 @@ one_ = _constant(
 _MASKED = ("input", "mask")
 
 
-def _infer_masked(call: Call) -> Inferred:
-    shape = broadcast_shapes(*[call.shape(role) for role in _MASKED])
-    assert shape is not None, "a rule sees to it that the inputs broadcast"
-    return {"out": (call.dtype("input"), shape)}
-
-
 def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     operands = [
@@ -140,7 +132,6 @@ masked_fill = Operator(
     summary="Fills elements with a number where a mask is true.",
     expression="mask: value; else input",
     notes=f"Other elements keep their bits. {_CONVERTED}",
-    infer=_infer_masked,
     lower=_lower_masked,
     inputs=_MASKED,
     attributes=(_VALUE,),

@@ -20,7 +20,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.sizes import like_input, rank_from
+from aclnn.operators.sizes import rank_from
 from aclnn.operators.words import require
 
 Shape = tuple[int, ...]
@@ -111,10 +111,6 @@ def _gradients_of_halves(formula_a: str, of_a: str, formula_b: str, of_b: str) -
     return lower
 
 
-def _half_of_input(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), half_shape(call))}
-
-
 # --- SwiGLU -------------------------------------------------------------------------------------
 
 _SPLIT_RULES = answering(
@@ -127,7 +123,6 @@ swiglu = Operator(
     summary="Gated linear unit whose gate is SiLU.",
     expression=_SILU,
     notes="The first half is the gate.",
-    infer=_half_of_input,
     lower=_of_halves("times_silu", _SILU, "ba"),
     inputs=("input",),
     attributes=(_DIM,),
@@ -150,7 +145,6 @@ swiglu_backward = Operator(
     name="swiglu_backward",
     summary="Gradient of the gated linear unit whose gate is SiLU.",
     expression="g·b·silu'(a), then g·silu(a), along `dim`",
-    infer=like_input,
     lower=_gradients_of_halves("swiglu_backward_a", "gab", "times_silu", "ga"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
@@ -182,7 +176,6 @@ glu = Operator(
     name="glu",
     summary="Gated linear unit: the first half times the sigmoid of the second.",
     expression=_GLU,
-    infer=_half_of_input,
     lower=_of_halves("glu", _GLU),
     inputs=("input",),
     attributes=(_DIM,),
@@ -203,7 +196,6 @@ glu_backward = Operator(
     name="glu_backward",
     summary="Gradient of the gated linear unit.",
     expression="g·sigmoid(b), then g·a·sigmoid(b)·(1 - sigmoid(b)), along `dim`",
-    infer=like_input,
     lower=_gradients_of_halves("glu", "gb", "glu_backward_b", "gab"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
@@ -341,7 +333,6 @@ geglu_backward = Operator(
     summary="Gradient of the gated linear unit whose gate is GELU.",
     expression="g·gelu, then g·a·gelu'(b), along `dim`; from the left g·b·gelu'(a), then g·gelu",
     notes="`gelu` is the second result of `geglu`.",
-    infer=like_input,
     lower=_lower_geglu_backward,
     inputs=("grad_output", "input", "gelu"),
     unlike={"grad_output": {"shape": (1,)}, "gelu": {"shape": (1,)}},
@@ -411,7 +402,6 @@ gelu_mul = Operator(
     summary="Gated linear unit: GELU of the first half of each row times the second.",
     expression="gelu(a)·b, a and b the halves of `input` along its last dimension",
     notes="The devices' limits on sizes do not apply.",
-    infer=_half_of_input,
     lower=lambda lowering: {"out": _lower_geglu(lowering)["out"]},
     inputs=("input",),
     unlike={"input": {"shape": (2, 2)}},
@@ -461,7 +451,6 @@ fatrelu_mul = Operator(
         "A NaN is not less than the threshold, and passes. The devices' limits on sizes do not "
         "apply."
     ),
-    infer=_half_of_input,
     lower=_lower_fatrelu,
     inputs=("input", "threshold"),
     unlike={"input": {"shape": (2, 2)}, "threshold": {"shape": (1,)}},
@@ -522,7 +511,6 @@ clipped_swiglu = Operator(
     summary="Gated linear unit whose gate is SiLU, of clipped halves.",
     expression=_CLIPPED,
     notes=_GROUPS,
-    infer=_half_of_input,
     lower=_of_halves("clipped_swiglu", _CLIPPED, "ba"),
     inputs=("input", "group_index"),
     optional=("group_index",),
@@ -560,7 +548,6 @@ clipped_swiglu_backward = Operator(
         "g·a·sigmoid(y), and 0 beyond ±limit; a and b clipped"
     ),
     notes=_GROUPS,
-    infer=like_input,
     lower=_gradients_of_halves(
         "clipped_swiglu_backward_a", "gab", "clipped_swiglu_backward_b", "gab"
     ),

@@ -17,7 +17,6 @@ from aclnn.operators.pointwise import (
     both_entries,
     in_float32,
     infer_broadcast,
-    infer_first,
     number,
 )
 from aclnn.operators.words import require
@@ -78,7 +77,6 @@ hardsigmoid = activation(
     summary="Hard sigmoid.",
     expression="min(max(x/6 + 1/2, 0), 1)",
     notes="INT32 is computed as float32; results lose their fractions.",
-    infer=infer_first("input"),
     lower=in_float32("hardsigmoid", "input"),
     entries=(
         entry("aclnnHardsigmoid", "self=input out:out"),

@@ -170,10 +170,6 @@ def _lower_windows(
     return lower
 
 
-def _infer_pooled(call: Call) -> Inferred:
-    return {"out": (call.dtype("input"), _pooled_shape(call))}
-
-
 _KERNEL = Attribute(
     "kernel_size", REQUIRED, "ints", keyword_only=False, doc="Rows and columns of a window."
 )
@@ -265,7 +261,6 @@ avg_pool2d = Operator(
             ("cube_math_type",),
         ),
     ),
-    infer=_infer_pooled,
     lower=_lower_windows(
         "window_means",
         lambda call: {
@@ -359,7 +354,6 @@ max_pool2d = Operator(
         _has_windows(),
         has_shape("out", _pooled_shape, "the shape of the result"),
     ),
-    infer=_infer_pooled,
     lower=_lower_windows("window_maxima"),
     example=(
         "max_pool2d(np.float32([[[1, 2], [3, 6]]]), (2, 2))",
@@ -489,7 +483,6 @@ adaptive_avg_pool2d = Operator(
         _has_planes(),
         has_shape("out", _adaptive_shape, "the shape of the result"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), _adaptive_shape(call))},
     lower=_lower_adaptive,
     example=(
         "adaptive_avg_pool2d(np.float32([[[1, 2], [3, 6]]]), (1, 2))",
@@ -556,7 +549,6 @@ def _resizing(name: str, cann: str, summary: str, expression: str, **more: Any) 
             _has_sizes(),
             has_shape("out", _resized_shape, "the shape of the result"),
         ),
-        infer=lambda call: {"out": (call.dtype("input"), _resized_shape(call))},
         keeps_channels_last=True,
         **more,
     )
@@ -848,7 +840,6 @@ reflection_pad1d = Operator(
         _reflects(),
         has_shape("out", _reflected_shape, "the shape of the result"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), _reflected_shape(call))},
     lower=_lower_reflected,
     example=(
         "reflection_pad1d(np.float32([[1, 2, 3]]), (2, 1))",

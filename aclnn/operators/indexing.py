@@ -173,7 +173,6 @@ def _selection(
             has_shape("out", shape, "the shape of the result"),
             _has_elements(role, index),
         ),
-        infer=lambda call: {"out": (call.dtype(role), shape(call))},
         lower=_lower_selection(role, index, wraps=wraps),
         example=example,
         **more,
@@ -302,7 +301,6 @@ gather = Operator(
         has_shape("out", lambda call: call.shape("index"), "the shape of `index`"),
         _has_elements("input", "index"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), call.shape("index"))},
     lower=_lower_gather,
     example=(
         "gather(np.float32([[1, 2], [3, 4]]), 1, np.int64([[0], [1]]))",
@@ -426,7 +424,6 @@ index_copy = Operator(
         _source_fits(),
         *require("input, source, out: plain format"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_copy,
     example=(
         "index_copy(np.float32([1, 2, 3]), 0, np.int64([2, 0]), np.float32([7, 8]))",

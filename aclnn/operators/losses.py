@@ -93,10 +93,6 @@ softmax_cross_entropy_with_logits = Operator(
         has_shape("out", _losses_shape, "an element for each row of `input`"),
         *require("backprop: shape of input; input: if empty ends"),
     ),
-    infer=lambda call: {
-        "out": (call.dtype("input"), _losses_shape(call)),
-        "backprop": (call.dtype("input"), call.shape("input")),
-    },
     lower=_lower_probabilities,
     example=(
         "softmax_cross_entropy_with_logits(np.float32([[0, 0]]), np.float32([[1, 0]]))",

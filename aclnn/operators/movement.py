@@ -117,7 +117,6 @@ permute = Operator(
     summary="A copy with the dimensions in another order.",
     expression="out[i] = input[j], j[dims[k]] = i[k]",
     notes="A view with other strides does the same without a copy.",
-    infer=lambda call: {"out": (call.dtype("input"), _permuted_shape(call))},
     lower=lambda lowering: {
         "out": lowering.builder.transpose(lowering.value("input"), _axes(lowering.call))
     },
@@ -351,7 +350,6 @@ def _moved(
         name=name,
         summary=summary,
         expression=expression,
-        infer=lambda call: {"out": (call.dtype("input"), shape(call))},
         lower=lambda lowering: {"out": lower(lowering)},
         inputs=("input",),
         entries=(entry(*item),),
@@ -763,7 +761,6 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         summary=f"Matrices with zeros {words} a diagonal.",
         expression=f"column - row {sign} diagonal: input; else 0",
         notes="Other elements keep their bits.",
-        infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
         lower=lower,
         inputs=("input",),
         attributes=(

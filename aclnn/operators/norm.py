@@ -493,13 +493,6 @@ def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Map
     return as_results(lowering, ("out", *statistics), made)
 
 
-def _infer_gradients_of_rms_norm(call: Call) -> Inferred:
-    return {
-        "grad_input": (call.dtype("x"), call.shape("x")),
-        "grad_gamma": (aclDataType.ACL_FLOAT, call.shape("gamma")),
-    }
-
-
 def _lower_gradients_of_rms_norm(lowering: Lowering) -> Mapping[str, int]:
     made = _rms_gradient_of_input(lowering) if lowering.wants("grad_input") else {}
     return {**made, **_gradient_of_gamma(lowering)}
@@ -616,7 +609,6 @@ rms_norm_backward = Operator(
         wrong_shape(same_shape("grad_input", "x")),
         wrong_shape(same_shape("grad_gamma", "gamma")),
     ),
-    infer=_infer_gradients_of_rms_norm,
     lower=_lower_gradients_of_rms_norm,
     example=(
         "rms_norm_backward(np.float32([[1, -1]]), np.float32([[2, 2]]), np.float32([1, 1]), "

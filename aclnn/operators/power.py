@@ -80,7 +80,6 @@ def _power(name: str, formula: str, *items: tuple[str, str], **more: Any) -> Ope
         name=name,
         expression="input^exponent",
         notes=_NOTES,
-        infer=_infer,
         lower=_lower(formula),
         inputs=inputs,
         entries=tuple([entry(*item) for item in items]),

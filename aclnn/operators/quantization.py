@@ -608,7 +608,6 @@ trans_quant_param = Operator(
         _offset_fits(),
         has_shape("out", _param_shape, "the shape of `scale`, or that of `offset`"),
     ),
-    infer=lambda call: {"out": (BITS, _param_shape(call))},
     lower=_lower_params,
     example=("trans_quant_param(np.float32([1]))", "array([70369809530880], dtype=uint64)"),
     accuracy="Results are exact.",

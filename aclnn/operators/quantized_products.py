@@ -677,7 +677,6 @@ weight_quant_batchmatmul = Operator(
         _bias_columns(),
         has_shape("out", lambda call: (call.shape("x")[0], _weight_shape(call)[1]), "the shape of the product"),
     ),
-    infer=lambda call: {"out": (call.dtype("x"), (call.shape("x")[0], _weight_shape(call)[1]))},
     lower=_lower_weight_product,
     example=(
         "weight_quant_batchmatmul(np.float16([[1, 2]]), np.int8([[3], [4]]), np.float16([0.5]))",

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.graph.strides import contiguous_strides
@@ -14,7 +13,6 @@ from aclnn.operators.checks import (
     answering,
     at_most_dims,
     broadcast_shape,
-    broadcast_shapes,
     broadcasts,
     castable,
     exists_on,
@@ -33,7 +31,6 @@ from aclnn.operators.pointwise import (
     backward,
     both_entries,
     in_float32,
-    infer_first,
     number,
     unless_on,
 )
@@ -84,12 +81,6 @@ def _of_both(call: Call) -> aclDataType | None:
     return promoted(call, _BOTH)
 
 
-def _infer_sum(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
-    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH))
-    assert shape is not None, "a rule sees to it that the inputs broadcast"
-    return {"out": (_of_both(call), shape)}
-
-
 def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
     """Integers wrap around before they are compared."""
     dtype, shape = lowering.results["out"]
@@ -107,7 +98,6 @@ add_relu = Operator(
     summary="Rectified linear unit of a sum.",
     expression="max(input + alpha·other, 0)",
     notes="Numbers take part as they do in `add`; sums of integers wrap around.",
-    infer=_infer_sum,
     lower=_lower_add_relu,
     inputs=_BOTH,
     attributes=(Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype",)),),
@@ -238,7 +228,6 @@ prelu = Operator(
     summary="Rectified linear unit whose slope below zero is learnt, one for all or by channel.",
     expression="x > 0: x; else weight·x",
     notes="If the weight is empty, nothing is written.",
-    infer=lambda call: {"out": (promoted(call, _PRELU), call.shape("input"))},
     lower=_lower_prelu,
     inputs=_PRELU,
     entries=(entry("aclnnPrelu", "self=input weight out:out"),),
@@ -296,10 +285,6 @@ prelu_backward = Operator(
     name="prelu_backward",
     summary="Gradients of PReLU.",
     expression="x > 0: g, else weight·g; of a weight Σ g·x over its elements with x not above 0",
-    infer=lambda call: {
-        "grad_input": (call.dtype("self"), call.shape("self")),
-        "grad_weight": (call.dtype("self"), _weight_shape(call)),
-    },
     lower=_lower_prelu_backward,
     inputs=(*GRADIENT, "weight"),
     outputs=("grad_input", "grad_weight"),
@@ -344,7 +329,6 @@ rrelu_with_noise = Operator(
     summary="Leaky ReLU whose slope is the middle of an interval.",
     expression="x > 0: x; else x·(lower + upper)/2",
     notes="Inference only; `noise` is neither read nor written, and may have any shape.",
-    infer=infer_first("input"),
     lower=in_float32("rrelu_with_noise", "input", numbers=("lower", "upper")),
     any_rank=True,
     unread=("noise",),

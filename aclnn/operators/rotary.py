@@ -142,7 +142,6 @@ rotary_position_embedding = Operator(
     summary="Rotary position embedding of rows.",
     expression=f"{_ROTATION}; {_MODES}",
     notes="cos and sin have as many dimensions as x; dimensions of size 1 broadcast.",
-    infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
     lower=lambda lowering: {"out": rotate(lowering, "x", lowering.call.switches["mode"])},
     inputs=("x", "cos", "sin"),
     attributes=(
@@ -219,9 +218,6 @@ apply_rotary_pos_emb = Operator(
         "The layout is 1: (batch, sequence, heads, size), 2: (sequence, batch, heads, size), 3: "
         "(batch, heads, sequence, size), 4: (tokens, heads, size). cos and sin have a single head."
     ),
-    infer=lambda call: {
-        f"{role}_out": (call.dtype(role), call.shape(role)) for role in ("query", "key")
-    },
     lower=_lower_both,
     inputs=("query", "key", "cos", "sin"),
     outputs=("query_out", "key_out"),

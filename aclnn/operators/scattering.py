@@ -229,7 +229,6 @@ scatter_value = Operator(
     ),
     entries=_reduction_entries("ScatterValue", "value=src:scalar"),
     rules=(*require("src: numbers"), *_scatter_rules(), _known_reduction(), _computes()),
-    infer=like_input,
     lower=_lower_scatter(_how),
     example=(
         "scatter_value(np.float32([1, 2, 3]), 0, np.int64([2, 0]), 7)",
@@ -324,7 +323,6 @@ index_add = Operator(
         _slices_fit(),
         has_shape("out", lambda call: call.shape("input"), "the shape of `input`"),
     ),
-    infer=like_input,
     lower=_lower_index_add,
     example=(
         "index_add(np.float32([1, 2, 3]), 0, np.int64([2, 2]), np.float32([7, 8]), alpha=10)",
@@ -388,7 +386,6 @@ index_fill = Operator(
     ),
     checks_arrays=_indices_within,
     arrays_status=ACLNN_ERR_PARAM_INVALID,
-    infer=like_input,
     lower=_lower_index_fill,
     example=(
         "index_fill(np.float32([1, 2, 3]), 0, np.int64([-1, 0]), 7)",
@@ -472,7 +469,6 @@ scatter_nd_update_ = Operator(
         has_shape("out", lambda call: call.shape("var"), "the shape of `var`"),
         *require("out: dtype of var"),
     ),
-    infer=lambda call: {"out": (call.dtype("var"), call.shape("var"))},
     lower=_lower_nd_update,
     example=(
         "scatter_nd_update_(np.float32([1, 2, 3]), np.int64([[2], [0]]), np.float32([7, 8]))",
@@ -538,7 +534,6 @@ gather_nd = Operator(
         ),
         *require("out: at most 8 dims"),
     ),
-    infer=lambda call: {"out": (call.dtype("input"), _pieces_shape("input")(call))},
     lower=_lower_gather_nd,
     example=(
         "gather_nd(np.float32([[1, 2], [3, 4]]), np.int64([[1, 0], [0, 1]]))",
@@ -749,7 +744,6 @@ def _repetition(name: str, *dims: Attribute, **more: Any) -> Operator:
             _size_is_right(),
             has_shape("out", _repeated_shape, "the shape of the result"),
         ),
-        infer=lambda call: {"out": (call.dtype("input"), _repeated_shape(call))},
         lower=_lower_repeated,
         accuracy="Results are exact.",
         **more,
@@ -858,7 +852,6 @@ def _spread(name: str, *dims: Attribute, **more: Any) -> Operator:
             *require("input, out: at most 8 dims"),
             has_shape("out", _repeated_shape, "the shape of the result"),
         ),
-        infer=lambda call: {"out": (call.dtype("input"), _repeated_shape(call))},
         lower=_lower_spread,
         accuracy="Results are exact.",
         **more,
@@ -987,7 +980,6 @@ roll = Operator(
         *require("input, out: at most 8 dims"),
         _shifted_dims(),
     ),
-    infer=like_input,
     lower=_lower_roll,
     example=("roll(np.float32([1, 2, 3]), 1)", "array([3., 1., 2.], dtype=float32)"),
     accuracy="Results are exact.",

@@ -113,7 +113,6 @@ softmax_backward = Operator(
         *require("out: cast of grad_output; dim: axis of grad_output"),
         *require("grad_output, output, out: at most 8 dims; output, out: shape of grad_output"),
     ),
-    infer=_like_first,
     lower=_along_dim("softmax_backward", "grad_output", "output"),
     accuracy=GRADIENT_ACCURACY,
     example=(
@@ -142,7 +141,6 @@ log_softmax_backward = Operator(
         *require("out: cast of grad_output; grad_output, output, out: at most 8 dims"),
         *require("output, out: shape of grad_output; dim: axis of grad_output"),
     ),
-    infer=_like_first,
     lower=_along_dim("log_softmax_backward", "grad_output", "output"),
     accuracy=GRADIENT_ACCURACY,
     example=(

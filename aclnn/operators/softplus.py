@@ -104,7 +104,6 @@ log_sigmoid_backward = Operator(
     summary="Gradient of the logarithm of the logistic function.",
     expression="g/(1 + exp(x))",
     notes=f"{_BUFFER} It must be there.",
-    infer=infer_first("self"),
     lower=in_float32("log_sigmoid_backward", *GRADIENT),
     any_rank=True,
     unread=("buffer",),

@@ -147,7 +147,6 @@ argsort = Operator(
         *require("input: REAL; cann input: FLOATING INTEGERS; out: INT64"),
         *require("input, out: plain format; input, out: at most 8 dims; out: shape of input"),
     ),
-    infer=lambda call: {"out": (_LONG, call.shape("input"))},
     lower=lambda lowering: {
         "out": _sorted(
             lowering,
@@ -258,10 +257,6 @@ topk = Operator(
             for role in ("values", "indices")
         ],
     ),
-    infer=lambda call: {
-        "values": (call.dtype("input"), _topk_room("values")(call)),
-        "indices": (_LONG, _topk_room("indices")(call)),
-    },
     lower=_lower_topk,
     example=(
         "topk(np.float32([3, 1, 2]), 2)",
@@ -319,7 +314,6 @@ top_k_top_p = Operator(
         size_is("k", _rows, "an element for each row"),
         *require("logits, p, k, out: plain format; logits: if empty done"),
     ),
-    infer=lambda call: {"out": (call.dtype("logits"), call.shape("logits"))},
     lower=_lower_sample,
     example=(
         "top_k_top_p(np.float32([[1, 3, 2, 0]]), k=np.int32([2]))",
@@ -428,7 +422,6 @@ scaled_masked_softmax_backward = Operator(
         *require("out: shape of y_grad"),
         _no_fixed_mask(),
     ),
-    infer=lambda call: {"out": (call.dtype("y_grad"), call.shape("y_grad"))},
     lower=_lower_masked_gradient,
     example=(
         "scaled_masked_softmax_backward(np.float32([[[[1, 0]]]]), np.float32([[[[0.5, 0.5]]]]), "
@@ -470,7 +463,6 @@ scaled_masked_softmax = Operator(
         *require("out: shape of x"),
         _no_fixed_mask(),
     ),
-    infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
     lower=_lower_masked_softmax,
     example=(
         "scaled_masked_softmax(np.float32([[[[1, 1, 5]]]]), np.bool_([[[[False, False, True]]]]), 2.0)",

@@ -137,10 +137,6 @@ triangular_solve = Operator(
         *require("input, A: if empty ends"),
         of_cann(_single_if_unit()),
     ),
-    infer=lambda call: {
-        "out": (call.dtype("input"), _solved_shape(call)),
-        "cloned_coefficient": (call.dtype("input"), _matrix_shape(call)),
-    },
     lower=_lower,
     example=(
         "triangular_solve(np.float32([[4], [6]]), np.float32([[2, 1], [0, 3]]))",

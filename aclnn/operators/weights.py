@@ -12,7 +12,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.sizes import has_rank, like_input
+from aclnn.operators.sizes import has_rank
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
@@ -30,7 +30,6 @@ trans_matmul_weight_ = Operator(
         "An NPU rewrites the weight in a private layout, which later products read. Products read "
         "the plain layout here: elements and format stay unchanged, and a second call is allowed."
     ),
-    infer=like_input,
     lower=_lower,
     inputs=("input",),
     unlike={"input": {"shape": (2, 2), "strides": (2, 1)}},

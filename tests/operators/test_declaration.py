@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from aclnn.graph.strides import contiguous_strides
 from setups import fresh
 
 import aclnn
@@ -303,3 +304,23 @@ def test_words_state_the_rules_of_their_functions_in_order():
 def test_words_that_are_unknown(text):
     with pytest.raises(ValueError, match="are neither words of declarations nor dtypes"):
         require(text)
+
+
+def test_results_are_what_rules_state_of_them():
+    rules = require(
+        "cann out: dtype of index; out: cast of input, other; index: INT64; index: shape of input"
+    )
+    known = checks.inferred((*rules, *require("out: broadcast of input, other")), ("out", "index"))
+    specs = (("input", "FLOAT16", (4, 1)), ("other", "FLOAT", (3,)))
+    tensors = {
+        role: checks.TensorSpec(
+            checks.aclDataType[f"ACL_{dtype}"], shape, contiguous_strides(shape)
+        )
+        for role, dtype, shape in specs
+    }
+    found = known(checks.Call(tensors, {}, {}, {}, "Ascend910B"))
+    assert found == {
+        "out": (checks.aclDataType.ACL_FLOAT, (4, 3)),
+        "index": (checks.aclDataType.ACL_INT64, (4, 1)),
+    }
+    assert checks.inferred(rules, ("out", "index")) is None  # nothing states the shape of `out`
