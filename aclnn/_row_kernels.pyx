@@ -12,7 +12,7 @@ This file is compiled once per instruction set, each time into a module of its o
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -44,6 +44,7 @@ from aclnn.kernels.rows.whole cimport (
     truth_t,
     whole_state,
 )
+from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
 from graph.runtime.kernel_abi cimport kernel_number, tile_kernel, tile_view
 
 from typing import NamedTuple
@@ -148,11 +149,14 @@ cdef int set_whole(whole_state *state, str dtype) except -1:
     elif dtype == "uint8":
         state.row_sum, state.add = <sum_fn>row_sum[uint8_t], <add_fn>add_column[uint8_t]
     elif dtype == "int16":
-        state.row_sum, state.add = <sum_fn>row_sum[int16_t], <add_fn>add_column[int16_t]
+        state.row_sum = <sum_fn>row_sum[unaligned_int16]
+        state.add = <add_fn>add_column[unaligned_int16]
     elif dtype == "int32":
-        state.row_sum, state.add = <sum_fn>row_sum[int32_t], <add_fn>add_column[int32_t]
+        state.row_sum = <sum_fn>row_sum[unaligned_int32]
+        state.add = <add_fn>add_column[unaligned_int32]
     elif dtype == "int64":
-        state.row_sum, state.add = <sum_fn>row_sum[int64_t], <add_fn>add_column[int64_t]
+        state.row_sum = <sum_fn>row_sum[unaligned_int64]
+        state.add = <add_fn>add_column[unaligned_int64]
     else:
         state.row_sum, state.add = <sum_fn>row_sum[truth_t], <add_fn>add_column[truth_t]
     return 0

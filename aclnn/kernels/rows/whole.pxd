@@ -17,9 +17,9 @@ cdef struct truth_t:
 ctypedef fused whole_t:
     int8_t
     uint8_t
-    int16_t
-    int32_t
-    int64_t
+    unaligned_int16
+    unaligned_int32
+    unaligned_int64
     truth_t
 
 ctypedef void (*add_fn)(const void *, ptrdiff_t, int64_t *, ptrdiff_t) noexcept nogil
