@@ -87,7 +87,7 @@ def _are_matrices(*roles: str) -> Rule:
     def test(call: Call) -> str | None:
         for role in roles:
             if len(call.shape(role)) < 2:
-                return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have 2 or more"
+                return f"{call.ranked(role)}, must have 2 or more"
         return None
 
     names = ", ".join(f"`{role}`" for role in roles)
@@ -126,10 +126,7 @@ def _mask_dtype(call: Call) -> str | None:
     allowed = (_BOOL, _SINGLE, call.dtype("query"))
     if call.dtype("attn_mask") in allowed:
         return None
-    return (
-        f"{call.names['attn_mask']} has dtype {call.word(call.dtype('attn_mask'))}, must be "
-        f"{call.words(tuple(dict.fromkeys(allowed)))}"
-    )
+    return f"{call.typed('attn_mask')}, must be {call.words(tuple(dict.fromkeys(allowed)))}"
 
 
 @rule("`attn_mask` broadcasts to the scores", "attn_mask", *_TENSORS)

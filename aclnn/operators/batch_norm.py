@@ -292,9 +292,7 @@ def _statistics_given(call: Call) -> str | None:
     wanted = _SAVED if call.switches["train"] else _RUNNING
     for role in wanted:
         if role not in call.tensors:
-            return (
-                f"{call.names[role]} is null, but {call.names['train']} is {call.switches['train']}"
-            )
+            return f"{call.names[role]} is null, but {call.chosen('train')}"
     return None
 
 

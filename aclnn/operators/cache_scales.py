@@ -84,7 +84,7 @@ class CacheScales:
                 if own not in allowed:
                     first = next(reversed(allowed))
                     wanted = (2, *first) if one in (self.both, self.both_offset) else first
-                    return f"{call.names[one]} has shape {call.shape(one)}, must have {wanted}"
+                    return f"{call.shaped(one)}, must have {wanted}"
         return None
 
     def _choice_flaw(self, call: Call) -> str | None:

@@ -96,7 +96,7 @@ def _rank_among(role: str, allowed: tuple[int, ...]) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or len(call.shape(role)) in allowed:
             return None
-        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {words}"
+        return f"{call.ranked(role)}, must have {words}"
 
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
@@ -349,7 +349,7 @@ def _batches_fit(call: Call) -> str | None:
     wanted = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
     if call.shape("seq_lens") == (wanted,):
         return None
-    return f"{call.names['seq_lens']} has shape {call.shape('seq_lens')}, must have ({wanted},)"
+    return f"{call.shaped('seq_lens')}, must have ({wanted},)"
 
 
 @rule("`key` and `value` have as many rows")
@@ -461,7 +461,7 @@ def _even_columns(call: Call, role: str) -> str | None:
     size = call.shape(role)[-1]
     if size and size % 2 == 0 and call.tensors[role].size:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have elements, and an even last size"
+    return f"{call.shaped(role)}, must have elements, and an even last size"
 
 
 interleave_rope = Operator(
@@ -572,9 +572,7 @@ def _of_part(call: Call, role: str, part: int) -> str | None:
     size = _split(call)[part]
     if role not in call.tensors or call.shape(role) in ((size,), (1,), (1, size)):
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, must have ({size},), (1,) or (1, {size})"
-    )
+    return f"{call.shaped(role)}, must have ({size},), (1,) or (1, {size})"
 
 
 @rule("`{role}` has the dtype of `kv`, with `{scale}` INT8")
@@ -582,9 +580,7 @@ def _cache_dtype(call: Call, role: str, scale: str) -> str | None:
     wanted = BYTE if scale in call.tensors else call.dtype("kv")
     if call.dtype(role) == wanted:
         return None
-    return (
-        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(wanted)}"
-    )
+    return f"{call.typed(role)}, must be {call.word(wanted)}"
 
 
 @rule(

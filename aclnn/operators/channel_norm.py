@@ -123,7 +123,7 @@ def _count_is(call: Call, role: str, words: str, count: Callable[[Shape], int]) 
     wanted = count(call.shape("input"))
     if call.switches[role] == wanted:
         return None
-    return f"{call.names[role]} is {call.switches[role]}, but {call.names['input']} has {wanted} {words}"
+    return f"{call.chosen(role)}, but {call.names['input']} has {wanted} {words}"
 
 
 def _number(role: str, doc: str) -> Attribute:
@@ -335,7 +335,7 @@ def channels_or_none(call: Call, role: str) -> str | None:
     channels = call.shape("input")[1:2]
     if role not in call.tensors or call.shape(role) in (channels, (0,)):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have {channels} or (0,)"
+    return f"{call.shaped(role)}, must have {channels} or (0,)"
 
 
 _TRAINING = (

@@ -108,6 +108,18 @@ class Call:
         """Dtypes of which one is wanted, in the caller's words."""
         return _either([self.dtype_name(dtype) for dtype in allowed])
 
+    def typed(self, role: str) -> str:
+        return f"{self.names[role]} has dtype {self.word(self.dtype(role))}"
+
+    def shaped(self, role: str) -> str:
+        return f"{self.names[role]} has shape {self.shape(role)}"
+
+    def ranked(self, role: str) -> str:
+        return f"{self.names[role]} has {len(self.shape(role))} dimensions"
+
+    def chosen(self, role: str) -> str:
+        return f"{self.names[role]} is {shown(self.switches[role])}"
+
     def given(self, roles: tuple[str, ...]) -> list[str]:
         """The roles that the call has: `out` may still have to be made."""
         return [role for role in roles if role in self.tensors]
@@ -302,7 +314,7 @@ def same_dtype(call: Call, role: str, like: str) -> str | None:
     if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
         return None
     return (
-        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have that of "
+        f"{call.typed(role)}, but must have that of "
         f"{call.names[like]}, {call.word(call.dtype(like))}"
     )
 
@@ -312,7 +324,7 @@ def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLO
         if role not in call.tensors or call.dtype(role) in (other, call.dtype(like)):
             return None
         return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(other)} or "
+            f"{call.typed(role)}, must be {call.word(other)} or "
             f"that of {call.names[like]}, {call.word(call.dtype(like))}"
         )
 
@@ -349,7 +361,7 @@ def dtype_is_promoted(call: Call, role: str, roles: tuple[str, ...]) -> str | No
     if role not in call.tensors or call.dtype(role) == promoted(call, roles):
         return None
     return (
-        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have the promoted "
+        f"{call.typed(role)}, but must have the promoted "
         f"dtype of the inputs, {call.word(promoted(call, roles))}"
     )
 
@@ -365,10 +377,7 @@ def castable(call: Call, sources: tuple[str, ...], role: str = "out") -> str | N
         return None
     if dtypes.can_cast(source, call.dtype(role)):
         return _refuse_bfloat16(call, call.names[role], call.dtype(role))
-    return (
-        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
-        f"{call.word(source)} cannot be cast"
-    )
+    return f"{call.typed(role)}, to which the result's dtype {call.word(source)} cannot be cast"
 
 
 @rule(
@@ -384,10 +393,7 @@ def result_castable(
     source = result(call)
     if dtypes.can_cast(source, call.dtype(role)):
         return _refuse_bfloat16(call, call.names[role], call.dtype(role))
-    return (
-        f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
-        f"{call.word(source)} cannot be cast"
-    )
+    return f"{call.typed(role)}, to which the result's dtype {call.word(source)} cannot be cast"
 
 
 def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | None:
@@ -490,8 +496,7 @@ def same_rank(call: Call, role: str, like: str) -> str | None:
     if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
         return None
     return (
-        f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
-        f"{call.names[like]}, {len(call.shape(like))}"
+        f"{call.ranked(role)}, but must have as many as {call.names[like]}, {len(call.shape(like))}"
     )
 
 
@@ -500,10 +505,7 @@ def broadcasts_to(call: Call, role: str, like: str) -> str | None:
     shape = call.shape(like)
     if broadcast_shapes(call.shape(role), shape) == shape:
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
-        f"{call.names[like]}, {shape}"
-    )
+    return f"{call.shaped(role)}, which does not broadcast to that of {call.names[like]}, {shape}"
 
 
 def axis_of(call: Call, role: str, switch: str = "dim") -> int:
@@ -544,7 +546,7 @@ def has_shape(
     """`wanted` gives the shape, `words` what it is, with roles in backticks."""
     if role not in call.tensors or call.shape(role) == wanted(call):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, but must have {wanted(call)}"
+    return f"{call.shaped(role)}, but must have {wanted(call)}"
 
 
 def convertible_scalars(*roles: str) -> Rule:
@@ -563,20 +565,14 @@ def convertible_scalars(*roles: str) -> Rule:
 def same_shape(call: Call, role: str, like: str) -> str | None:
     if role not in call.tensors or call.shape(role) == call.shape(like):
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, but must have that of "
-        f"{call.names[like]}, {call.shape(like)}"
-    )
+    return f"{call.shaped(role)}, but must have that of {call.names[like]}, {call.shape(like)}"
 
 
 @rule("at most {most} dimensions", "*roles")
 def at_most_dims(call: Call, most: int, *roles: str) -> str | None:
     for role in call.given(roles):
         if len(call.shape(role)) > most:
-            return (
-                f"{call.names[role]} has {len(call.shape(role))} dimensions, "
-                f"at most {most} are supported"
-            )
+            return f"{call.ranked(role)}, at most {most} are supported"
     return None
 
 
@@ -649,10 +645,7 @@ def broadcast_shape(call: Call, role: str, roles: tuple[str, ...]) -> str | None
     shape = broadcast_shapes(*(call.shape(r) for r in roles))
     if role not in call.tensors or call.shape(role) == shape:
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, but must have the broadcast shape "
-        f"{shape}"
-    )
+    return f"{call.shaped(role)}, but must have the broadcast shape {shape}"
 
 
 @rule("`{scalar}` is not negative when `{switch}` is true")

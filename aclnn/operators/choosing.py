@@ -357,9 +357,7 @@ def _has_some(call: Call) -> str | None:
     sizes = [_table(call)[axis] for axis in choice.dims]
     if 0 not in sizes or choice.chosen is None or 0 in choice.chosen:
         return None
-    return (
-        f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
-    )
+    return f"{call.shaped('input')}, which has nothing to choose from"
 
 
 class _Chosen(NamedTuple):
@@ -453,7 +451,7 @@ def _index_fits(call: Call) -> str | None:
         return f"the result has {len(shape)} dimensions, at most 8 are supported"
     if "out" not in call.tensors or call.shape("out") == shape:
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape}"
+    return f"{call.shaped('out')}, must have {shape}"
 
 
 _INDEX_LIKE = {"indices": {"dtype": _LONG, "shape": (1,), "strides": (1,)}}

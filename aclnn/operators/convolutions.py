@@ -213,7 +213,7 @@ def _bias_fits(call: Call, transposed: bool | None) -> str | None:
     rows = shape[1] * groups_of(call) if is_transposed(call, transposed) else shape[0]
     if call.shape("bias") == (rows,):
         return None
-    return f"{call.names['bias']} has shape {call.shape('bias')}, must have {(rows,)}"
+    return f"{call.shaped('bias')}, must have {(rows,)}"
 
 
 @rule("the result has elements along each axis", "input", "weight")

@@ -49,7 +49,7 @@ def _fits(call: Call) -> str | None:
     wanted = _result_shape(call)
     if "out" not in call.tensors or call.shape("out") == wanted:
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+    return f"{call.shaped('out')}, must have {wanted}"
 
 
 @rule("`beta` is not negative")

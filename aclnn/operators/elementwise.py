@@ -57,10 +57,7 @@ def _size_dtype(call: Call) -> aclDataType:
 def _has_dtype_of(call: Call, result: Callable[[Call], aclDataType]) -> str | None:
     if "out" not in call.tensors or call.dtype("out") == result(call):
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
-        f"{call.word(result(call))}"
-    )
+    return f"{call.typed('out')}, must be {call.word(result(call))}"
 
 
 def _lower_abs(lowering: Lowering) -> Mapping[str, int]:

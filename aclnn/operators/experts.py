@@ -56,7 +56,7 @@ def _chosen_shape(call: Call) -> Shape:
 def _has_elements(call: Call, role: str) -> str | None:
     if call.tensors[role].size:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, which has no elements"
+    return f"{call.shaped(role)}, which has no elements"
 
 
 @rule(f"`k` is from 1 to the number of experts, at most {_MOST_CHOSEN}", "k", "x")
@@ -75,7 +75,7 @@ def _finished() -> Rule:
 def _renorm_is(call: Call, *allowed: int) -> str | None:
     if number(call, "renorm") in allowed:
         return None
-    return f"{call.names['renorm']} is {number(call, 'renorm')}, must be 0 or 1"
+    return f"{call.chosen('renorm')}, must be 0 or 1"
 
 
 def _gate(lowering: Lowering, results: Mapping[str, str], **options: object) -> Mapping[str, int]:
@@ -234,8 +234,8 @@ def _that(text: str, holds: Callable[[Call], bool], *roles: str) -> Rule:
         if holds(call):
             return None
         numbers = [r for r in roles if r in call.switches]
-        shown = [f"{call.names[r]} is {call.switches[r]}" for r in numbers]
-        shown += [f"{call.names[r]} has shape {call.shape(r)}" for r in roles if r in call.tensors]
+        shown = [call.chosen(r) for r in numbers]
+        shown += [f"{call.shaped(r)}" for r in roles if r in call.tensors]
         plain = text
         for role in roles:
             plain = plain.replace(f"`{role}`", call.names[role])
@@ -740,7 +740,7 @@ def _lower_unpermute(lowering: Lowering) -> Mapping[str, int]:
 def _no_restored_shape(call: Call) -> str | None:
     if not call.switches["restore_shape"]:
         return None
-    return f"{call.names['restore_shape']} is {call.switches['restore_shape']}, must be null"
+    return f"{call.chosen('restore_shape')}, must be null"
 
 
 moe_token_unpermute = Operator(

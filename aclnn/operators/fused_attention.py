@@ -311,7 +311,7 @@ def _heads_positive(words: Words, *, status: int | None) -> Rule:
         if heads > 0 and (not words.key_heads or words.number(call, "key_heads") >= 0):
             return None
         which = words.heads if heads <= 0 else words.key_heads
-        return f"{call.names[which]} is {call.switches[which]}, must be positive"
+        return f"{call.chosen(which)}, must be positive"
 
     return _tested(f"`{words.heads}` is positive", test, words.heads, status=status)
 
@@ -413,7 +413,7 @@ def _mask_fits(words: Words) -> Rule:
             if _mask_shape_fits(call, words):
                 return None
             return (
-                f"{call.names[words.mask]} has shape {call.shape(words.mask)}, which is none for "
+                f"{call.shaped(words.mask)}, which is none for "
                 f"{call.names[words.mode] if words.mode else 'these tensors'} {mode}"
             )
         if mode not in needs or words.training or _is_one_query(call, words):
@@ -621,16 +621,14 @@ def _sink_fits(call: Call, words: Words) -> str | None:
     heads = words.number(call, "heads")
     if not words.has(call, "sink") or call.shape(words.sink) == (heads,):
         return None
-    return f"{call.names[words.sink]} has shape {call.shape(words.sink)}, must have ({heads},)"
+    return f"{call.shaped(words.sink)}, must have ({heads},)"
 
 
 def _has_out_shape(role: str, words: Words, *, status: int | None) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or call.shape(role) == _out_shape(call, words):
             return None
-        return (
-            f"{call.names[role]} has shape {call.shape(role)}, must have {_out_shape(call, words)}"
-        )
+        return f"{call.shaped(role)}, must have {_out_shape(call, words)}"
 
     text = f"`{role}` has the shape of `query`, with heads of the size of `value`'s, in its layout"
     return _tested(text, test, role, status=status)
@@ -660,10 +658,7 @@ def _has_dtype(role: str, dtype: Callable[[Call], aclDataType], text: str) -> Ru
         wanted = dtype(call)
         if role not in call.tensors or call.dtype(role) == wanted:
             return None
-        return (
-            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must have "
-            f"{call.word(wanted)}"
-        )
+        return f"{call.typed(role)}, must have {call.word(wanted)}"
 
     return _tested(text, test, role, "query")
 
@@ -720,10 +715,7 @@ def _out_scales_fit(call: Call, words: Words) -> str | None:
     allowed = _shapes_of_channels(s.heads, s.values)
     for role in call.given((scale, offset)):
         if call.shape(role) not in allowed:
-            return (
-                f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or "
-                f"({s.heads}, {s.values})"
-            )
+            return f"{call.shaped(role)}, must have (1,) or ({s.heads}, {s.values})"
     return None
 
 
@@ -749,10 +741,7 @@ def _lse_fits(call: Call, words: Words) -> str | None:
         return f"{call.names['softmax_lse']} is null, but {call.names[words.lse]} is true"
     if call.shape("softmax_lse") == _lse_shape(call, words):
         return None
-    return (
-        f"{call.names['softmax_lse']} has shape {call.shape('softmax_lse')}, must have "
-        f"{_lse_shape(call, words)}"
-    )
+    return f"{call.shaped('softmax_lse')}, must have {_lse_shape(call, words)}"
 
 
 def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]], str | None]:
@@ -1196,7 +1185,7 @@ def _values_have_elements(call: Call, words: Words) -> str | None:
     asked = words.training or (words.lse and call.switches[words.lse])
     if not asked or call.shape("value")[-1] or 0 in call.shape("query")[:-1]:
         return None
-    return f"{call.names['value']} has shape {call.shape('value')}, whose heads have no element"
+    return f"{call.shaped('value')}, whose heads have no element"
 
 
 def _planning(words: Words) -> tuple[Rule, ...]:
@@ -1583,7 +1572,7 @@ def _has_statistics_shape(words: Words, *roles: str) -> Rule:
         wanted = _statistics_shape(call, words)
         for role in call.given(roles):
             if call.shape(role) != wanted:
-                return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
+                return f"{call.shaped(role)}, must have {wanted}"
         return None
 
     names = " and ".join(f"`{role}`" for role in roles)
@@ -1821,7 +1810,7 @@ def _lower_gradient(lowering: Lowering) -> Mapping[str, int]:
 def _like(call: Call, role: str, other: str) -> str | None:
     if role not in call.tensors or call.shape(role) == call.shape(other):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have {call.shape(other)}"
+    return f"{call.shaped(role)}, must have {call.shape(other)}"
 
 
 fusion_attention_grad = Operator(

@@ -132,10 +132,7 @@ def _half_without_rstd(call: Call) -> str | None:
     if not _lacks_results(call) or call.dtype("x1") in _HALVES:
         return None
     halves = call.words(_HALVES)
-    return (
-        f"{call.names['x1']} has dtype {call.word(call.dtype('x1'))}, must be {halves} without "
-        f"{call.names['rstd']}"
-    )
+    return f"{call.typed('x1')}, must be {halves} without {call.names['rstd']}"
 
 
 @rule("`{role}` is not negative")
@@ -154,7 +151,7 @@ def _gamma_of_sum() -> Rule:
         wanted = (1, *call.shape("x1")[-1:])
         if call.shape("gamma") == wanted and 0 not in wanted:
             return None
-        return f"{call.names['gamma']} has shape {call.shape('gamma')}, must have {wanted}"
+        return f"{call.shaped('gamma')}, must have {wanted}"
 
     text = f"{whole.text}; without `rstd` it is [1, last]"
     return wrong_shape(Rule(text, test, ("gamma", "x1", "rstd")))
@@ -405,11 +402,7 @@ def _bias_shape() -> Rule:
             call.shape("x1"),
         ):
             return None
-        return (
-            f"{call.names['bias']} has shape {call.shape('bias')}, must have {call.shape('gamma')} "
-            f"or "
-            f"{call.shape('x1')}"
-        )
+        return f"{call.shaped('bias')}, must have {call.shape('gamma')} or {call.shape('x1')}"
 
     return wrong_shape(
         Rule("`bias` has the shape of `gamma` or `x1`", test, ("bias", "gamma", "x1"))

@@ -498,7 +498,7 @@ _GROUPS = (
 def _has_one_dim(call: Call, role: str) -> str | None:
     if role not in call.tensors or len(call.shape(role)) == 1:
         return None
-    return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have 1"
+    return f"{call.ranked(role)}, must have 1"
 
 
 _GROUP_RULES = (

@@ -188,10 +188,7 @@ def _dtype_if(
 def _out_dtypes_fit(call: Call) -> str | None:
     for role in _outs(call):
         if call.dtype(role) not in _out_dtypes(call) or call.dtype(role) != _out_dtype(call):
-            return (
-                f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be "
-                f"{call.words(_out_dtypes(call))}, all alike"
-            )
+            return f"{call.typed(role)}, must be {call.words(_out_dtypes(call))}, all alike"
     return None
 
 
@@ -406,7 +403,7 @@ def _out_shapes(call: Call) -> str | None:
         return f"there are {len(given)} tensors for results, but {len(shapes)} products"
     for role, shape in zip(given, shapes, strict=False):
         if call.shape(role) != shape:
-            return f"{call.names[role]} has shape {call.shape(role)}, but must have {shape}"
+            return f"{call.shaped(role)}, but must have {shape}"
     return None
 
 

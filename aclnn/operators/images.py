@@ -123,10 +123,7 @@ def _has_windows(call: Call) -> str | None:
     rows, columns = _sizes(call)
     if rows >= 1 and columns >= 1:
         return None
-    return (
-        f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
-        f"{shown(numbers(call, 'kernel_size'))}"
-    )
+    return f"{call.shaped('input')}, which has no window of {shown(numbers(call, 'kernel_size'))}"
 
 
 @rule("`padding` is {words} `kernel_size`")
@@ -256,7 +253,7 @@ avg_pool2d = Operator(
             lambda call: (
                 None
                 if 0 <= number(call, "cube_math_type") <= 4
-                else f"{call.names['cube_math_type']} is {number(call, 'cube_math_type')}, must be from 0 to 4"
+                else f"{call.chosen('cube_math_type')}, must be from 0 to 4"
             ),
             ("cube_math_type",),
         ),
@@ -339,9 +336,7 @@ max_pool2d = Operator(
         Rule(
             "`auto_pad` is 0",
             lambda call: (
-                f"{call.names['auto_pad']} is {number(call, 'auto_pad')}, must be 0"
-                if number(call, "auto_pad")
-                else None
+                f"{call.chosen('auto_pad')}, must be 0" if number(call, "auto_pad") else None
             ),
             ("auto_pad",),
         ),
@@ -508,7 +503,7 @@ def _has_sizes(call: Call) -> str | None:
     if all(n > 0 for n in wanted):
         return None
     return (
-        f"{call.names['input']} has shape {call.shape('input')} and {call.names['output_size']} is "
+        f"{call.shaped('input')} and {call.names['output_size']} is "
         f"{shown(numbers(call, 'output_size'))}, must have no size of 0 but that of the batch"
     )
 
@@ -675,10 +670,7 @@ def _columns_shape(call: Call) -> Shape:
 def _has_columns(call: Call) -> str | None:
     if min(_counts(call)) >= 1:
         return None
-    return (
-        f"{call.names['input']} has shape {call.shape('input')}, which has no window of "
-        f"{shown(numbers(call, 'kernel_size'))}"
-    )
+    return f"{call.shaped('input')}, which has no window of {shown(numbers(call, 'kernel_size'))}"
 
 
 def _with_margin(lowering: Lowering, value: int, margin: tuple[int, int]) -> int:

@@ -104,10 +104,7 @@ def _has_elements(call: Call, role: str, index: str) -> str | None:
     """Rule that no index into nothing is right."""
     if call.shape(role)[_axis(call, role) :][:1] != (0,) or not call.tensors[index].size:
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, which {call.names[index]} has no "
-        "elements to choose from"
-    )
+    return f"{call.shaped(role)}, which {call.names[index]} has no elements to choose from"
 
 
 def _lower_selection(
@@ -262,7 +259,7 @@ def _same_rank(call: Call) -> str | None:
     if own == index:
         return None
     return (
-        f"{call.names['index']} has {len(call.shape('index'))} dimensions, but must have as "
+        f"{call.ranked('index')}, but must have as "
         f"many as {call.names['input']}, {len(call.shape('input'))}"
     )
 

@@ -257,7 +257,7 @@ def _infer_nll(call: Call) -> Inferred:
 def _has_classes(call: Call) -> str | None:
     if _classes(call) or 0 in _targets(call):
         return None
-    return f"{call.names['input']} has shape {call.shape('input')}, which has no classes"
+    return f"{call.shaped('input')}, which has no classes"
 
 
 def _loss_fits() -> Rule:

@@ -65,10 +65,7 @@ def _output_fits(*roles: str, promoted_alone: bool = False) -> Rule:
         dtype = promoted(call, roles)
         if call.dtype("out") == dtype:
             return None
-        return (
-            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must have the "
-            f"promoted dtype, {call.word(dtype)}"
-        )
+        return f"{call.typed('out')}, must have the promoted dtype, {call.word(dtype)}"
 
     text = anything.text
     if promoted_alone:
@@ -188,7 +185,7 @@ def _has_product_shape(
             return None
         if any_shape and call.c_shaped and math.prod(wanted) == call.tensors["out"].size:
             return None
-        return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+        return f"{call.shaped('out')}, must have {wanted}"
 
     unless = "; any empty `out` will do for an empty one" if any_empty else ""
     unless += "; in C-shaped calls only its number of elements counts" if any_shape else ""
@@ -202,10 +199,7 @@ def _reaches_product(
     wanted = _product_shape(call, first, second, summed)
     if broadcast_shapes(call.shape(role), wanted) == wanted:
         return None
-    return (
-        f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
-        f"the product, {wanted}"
-    )
+    return f"{call.shaped(role)}, which does not broadcast to that of the product, {wanted}"
 
 
 def _plain_format(*roles: str) -> Rule:

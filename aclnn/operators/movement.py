@@ -390,7 +390,7 @@ def _with_size(call: Call, size: int) -> tuple[int, ...]:
 def _positive(call: Call, role: str) -> str | None:
     if number(call, role) > 0:
         return None
-    return f"{call.names[role]} is {call.switches[role]}, must be positive"
+    return f"{call.chosen(role)}, must be positive"
 
 
 def _lower_slice(lowering: Lowering) -> int:
@@ -869,10 +869,7 @@ def _pieces_have_shape(call: Call) -> str | None:
         return f"there are {len(roles)} tensors for results, but {len(sizes)} pieces"
     for role, size in zip(roles, sizes, strict=False):
         if call.shape(role) != _with_size(call, size):
-            return (
-                f"{call.names[role]} has shape {call.shape(role)}, but must have "
-                f"{_with_size(call, size)}"
-            )
+            return f"{call.shaped(role)}, but must have {_with_size(call, size)}"
     return None
 
 

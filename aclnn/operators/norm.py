@@ -106,7 +106,7 @@ def _has_normalized_shape(call: Call, role: str) -> str | None:
     wanted = normalized(call)
     if role not in call.tensors or call.shape(role) == wanted:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
+    return f"{call.shaped(role)}, must have {wanted}"
 
 
 def one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
@@ -455,7 +455,7 @@ def has_leading_shape(role: str, like: str, *, ones: bool = True) -> Rule:
             return None
         if not ones and given == wanted[: len(given)] and set(wanted[len(given) :]) <= {1}:
             return None
-        return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
+        return f"{call.shaped(role)}, must have {wanted}"
 
     text = f"`{role}` has the leading dimensions of `{like}`, then ones"
     text += "" if ones else ", of which the last may be missing"

@@ -380,7 +380,7 @@ def _scale_fits(call: Call, role: str) -> str | None:
     if role not in call.tensors or _spread_scale(call, role) is not None:
         return None
     return (
-        f"{call.names[role]} has shape {call.shape(role)}, must have one element, or as many as "
+        f"{call.shaped(role)}, must have one element, or as many as "
         f"{call.names['x']} of shape {call.shape('x')} along {call.names['axis']} {number(call, 'axis')}"
     )
 
@@ -484,7 +484,7 @@ def _along_axis(call: Call, role: str) -> str | None:
     size = call.shape("input")[_axis_of_scales(call)]
     if call.shape(role) in ((size,), (1,)):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have ({size},) or (1,)"
+    return f"{call.shaped(role)}, must have ({size},) or (1,)"
 
 
 def _lower_quantize(lowering: Lowering) -> Mapping[str, int]:

@@ -147,7 +147,7 @@ def _output_dtype() -> Rule:
         if "out" not in call.tensors or call.dtype("out") == chosen:
             return None
         return (
-            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, but "
+            f"{call.typed('out')}, but "
             f"{call.names['output_dtype']} is {call.word(chosen)}"  # type: ignore[arg-type]
         )
 
@@ -163,7 +163,7 @@ def _whole_first(call: Call) -> str | None:
     if call.tensors["x1"].pair_axis not in (None, len(call.shape("x1")) - 1):
         return f"{call.names['x1']} is transposed, which it must not be, of four bits"
     if len(call.shape("x2")) != 2:
-        return f"{call.names['x2']} has {len(call.shape('x2'))} dimensions, of four bits it must have 2"
+        return f"{call.ranked('x2')}, of four bits it must have 2"
     return None
 
 
@@ -188,7 +188,7 @@ def _for_columns(call: Call, role: str) -> str | None:
     n = _sizes(call)[3]
     if role not in call.tensors or call.shape(role) in ((1,), (n,)):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have (1,) or ({n},)"
+    return f"{call.shaped(role)}, must have (1,) or ({n},)"
 
 
 @rule("`bias` has one element for each column, or for those of each product")
@@ -380,7 +380,7 @@ quant_matmul = Operator(
 def _plain_groups(call: Call) -> str | None:
     if number(call, "group_size") == 0:
         return None
-    return f"{call.names['group_size']} is {number(call, 'group_size')}, must be 0: {_MISSING}"
+    return f"{call.chosen('group_size')}, must be 0: {_MISSING}"
 
 
 _OF_RESULTS = ("y_scale", "y_offset")
@@ -401,7 +401,7 @@ def _row_of_columns(call: Call, role: str) -> str | None:
     n = _sizes(call)[3]
     if role not in call.tensors or call.shape(role) in ((1,), (n,), (1, 1), (1, n)):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have (1,), ({n},) or (1, {n})"
+    return f"{call.shaped(role)}, must have (1,), ({n},) or (1, {n})"
 
 
 def _lower_product_of_v5(lowering: Lowering) -> Mapping[str, int]:
@@ -547,7 +547,7 @@ def _weight_scales(call: Call, role: str) -> str | None:
     if role not in call.tensors or _scales_shape(call, role) is not None:
         return None
     return (
-        f"{call.names[role]} has shape {call.shape(role)}, which does not fit "
+        f"{call.shaped(role)}, which does not fit "
         f"{call.names['weight']} of {_weight_shape(call)} and {call.names['antiquant_group_size']} "
         f"{number(call, 'antiquant_group_size')}"
     )
@@ -575,7 +575,7 @@ def _bias_columns(call: Call) -> str | None:
     n = _weight_shape(call)[1]
     if "bias" not in call.tensors or call.shape("bias") in ((n,), (1, n)):
         return None
-    return f"{call.names['bias']} has shape {call.shape('bias')}, must have ({n},) or (1, {n})"
+    return f"{call.shaped('bias')}, must have ({n},) or (1, {n})"
 
 
 def _full(*roles: str) -> Rule:

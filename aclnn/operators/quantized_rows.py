@@ -728,7 +728,7 @@ def _second_version(call: Call) -> str | None:
     """Rule about the options of the second version."""
     for role, known in (("dst_type", (2,)), ("activate_dim", (-1, 1))):
         if call.switches[role] not in known:
-            return f"{call.names[role]} is {call.switches[role]}, must be {' or '.join(map(str, known))}"
+            return f"{call.chosen(role)}, must be {' or '.join(map(str, known))}"
     rounding = call.switches["round_mode"]
     return (
         None

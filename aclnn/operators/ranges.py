@@ -127,7 +127,7 @@ def _has_an_end(call: Call) -> str | None:
             f"{call.names['start']} is {start!r} and {call.names['end']} is {end!r}, must be finite"
         )
     if "out" in call.tensors and call.shape("out") != (count,):
-        return f"{call.names['out']} has shape {call.shape('out')}, must have {(count,)}"
+        return f"{call.shaped('out')}, must have {(count,)}"
     return None
 
 

@@ -103,10 +103,7 @@ def _test_cast(call: Call) -> str | None:
     result = _result_dtype(call) if "dtype" in call.switches else call.dtype("input")
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's "
-        f"dtype {call.word(result)} cannot be cast"
-    )
+    return f"{call.typed('out')}, to which the result's dtype {call.word(result)} cannot be cast"
 
 
 def _test_dims(call: Call) -> str | None:
@@ -125,7 +122,7 @@ def _test_dims(call: Call) -> str | None:
 def _test_shape(call: Call) -> str | None:
     if "out" not in call.tensors or call.shape("out") == shape_left(call):
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape_left(call)}"
+    return f"{call.shaped('out')}, must have {shape_left(call)}"
 
 
 def _lone_shape(call: Call, role: str = "out") -> tuple[int, ...]:
@@ -138,7 +135,7 @@ def _lone_shape(call: Call, role: str = "out") -> tuple[int, ...]:
 def _test_lone_shape(call: Call) -> str | None:
     if "out" not in call.tensors or call.shape("out") == _lone_shape(call):
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {shape_left(call)}"
+    return f"{call.shaped('out')}, must have {shape_left(call)}"
 
 
 def _runs(call: Call) -> list[tuple[int, bool]]:
@@ -197,17 +194,14 @@ def _test_sum_shape(call: Call) -> str | None:
     wanted = _sum_shape(call)
     if "out" not in call.tensors or call.shape("out") == wanted:
         return None
-    return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+    return f"{call.shaped('out')}, must have {wanted}"
 
 
 def _test_asked_dtype(call: Call) -> str | None:
     asked = _result_dtype(call)
     if "out" not in call.tensors or call.dtype("out") == asked:
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
-        f"{call.word(asked)}, as {call.names['dtype']}"
-    )
+    return f"{call.typed('out')}, must be {call.word(asked)}, as {call.names['dtype']}"
 
 
 def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
@@ -722,9 +716,7 @@ def axis_of_one(call: Call) -> int:
 def _test_indices_shape(call: Call) -> str | None:
     if "indices" not in call.tensors or call.shape("indices") == _lone_shape(call, "indices"):
         return None
-    return (
-        f"{call.names['indices']} has shape {call.shape('indices')}, must have {shape_left(call)}"
-    )
+    return f"{call.shaped('indices')}, must have {shape_left(call)}"
 
 
 _EXTREME = (*FLOATING, aclDataType.ACL_INT64, aclDataType.ACL_BOOL)
@@ -1009,10 +1001,7 @@ def _test_norm_cast(call: Call) -> str | None:
     result = _norm_dtype(call)
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's dtype "
-        f"{call.word(result)} cannot be cast"
-    )
+    return f"{call.typed('out')}, to which the result's dtype {call.word(result)} cannot be cast"
 
 
 def _test_norm_dtype(call: Call) -> str | None:
@@ -1028,10 +1017,7 @@ def _test_norm_dtype(call: Call) -> str | None:
 def _test_asked_norm_dtype(call: Call) -> str | None:
     if not call.c_shaped or "out" not in call.tensors or call.dtype("out") == _norm_dtype(call):
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
-        f"{call.word(_norm_dtype(call))}, as {call.names['dtype']}"
-    )
+    return f"{call.typed('out')}, must be {call.word(_norm_dtype(call))}, as {call.names['dtype']}"
 
 
 norm = _norm(

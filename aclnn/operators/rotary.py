@@ -185,7 +185,7 @@ def _layout_fits(call: Call, role: str) -> str | None:
     if len(call.shape(role)) == rank:
         return None
     return (
-        f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {rank} with "
+        f"{call.ranked(role)}, must have {rank} with "
         f"{call.names['layout']} {call.switches['layout']}"
     )
 
@@ -198,7 +198,7 @@ def _alike_but_for_heads(call: Call) -> str | None:
     if one == other:
         return None
     return (
-        f"{call.names['query']} has shape {call.shape('query')}, {call.names['key']} "
+        f"{call.shaped('query')}, {call.names['key']} "
         f"{call.shape('key')}, which differ not only in the number of heads"
     )
 

@@ -100,7 +100,7 @@ def _rank_of(call: Call, role: str) -> str | None:
     if own == rank or call.tensors["index"].size == 0:
         return None
     return (
-        f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+        f"{call.ranked(role)}, but must have as many as "
         f"{call.names['input']}, {len(call.shape('input'))}"
     )
 
@@ -126,7 +126,7 @@ def _index_fits(like: str) -> Rule:
 def _known_reduction(call: Call) -> str | None:
     if call.c_shaped or call.switches["reduce"] in _HOW:
         return None
-    return f"{call.names['reduce']} is {shown(call.switches['reduce'])}, must be 'add', 'multiply' or 'replace'"
+    return f"{call.chosen('reduce')}, must be 'add', 'multiply' or 'replace'"
 
 
 @rule("complex elements are replaced only", "input")
@@ -134,7 +134,7 @@ def _computes(call: Call) -> str | None:
     """Complex numbers only move."""
     if call.dtype("input") not in COMPLEX or _how(call) == _REPLACE:
         return None
-    return f"{call.names['input']} has dtype {call.word(call.dtype('input'))}, which can only be replaced"
+    return f"{call.typed('input')}, which can only be replaced"
 
 
 _REDUCE = Attribute(
@@ -271,7 +271,7 @@ def _slices_fit(call: Call) -> str | None:
     if given == wanted:
         return None
     return (
-        f"{call.names['source']} has shape {call.shape('source')}, must have {wanted}: that of "
+        f"{call.shaped('source')}, must have {wanted}: that of "
         f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
     )
 
@@ -422,7 +422,7 @@ def _names_dims(call: Call, role: str) -> str | None:
     count, rank = call.shape("indices")[-1], len(call.shape(role))
     if 1 <= count <= min(rank, 7):
         return None
-    return f"{call.names['indices']} has shape {call.shape('indices')}, must have from 1 to {min(rank, 7)} as its last size"
+    return f"{call.shaped('indices')}, must have from 1 to {min(rank, 7)} as its last size"
 
 
 def _lower_nd_update(lowering: Lowering) -> Mapping[str, int]:
@@ -484,9 +484,7 @@ def _has_pieces(call: Call) -> str | None:
     """Rule that no index into nothing is right."""
     if call.tensors["input"].size or 0 in _pieces_shape("input")(call):
         return None
-    return (
-        f"{call.names['input']} has shape {call.shape('input')}, which has nothing to choose from"
-    )
+    return f"{call.shaped('input')}, which has nothing to choose from"
 
 
 def _lower_gather_nd(lowering: Lowering) -> Mapping[str, int]:
@@ -578,9 +576,7 @@ def _same_as_value(call: Call) -> str | None:
     wanted = call.dtype("on_value") if "on_value" in call.tensors else _LONG
     if "out" not in call.tensors or call.dtype("out") == wanted:
         return None
-    return (
-        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be {call.word(wanted)}"
-    )
+    return f"{call.typed('out')}, must be {call.word(wanted)}"
 
 
 def _lower_one_hot(lowering: Lowering) -> Mapping[str, int]:
@@ -712,7 +708,7 @@ def _no_dims_refused(call: Call) -> str | None:
 def _not_negative(call: Call) -> str | None:
     if number(call, "repeats") >= 0:
         return None
-    return f"{call.names['repeats']} is {number(call, 'repeats')}, must not be negative"
+    return f"{call.chosen('repeats')}, must not be negative"
 
 
 @rule("`output_size` is the size of the result", "output_size", "repeats")

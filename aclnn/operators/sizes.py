@@ -57,7 +57,7 @@ def has_rank(role: str, least: int, most: int | None = None) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or least <= len(call.shape(role)) <= last:
             return None
-        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {words}"
+        return f"{call.ranked(role)}, must have {words}"
 
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
 
@@ -66,7 +66,7 @@ def has_rank(role: str, least: int, most: int | None = None) -> Rule:
 def has_elements(call: Call, role: str) -> str | None:
     if role not in call.tensors or call.tensors[role].size:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have an element"
+    return f"{call.shaped(role)}, must have an element"
 
 
 @rule("rows of `{role}`, where there are any, have elements")
@@ -75,7 +75,7 @@ def has_elements_in_rows(call: Call, role: str) -> str | None:
     *rows, last = call.shape(role)
     if last or 0 in rows:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, whose rows have no element"
+    return f"{call.shaped(role)}, whose rows have no element"
 
 
 @rule("`{role}` has {words}", "{role}")
@@ -88,14 +88,14 @@ def size_is(
     shape = wanted(call)
     if shape is None or call.shape(role) == shape:
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have {shape}"
+    return f"{call.shaped(role)}, must have {shape}"
 
 
 @rule("`{role}` is from {least} to {most}")
 def option_within(call: Call, role: str, least: int, most: int) -> str | None:
     if least <= number(call, role) <= most:
         return None
-    return f"{call.names[role]} is {number(call, role)}, must be from {least} to {most}"
+    return f"{call.chosen(role)}, must be from {least} to {most}"
 
 
 @rule("`{role}` is null, whatever its dtype: {why}")

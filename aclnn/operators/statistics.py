@@ -44,7 +44,7 @@ def _free_shape(call: Call, role: str) -> Shape:
 def _fits(call: Call, role: str, shape: Callable[[Call, str], Shape], words: str) -> str | None:
     if role not in call.tensors or call.shape(role) == shape(call, role):
         return None
-    return f"{call.names[role]} has shape {call.shape(role)}, must have {shape(call, role)}"
+    return f"{call.shaped(role)}, must have {shape(call, role)}"
 
 
 def _fits_freely(role: str) -> Rule:
@@ -250,7 +250,7 @@ def _is_castable(call: Call) -> str | None:
     result = _floating(call)
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
-    return f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which {call.word(result)} cannot be cast"
+    return f"{call.typed('out')}, to which {call.word(result)} cannot be cast"
 
 
 logsumexp = Operator(

@@ -35,7 +35,7 @@ def _square(call: Call) -> str | None:
     rows, columns = call.shape("A")[-2:]
     if rows == columns:
         return None
-    return f"{call.names['A']} has shape {call.shape('A')}, its last two sizes must be equal"
+    return f"{call.shaped('A')}, its last two sizes must be equal"
 
 
 @rule("`input` has as many rows as `A`")
@@ -44,7 +44,7 @@ def _rows_fit(call: Call) -> str | None:
     if rows == wanted:
         return None
     return (
-        f"{call.names['input']} has shape {call.shape('input')}, must have {wanted} rows, as many as "
+        f"{call.shaped('input')}, must have {wanted} rows, as many as "
         f"{call.names['A']} of shape {call.shape('A')}"
     )
 
@@ -65,8 +65,7 @@ def _single_if_unit(call: Call) -> str | None:
     if not call.switches["unitriangular"] or call.dtype("A") == single:
         return None
     return (
-        f"{call.names['A']} has dtype {call.word(call.dtype('A'))}, must be {call.word(single)} when "
-        f"{call.names['unitriangular']} is true"
+        f"{call.typed('A')}, must be {call.word(single)} when {call.names['unitriangular']} is true"
     )
 
 

@@ -13,7 +13,7 @@ import samples
 from cases import each
 
 import aclnn
-from aclnn.operators import ENTRIES, REGISTRY, functional_owner
+from aclnn.operators import ENTRIES, FAMILIES, REGISTRY, functional_owner
 
 OK, INVALID = 0, 161002
 NAMES = samples.FUNCTIONAL
@@ -22,19 +22,15 @@ OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
 PLANNED_WITH_NUMBERS = ("bitwise_and", "bitwise_or", "bitwise_xor")  # integers
 FIXED = ("dropout_p", "keep_prob")  # options of which one number is taken
 WITH_INPUTS = [name for name in NAMES if REGISTRY[name].inputs]
-WITHOUT_DIMS = ("max", "min", *("nll_loss", "nll_loss_forward", "cross_entropy_loss"))
-WITHOUT_DIMS += ("cross_entropy_loss_forward", "nonzero_padded", "nonzero_by_dims")  # no gaps
-WITH_DIMS = [name for name in OUT_OF_PLACE if name not in WITHOUT_DIMS]
-PRODUCTS = ("matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "gemm")
-CONVOLUTIONS = (
-    "convolution",
-    "convolution_backward",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-)
+WITH_DIMS = [  # rows of those that are not zero have no gaps
+    name
+    for name in OUT_OF_PLACE
+    if all(one.ndim for one in samples.results(name).values()) and "nonzero" not in name
+]
+PRODUCTS = [one.name for one in FAMILIES["matmul"]]
+CONVOLUTIONS = [
+    one.name for one in (*FAMILIES["convolutions"], *FAMILIES["convolution_gradients"])
+]
 # Whose last input may have another dtype than the first, and keeps its own.
 MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
 MIX += ("softmax_cross_entropy_with_logits",)
