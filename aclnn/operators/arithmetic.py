@@ -22,7 +22,7 @@ from aclnn.operators.checks import (
     rule,
     switch_among,
 )
-from aclnn.operators.declaration import Attribute, Operator
+from aclnn.operators.declaration import Attribute, Operator, argument
 from aclnn.operators.lowering import (
     Lowering,
     operands_as,
@@ -296,12 +296,11 @@ div, divs = with_number(
 
 # --- Rounded quotients ------------------------------------------------------------------------------
 
-_MODE = Attribute(
+_MODE = argument(
     "mode",
     "true",
     "str",
-    keyword_only=False,
-    doc="How the quotient is rounded: not at all, towards zero, or down.",
+    "How the quotient is rounded: not at all, towards zero, or down.",
     choices=("true", "trunc", "floor"),
 )
 _ROUNDED = {"trunc": "div_trunc", "floor": "div_floor"}

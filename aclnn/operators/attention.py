@@ -15,7 +15,7 @@ from aclnn.operators.attending import (
     scale_of,
 )
 from aclnn.operators.checks import Call, Rule, broadcast_shapes, has_shape, rule, same_dtype
-from aclnn.operators.declaration import Attribute, Operator
+from aclnn.operators.declaration import Attribute, Operator, argument
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.words import require
 
@@ -35,7 +35,7 @@ _OUT_WORDS = (
     "size of `value`"
 )
 _ATTRIBUTES = (
-    Attribute("is_causal", False, "bool", keyword_only=False, doc="Mask the keys after a query."),
+    argument("is_causal", False, "bool", "Mask the keys after a query."),
     Attribute("scale", None, "float", doc="Factor of scores; by default 1/√E, E the heads' size."),
     Attribute("enable_gqa", False, "bool", doc="Whether key and value may have fewer heads."),
 )
@@ -219,14 +219,7 @@ scaled_dot_product_attention = Operator(
     optional=("attn_mask",),
     unlike=_UNLIKE,
     attributes=(
-        Attribute(
-            "dropout_p",
-            0.0,
-            "float",
-            keyword_only=False,
-            doc="Must be 0.",
-            facts=("zero",),
-        ),
+        argument("dropout_p", 0.0, "float", "Must be 0.", facts=("zero",)),
         *_ATTRIBUTES,
     ),
     entries=(),

@@ -14,7 +14,13 @@ from aclnn.operators.channel_norm import (
     of_channels,
 )
 from aclnn.operators.checks import Call, Rule, dtype_like_or, rule, when
-from aclnn.operators.declaration import GRADIENT_ACCURACY, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    ROW_ACCURACY,
+    Operator,
+    argument,
+    entry,
+)
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.norm import Inferred, Shape
 from aclnn.operators.sizes import (
@@ -197,10 +203,8 @@ def _lower_norm(lowering: Lowering) -> Mapping[str, int]:
     return found
 
 
-_EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
-_MOMENTUM = Attribute(
-    "momentum", 0.1, "float", keyword_only=False, doc="How far running statistics move."
-)
+_EPS = argument("eps", 1e-5, "float", "Added to the variance.")
+_MOMENTUM = argument("momentum", 0.1, "float", "How far running statistics move.")
 _LAID_OUT = {**CHANNELS, **{role: {"shape": (2,)} for role in (*_SAVED, *_UPDATED)}}
 _STATISTICS = (
     "In training channels are normalised by the mean and the variance of the batch, and running statistics move by "
@@ -224,13 +228,7 @@ native_batch_norm_functional = Operator(
     optional=(*CHANNEL_ROLES, *_SAVED, *_UPDATED),
     unlike=_LAID_OUT,
     attributes=(
-        Attribute(
-            "training",
-            True,
-            "bool",
-            keyword_only=False,
-            doc="Whether to take statistics of the batch.",
-        ),
+        argument("training", True, "bool", "Whether to take statistics of the batch."),
         _MOMENTUM,
         _EPS,
     ),
@@ -417,20 +415,13 @@ native_batch_norm_backward = Operator(
         "output_mask": (True, True, True),
     },
     attributes=(
-        Attribute(
-            "train",
-            True,
-            "bool",
-            keyword_only=False,
-            doc="Whether statistics are those of the batch.",
-        ),
+        argument("train", True, "bool", "Whether statistics are those of the batch."),
         _EPS,
-        Attribute(
+        argument(
             "output_mask",
             (True, True, True),
             "bools",
-            keyword_only=False,
-            doc="Which gradients to make: of input, weight and bias.",
+            "Which gradients to make: of input, weight and bias.",
         ),
     ),
     entries=(

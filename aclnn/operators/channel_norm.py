@@ -8,14 +8,14 @@ from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import Call, Rule, dtype_like_or, has_shape, rule, same_dtype
-from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.norm import Inferred, Shape
 from aclnn.operators.sizes import like_input, rank_from
 from aclnn.operators.words import require
 
 _DOUBLE = aclDataType.ACL_DOUBLE
-_EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+_EPS = argument("eps", 1e-5, "float", "Added to the variance.")
 _PARAMETERS = "The weight defaults to 1, the bias to 0."
 
 
@@ -127,12 +127,10 @@ def _count_is(call: Call, role: str, words: str, count: Callable[[Shape], int]) 
 
 
 def _number(role: str, doc: str) -> Attribute:
-    return Attribute(role, REQUIRED, "int", keyword_only=False, doc=doc)
+    return argument(role, REQUIRED, "int", doc)
 
 
-_POSITIVE_EPS = Attribute(
-    "eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.", facts=("zero", "nan")
-)
+_POSITIVE_EPS = argument("eps", 1e-5, "float", "Added to the variance.", facts=("zero", "nan"))
 _GROUP_NORM = (
     "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), over the channels of each group"
 )
@@ -248,13 +246,7 @@ group_norm_silu = Operator(
     attributes=(
         _number("group", "Number of groups of channels."),
         _POSITIVE_EPS,
-        Attribute(
-            "activate_silu",
-            True,
-            "bool",
-            keyword_only=False,
-            doc="Whether to apply SiLU at the end.",
-        ),
+        argument("activate_silu", True, "bool", "Whether to apply SiLU at the end."),
     ),
     entries=(
         entry(
@@ -339,8 +331,8 @@ def channels_or_none(call: Call, role: str) -> str | None:
 
 
 _TRAINING = (
-    Attribute("training", False, "bool", keyword_only=False, doc="Must be false."),
-    Attribute("momentum", 0.1, "float", keyword_only=False, doc="Only training uses it."),
+    argument("training", False, "bool", "Must be false."),
+    argument("momentum", 0.1, "float", "Only training uses it."),
     _EPS,
 )
 CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")

@@ -10,7 +10,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl.dtypes import LARGE_UNSIGNED
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import REAL, Call, broadcast_shapes, done_if_empty, dtype_among, rule
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
 from aclnn.operators.words import require
 
@@ -631,7 +631,7 @@ index_put = Operator(
     lists=("indices",),
     absent_items=True,
     attributes=(
-        Attribute("accumulate", False, "bool", keyword_only=False, doc="Whether values are added."),
+        argument("accumulate", False, "bool", "Whether values are added."),
         Attribute("unsafe", False, "bool", doc="Has no effect: indices are always tested."),
     ),
     unlike={**_INDEX_LIKE, "values": {"shape": (1,), "strides": (1,)}},

@@ -32,7 +32,7 @@ from aclnn.operators.checks import (
     result_castable,
     rule,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import (
     Lowering,
     graph_dtype,
@@ -396,8 +396,8 @@ clamp = Operator(
     lower=_lower_clamp,
     inputs=("input",),
     attributes=(
-        Attribute("min", None, keyword_only=False, doc="Lower bound.", facts=("dtype",)),
-        Attribute("max", None, keyword_only=False, doc="Upper bound.", facts=("dtype",)),
+        argument("min", None, "scalar", "Lower bound.", facts=("dtype",)),
+        argument("max", None, "scalar", "Upper bound.", facts=("dtype",)),
     ),
     entries=(
         entry("aclnnClamp", "self=input clipValueMin=min:scalar? clipValueMax=max:scalar? out:out"),
@@ -497,11 +497,7 @@ def _bounded(bound: str, formula: str, words: str, example: str, *items: str) ->
         infer=lambda call: {"out": (result(call), call.shape("input"))},
         lower=lower,
         inputs=("input",),
-        attributes=(
-            Attribute(
-                bound, REQUIRED, keyword_only=False, doc="The bound, a number.", facts=("dtype",)
-            ),
-        ),
+        attributes=(argument(bound, REQUIRED, "scalar", "The bound, a number.", facts=("dtype",)),),
         entries=tuple(
             [
                 entry(

@@ -29,7 +29,7 @@ from aclnn.operators.convolutions import (
     result_shape,
     shape_rules,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import GRADIENTS, output_mask, requested_gradients_exist, three_flags
 from aclnn.operators.words import require
@@ -187,21 +187,13 @@ convolution_backward = Operator(
     outputs=GRADIENTS,
     optional=GRADIENTS,
     attributes=(
-        Attribute(
-            "bias_sizes",
-            None,
-            "ints",
-            keyword_only=False,
-            doc="Number of the result's channels.",
-            nullable=True,
-        ),
+        argument("bias_sizes", None, "ints", "Number of the result's channels.", nullable=True),
         *options_of_convolution(),
-        Attribute(
+        argument(
             "output_mask",
             (True, True, True),
             "bools",
-            keyword_only=False,
-            doc="Which gradients to make: of input, weight and bias.",
+            "Which gradients to make: of input, weight and bias.",
         ),
         *options_of_convolution(cube_math=True),
     ),

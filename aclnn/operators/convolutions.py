@@ -10,7 +10,7 @@ from typing import Any
 
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.operators.checks import Call, Rule, has_shape, of_cann, promoted, rule
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.matmul import _CUBE_MATH, _MIXING
 from aclnn.operators.matmul import _cube_math as cube_math_of_convolution
@@ -434,45 +434,30 @@ _ACCURACY = (
     "Results are within K·2⁻²⁴ of the sum of magnitudes, K being the channels of a group times the "
     "size of the kernel, and half a unit of the last place."
 )
-_STRIDE = Attribute(
-    "stride",
-    (),
-    "ints",
-    keyword_only=False,
-    doc="Steps of the kernel: one number, or one for each axis; none means 1.",
+_STRIDE = argument(
+    "stride", (), "ints", "Steps of the kernel: one number, or one for each axis; none means 1."
 )
-_PADDING = Attribute(
+_PADDING = argument(
     "padding",
     (),
     "ints",
-    keyword_only=False,
-    doc="Zeros around the input: one number, one for each axis, or two, before and after it.",
+    "Zeros around the input: one number, one for each axis, or two, before and after it.",
 )
-_DILATION = Attribute(
-    "dilation", (), "ints", keyword_only=False, doc="Steps between elements of the kernel."
-)
-_TRANSPOSED = Attribute(
+_DILATION = argument("dilation", (), "ints", "Steps between elements of the kernel.")
+_TRANSPOSED = argument(
     "transposed",
     False,
     "bool",
-    keyword_only=False,
-    doc="Whether to compute the gradient of a convolution with respect to its input.",
+    "Whether to compute the gradient of a convolution with respect to its input.",
 )
-_OUTPUT_PADDING = Attribute(
+_OUTPUT_PADDING = argument(
     "output_padding",
     None,
     "ints",
-    keyword_only=False,
+    "Elements more of a transposed convolution's result, along each axis.",
     nullable=True,
-    doc="Elements more of a transposed convolution's result, along each axis.",
 )
-_GROUPS = Attribute(
-    "groups",
-    1,
-    "int",
-    keyword_only=False,
-    doc="How many groups of channels there are, each by itself.",
-)
+_GROUPS = argument("groups", 1, "int", "How many groups of channels there are, each by itself.")
 _EXPRESSION = (
     "out[n, o, i] = bias[o] + Σ weight[o, c, k]·input[n, c, stride·i + dilation·k - padding]"
 )

@@ -119,6 +119,11 @@ class Attribute:
     nullable: bool = False
 
 
+def argument(role: str, default: object, kind: str, doc: str, **more: Any) -> Attribute:
+    """An option that the functional form takes by position, too."""
+    return Attribute(role, default, kind, keyword_only=False, doc=doc, **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One C-shaped function pair, ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.

@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
     rule,
     switch_among,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.words import require
 
@@ -134,14 +134,7 @@ _SHARE = "(grad / ((input - target).numel() or 1) if reduction == 'mean' else gr
 
 
 def _reduction(choices: tuple[str, ...]) -> Attribute:
-    return Attribute(
-        "reduction",
-        "mean",
-        "str",
-        keyword_only=False,
-        doc="What becomes of the losses.",
-        choices=choices,
-    )
+    return argument("reduction", "mean", "str", "What becomes of the losses.", choices=choices)
 
 
 def _loss(
@@ -220,14 +213,7 @@ smooth_l1_loss = _loss(
     _smooth,
     "(aten.clamp((input - target) / beta, -1, 1) if beta else aten.sgn(input - target))",
     more=(
-        Attribute(
-            "beta",
-            1.0,
-            "float",
-            keyword_only=False,
-            doc="Distance from which losses are linear.",
-            facts=("nan",),
-        ),
+        argument("beta", 1.0, "float", "Distance from which losses are linear.", facts=("nan",)),
     ),
     option="beta:float ",
     output="result",

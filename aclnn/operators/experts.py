@@ -16,7 +16,7 @@ from aclnn.operators.checks import (
     same_dtype,
     when,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import FAILED_PLAN, number, planned, size_is, together
 from aclnn.operators.words import require
@@ -121,7 +121,7 @@ moe_gating_top_k_softmax = Operator(
     inputs=("x", "finished"),
     optional=("finished",),
     outputs=("y", "expert_idx", "row_idx"),
-    attributes=(Attribute("k", 1, "int", keyword_only=False, doc="How many experts a token gets."),),
+    attributes=(argument("k", 1, "int", "How many experts a token gets."),),
     unlike=_GATE_UNLIKE,
     entries=(
         entry(
@@ -335,7 +335,7 @@ moe_gating_top_k = Operator(
     optional=("bias",),
     outputs=("y", "expert_idx", "out"),
     attributes=(
-        Attribute("k", REQUIRED, "int", keyword_only=False, doc="How many experts a token gets."),
+        argument("k", REQUIRED, "int", "How many experts a token gets."),
         Attribute("k_group", 1, "int", doc="How many groups stay."),
         Attribute("group_count", 1, "int", doc="How many groups there are."),
         Attribute("group_select_mode", 0, "int", doc="How groups are ranked: by one expert, or two."),
@@ -649,8 +649,8 @@ moe_token_permute = Operator(
     inputs=("tokens", "indices"),
     outputs=("permuted_tokens", "sorted_indices"),
     attributes=(
-        Attribute("num_out_tokens", None, "int", keyword_only=False, nullable=True, doc="How many rows to keep; default: all."),
-        Attribute("padded_mode", False, "bool", keyword_only=False, doc="Must be false."),
+        argument("num_out_tokens", None, "int", "How many rows to keep; default: all.", nullable=True),
+        argument("padded_mode", False, "bool", "Must be false."),
     ),
     unlike={
         "tokens": {"shape": (1, 1), "strides": (1, 1)},
@@ -755,8 +755,8 @@ moe_token_unpermute = Operator(
     inputs=("permuted_tokens", "sorted_indices", "probs"),
     optional=("probs",),
     attributes=(
-        Attribute("padded_mode", False, "bool", keyword_only=False, doc="Must be false."),
-        Attribute("restore_shape", None, "ints", keyword_only=False, nullable=True, doc="Must be null."),
+        argument("padded_mode", False, "bool", "Must be false."),
+        argument("restore_shape", None, "ints", "Must be null.", nullable=True),
     ),
     unlike={
         "permuted_tokens": {"shape": (1, 1), "strides": (1, 1)},
@@ -853,7 +853,7 @@ moe_finalize_routing = Operator(
         "expanded_permuted_rows", "skip1", "skip2", "bias", "scales", "expanded_src_to_dst_row", "export_for_source_row",
     ),
     optional=("skip1", "skip2", "bias", "scales", "export_for_source_row"),
-    attributes=(Attribute("drop_pad_mode", 0, "int", keyword_only=False, doc="The mode: 0 to 3."),),
+    attributes=(argument("drop_pad_mode", 0, "int", "The mode: 0 to 3."),),
     unlike={
         "expanded_permuted_rows": {"shape": (1, 1), "strides": (1, 1)},
         "expanded_src_to_dst_row": {"dtype": _INT, "shape": (1,), "strides": (1,)},

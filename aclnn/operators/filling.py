@@ -15,16 +15,14 @@ from aclnn.operators.checks import (
     of_cann,
     rule,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input
 from aclnn.operators.words import require
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
-_VALUE = Attribute(
-    "value", REQUIRED, keyword_only=False, doc="The new value of elements.", facts=("zero",)
-)
+_VALUE = argument("value", REQUIRED, "scalar", "The new value of elements.", facts=("zero",))
 _CONVERTED = (
     "The number is converted to the dtype of `input`: it is truncated for integers, and for BOOL "
     "everything but 0 is true."

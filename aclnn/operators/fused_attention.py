@@ -26,7 +26,7 @@ from aclnn.operators.checks import (
     rule,
     same_dtype,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import BITS, BYTE, LONG, quantized
 from aclnn.operators.words import require
@@ -1640,32 +1640,21 @@ def _prefix_fits(call: Call, words: Words) -> str | None:
 
 
 _FAS_ATTRIBUTES = (
-    Attribute("head_num", REQUIRED, "int", keyword_only=False, doc="Heads of the query."),
-    Attribute("input_layout", REQUIRED, "str", keyword_only=False, doc="What dimensions are."),
-    Attribute("scale", 1.0, "float", keyword_only=False, doc="Factor of scores."),
-    Attribute(
+    argument("head_num", REQUIRED, "int", "Heads of the query."),
+    argument("input_layout", REQUIRED, "str", "What dimensions are."),
+    argument("scale", 1.0, "float", "Factor of scores."),
+    argument(
         "keep_prob",
         1.0,
         "float",
-        keyword_only=False,
-        doc="Must be 1 where there is a mask of dropout.",
+        "Must be 1 where there is a mask of dropout.",
         facts=("one", "zero", "nan", "whole"),
     ),
-    Attribute(
-        "pre_tockens", _UNLIMITED, "int", keyword_only=False, doc="Keys before a query it sees."
-    ),
-    Attribute(
-        "next_tockens",
-        _UNLIMITED,
-        "int",
-        keyword_only=False,
-        doc="Number of keys after a query that it sees.",
-    ),
-    Attribute("inner_precise", 0, "int", keyword_only=False, doc="From 0 to 2; no effect."),
-    Attribute(
-        "prefix", None, "ints", keyword_only=False, doc="Keys that all queries see.", nullable=True
-    ),
-    Attribute("sparse_mode", 0, "int", keyword_only=False, doc="Which keys a query sees."),
+    argument("pre_tockens", _UNLIMITED, "int", "Keys before a query it sees."),
+    argument("next_tockens", _UNLIMITED, "int", "Number of keys after a query that it sees."),
+    argument("inner_precise", 0, "int", "From 0 to 2; no effect."),
+    argument("prefix", None, "ints", "Keys that all queries see.", nullable=True),
+    argument("sparse_mode", 0, "int", "Which keys a query sees."),
 )
 
 

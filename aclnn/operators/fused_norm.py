@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import ROW_ACCURACY, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.norm import (
     LAYER_NORM,
@@ -38,7 +38,7 @@ from aclnn.operators.words import require
 
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
-_EPSILON = Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square.")
+_EPSILON = argument("epsilon", 1e-6, "float", "Added to the mean square.")
 _SUM = "x is the rounded sum; the norm is computed from the sum before rounding."
 
 
@@ -426,10 +426,8 @@ add_layer_norm = Operator(
     optional=("bias", "x"),
     unlike={"gamma": {"shape": (2,)}, "beta": {"shape": (2,)}},
     attributes=(
-        Attribute("epsilon", 1e-5, "float", keyword_only=False, doc="Added to the variance."),
-        Attribute(
-            "additional_output", False, "bool", keyword_only=False, doc="Whether x is a result."
-        ),
+        argument("epsilon", 1e-5, "float", "Added to the variance."),
+        argument("additional_output", False, "bool", "Whether x is a result."),
     ),
     parameters=("x1", "x2", "gamma", "beta", "epsilon", "additional_output", "bias"),
     entries=(

@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
     switch_among,
     when,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import rank_from
 from aclnn.operators.words import require
@@ -27,9 +27,7 @@ Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 Lower = Callable[[Lowering], Mapping[str, int]]
 
-_DIM = Attribute(
-    "dim", -1, "int", keyword_only=False, doc="The dimension along which `input` is split in two."
-)
+_DIM = argument("dim", -1, "int", "The dimension along which `input` is split in two.")
 _SILU = "silu(a)·b, a and b the halves of `input` along `dim`, silu(a) = a/(1 + exp(-a))"
 _HALF = "the shape of `input` with half the size along `dim`"
 
@@ -220,16 +218,8 @@ glu_backward = Operator(
 # --- GeGLU --------------------------------------------------------------------------------------
 
 _GEGLU = "a·gelu(b), gelu(b), a and b the halves of `input` along `dim`; from the left b·gelu(a)"
-_APPROXIMATE = Attribute(
-    "approximate", 1, "int", keyword_only=False, doc="0: GELU with erf; 1: its form with tanh."
-)
-_ACTIVATE_LEFT = Attribute(
-    "activate_left",
-    False,
-    "bool",
-    keyword_only=False,
-    doc="Whether GELU applies to the first half.",
-)
+_APPROXIMATE = argument("approximate", 1, "int", "0: GELU with erf; 1: its form with tanh.")
+_ACTIVATE_LEFT = argument("activate_left", False, "bool", "Whether GELU applies to the first half.")
 
 
 @rule("if `{role}` has no dimensions there is nothing to do")

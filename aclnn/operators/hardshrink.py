@@ -1,12 +1,10 @@
 """Hard shrinkage and its gradient."""
 
-from aclnn.operators.declaration import Attribute
+from aclnn.operators.declaration import argument
 from aclnn.operators.pointwise import activation, backward
 from aclnn.operators.words import require
 
-_LAMBD = Attribute(
-    "lambd", 0.5, keyword_only=False, doc="Half the width of the interval that shrinks to zero."
-)
+_LAMBD = argument("lambd", 0.5, "scalar", "Half the width of the interval that shrinks to zero.")
 
 hardshrink = activation(
     "hardshrink",

@@ -9,7 +9,7 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import Call, Rule, exists_on, has_shape, of_cann, rule
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number, numbers
 from aclnn.operators.words import require
@@ -167,30 +167,12 @@ def _lower_windows(
     return lower
 
 
-_KERNEL = Attribute(
-    "kernel_size", REQUIRED, "ints", keyword_only=False, doc="Rows and columns of a window."
+_KERNEL = argument("kernel_size", REQUIRED, "ints", "Rows and columns of a window.")
+_STRIDE = argument(
+    "stride", (), "ints", "From one window to the next; none stands for the size of a window."
 )
-_STRIDE = Attribute(
-    "stride",
-    (),
-    "ints",
-    keyword_only=False,
-    doc="From one window to the next; none stands for the size of a window.",
-)
-_PADDING = Attribute(
-    "padding",
-    (0, 0),
-    "ints",
-    keyword_only=False,
-    doc="How many rows and columns are added on each side.",
-)
-_CEIL = Attribute(
-    "ceil_mode",
-    False,
-    "bool",
-    keyword_only=False,
-    doc="Whether windows may extend beyond the padding.",
-)
+_PADDING = argument("padding", (0, 0), "ints", "How many rows and columns are added on each side.")
+_CEIL = argument("ceil_mode", False, "bool", "Whether windows may extend beyond the padding.")
 _IMAGE_LIKE = {"shape": (1, 2, 2), "strides": (4, 2, 1)}
 
 avg_pool2d = Operator(
@@ -207,19 +189,12 @@ avg_pool2d = Operator(
         _STRIDE,
         _PADDING,
         _CEIL,
-        Attribute(
-            "count_include_pad",
-            True,
-            "bool",
-            keyword_only=False,
-            doc="Whether elements of the margin count.",
-        ),
-        Attribute(
+        argument("count_include_pad", True, "bool", "Whether elements of the margin count."),
+        argument(
             "divisor_override",
             0,
             "int",
-            keyword_only=False,
-            doc="What sums are divided by; 0: their elements.",
+            "What sums are divided by; 0: their elements.",
             nullable=True,
         ),
         Attribute("cube_math_type", 0, "int", doc="Has no effect."),
@@ -278,13 +253,7 @@ avg_pool2d = Operator(
 )
 
 _MAXIMA = "A NaN wins; windows without an element give -Inf."
-_DILATION = Attribute(
-    "dilation",
-    (1, 1),
-    "ints",
-    keyword_only=False,
-    doc="From one element of a window to the next: 1.",
-)
+_DILATION = argument("dilation", (1, 1), "ints", "From one element of a window to the next: 1.")
 
 
 @rule("`dilation` is 1")
@@ -309,13 +278,7 @@ max_pool2d = Operator(
         _STRIDE,
         _PADDING,
         _DILATION,
-        Attribute(
-            "ceil_mode",
-            0,
-            "int",
-            keyword_only=False,
-            doc="Whether windows may extend beyond the padding, if not 0.",
-        ),
+        argument("ceil_mode", 0, "int", "Whether windows may extend beyond the padding, if not 0."),
         Attribute("auto_pad", 0, "int", doc="Must be 0."),
     ),
     unlike={"input": _IMAGE_LIKE, "kernel_size": (1, 1)},
@@ -456,15 +419,7 @@ adaptive_avg_pool2d = Operator(
     expression="out[i, j] = mean input over ⌊i·L/o⌋ … ⌈(i+1)·L/o⌉ in both dimensions",
     notes="Sums are in float64 and rounded once.",
     inputs=("input",),
-    attributes=(
-        Attribute(
-            "output_size",
-            REQUIRED,
-            "ints",
-            keyword_only=False,
-            doc="Rows and columns of the result.",
-        ),
-    ),
+    attributes=(argument("output_size", REQUIRED, "ints", "Rows and columns of the result."),),
     unlike={"input": _IMAGE_LIKE, "output_size": (1, 1)},
     entries=(entry("aclnnAdaptiveAvgPool2d", "self=input outputSize=output_size:ints out:out"),),
     rules=(
@@ -508,9 +463,7 @@ def _has_sizes(call: Call) -> str | None:
     )
 
 
-_SIZE = Attribute(
-    "output_size", REQUIRED, "ints", keyword_only=False, doc="Rows and columns of the result."
-)
+_SIZE = argument("output_size", REQUIRED, "ints", "Rows and columns of the result.")
 
 
 def _lower_nearest(lowering: Lowering) -> Mapping[str, int]:
@@ -609,27 +562,11 @@ upsample_bilinear2d = _resizing(
     ),
     attributes=(
         _SIZE,
-        Attribute(
-            "align_corners",
-            REQUIRED,
-            "bool",
-            keyword_only=False,
-            doc="Whether the first elements and the last ones stay.",
+        argument(
+            "align_corners", REQUIRED, "bool", "Whether the first elements and the last ones stay."
         ),
-        Attribute(
-            "scales_h",
-            0.0,
-            "float",
-            keyword_only=False,
-            doc="Must be 0, or what follows from sizes.",
-        ),
-        Attribute(
-            "scales_w",
-            0.0,
-            "float",
-            keyword_only=False,
-            doc="Must be 0, or what follows from sizes.",
-        ),
+        argument("scales_h", 0.0, "float", "Must be 0, or what follows from sizes."),
+        argument("scales_w", 0.0, "float", "Must be 0, or what follows from sizes."),
     ),
     signature="alignCorners=align_corners:bool scalesH=scales_h:float scalesW=scales_w:float",
     dtypes=require("input: FLOATING_AND_DOUBLE; cann input: FLOATING"),
@@ -719,7 +656,7 @@ def _lower_columns(lowering: Lowering) -> Mapping[str, int]:
 
 
 def _list_option(role: str, default: Any, doc: str) -> Attribute:
-    return Attribute(role, default, "ints", keyword_only=False, doc=doc)
+    return argument(role, default, "ints", doc)
 
 
 im2col = Operator(
@@ -814,15 +751,7 @@ reflection_pad1d = Operator(
     expression="out[i] = input[|i - left|], reflected at the last element, too",
     notes="The element at an edge is not repeated. Negative margins remove elements.",
     inputs=("input",),
-    attributes=(
-        Attribute(
-            "padding",
-            REQUIRED,
-            "ints",
-            keyword_only=False,
-            doc="Margins on the left and on the right.",
-        ),
-    ),
+    attributes=(argument("padding", REQUIRED, "ints", "Margins on the left and on the right."),),
     unlike={"input": {"shape": (1, 2), "strides": (2, 1)}, "padding": (0, 0)},
     entries=(entry("aclnnReflectionPad1d", "self=input padding:ints out:out"),),
     rules=(

@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     rule,
     same_dtype,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.words import require
 
@@ -37,9 +37,7 @@ _FROM_THE_END = (
     f"{_OTHERS}"
 )
 _EXACT = "Elements keep their bits."
-_DIM = Attribute(
-    "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
-)
+_DIM = argument("dim", REQUIRED, "int", "The dimension that indices count along.")
 
 
 def _axis(call: Call, role: str) -> int:

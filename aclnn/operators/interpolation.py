@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     promoted,
     same_dtype,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.words import require
 
 
@@ -151,7 +151,7 @@ lerps = _on_tensors(
     summary="Interpolation between two tensors, with a number as the weight.",
     expression="input + weight·(end - input)",
     notes=f"{_LERP} It takes part as float32.",
-    attributes=(Attribute("weight", REQUIRED, keyword_only=False, doc="A number."),),
+    attributes=(argument("weight", REQUIRED, "scalar", "A number."),),
     example=(
         "lerps(np.float32([1, 2]), np.float32([3, 4]), 0.5)",
         "array([2., 3.], dtype=float32)",

@@ -1,13 +1,11 @@
 """Leaky ReLU and its gradient."""
 
 from aclnn.operators.checks import not_negative_when
-from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.declaration import Attribute, argument, entry
 from aclnn.operators.pointwise import activation, backward
 from aclnn.operators.words import require
 
-_SLOPE = Attribute(
-    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not positive."
-)
+_SLOPE = argument("negative_slope", 0.01, "scalar", "Factor of inputs that are not positive.")
 
 leaky_relu = activation(
     "leaky_relu",

@@ -2,16 +2,15 @@
 
 from aclnn.acl.socs import BFLOAT16_FAMILIES
 from aclnn.operators.checks import exists_on
-from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.declaration import argument, entry
 from aclnn.operators.pointwise import activation, backward
 from aclnn.operators.words import require
 
-_EPS = Attribute(
+_EPS = argument(
     "eps",
     None,
     "float",
-    keyword_only=False,
-    doc="Inputs are clamped to [eps, 1 - eps]; None or a negative number means no clamping.",
+    "Inputs are clamped to [eps, 1 - eps]; None or a negative number means no clamping.",
 )
 
 logit = activation(

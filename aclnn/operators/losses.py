@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     same_dtype,
     switch_among,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import PLANNING, has_rank, number, size_is
 from aclnn.operators.words import require
@@ -287,17 +287,10 @@ def _nll_rules(ranks: tuple[int, int], *outputs: str) -> tuple[Rule, ...]:
     )
 
 
-_REDUCTION = Attribute(
-    "reduction",
-    "mean",
-    "str",
-    keyword_only=False,
-    doc="What becomes of the losses.",
-    choices=_REDUCTIONS,
+_REDUCTION = argument(
+    "reduction", "mean", "str", "What becomes of the losses.", choices=_REDUCTIONS
 )
-_IGNORED = Attribute(
-    "ignore_index", -100, "int", keyword_only=False, doc="The target that does not count."
-)
+_IGNORED = argument("ignore_index", -100, "int", "The target that does not count.")
 _NLL_GRADIENT = {
     "input": "gradient_of_nll(grad, input, target, weight, reduction, ignore_index)",
     "weight": "gradient_of_class_weights(grad, input, target, weight, out, reduction, ignore_index, 0)",
@@ -432,12 +425,11 @@ def _smoothing_within(call: Call) -> str | None:
     return f"{call.names['label_smoothing']} is {found.text}, must be from 0 to 1"
 
 
-_SMOOTHING = Attribute(
+_SMOOTHING = argument(
     "label_smoothing",
     0.0,
     "float",
-    keyword_only=False,
-    doc="The share of the mean over all classes, from 0 to 1.",
+    "The share of the mean over all classes, from 0 to 1.",
     facts=("zero", "one", "whole", "nan"),
 )
 

@@ -23,7 +23,7 @@ from aclnn.operators.checks import (
     same_dtype,
     scalar_dtype_among,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
 from aclnn.operators.words import require
 
@@ -733,7 +733,7 @@ mv = Operator(
 
 def _transposes(role: str) -> Attribute:
     doc = f"Whether to transpose `{role}`; any number but 0 means yes."
-    return Attribute(f"trans_{role}", 0, "int", keyword_only=False, doc=doc)
+    return argument(f"trans_{role}", 0, "int", doc)
 
 
 gemm = Operator(
@@ -744,8 +744,8 @@ gemm = Operator(
     inputs=("a", "b", "c"),
     unlike={role: {"shape": (1, 1)} for role in ("a", "b", "c")},
     attributes=(
-        Attribute("alpha", 1.0, "float", keyword_only=False, doc="Factor of the product."),
-        Attribute("beta", 1.0, "float", keyword_only=False, doc="Factor of `c`."),
+        argument("alpha", 1.0, "float", "Factor of the product."),
+        argument("beta", 1.0, "float", "Factor of `c`."),
         _transposes("a"),
         _transposes("b"),
         _CUBE_MATH,

@@ -28,7 +28,7 @@ from aclnn.operators.checks import (
     same_format,
     same_shape,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number
 from aclnn.operators.words import require
@@ -59,9 +59,7 @@ cast = Operator(
     infer=_infer_cast,
     lower=_lower_cast,
     inputs=("input",),
-    attributes=(
-        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="The dtype of the result."),
-    ),
+    attributes=(argument("dtype", REQUIRED, "dtype", "The dtype of the result."),),
     entries=(entry("aclnnCast", "self=input dtype:dtype out:out"),),
     rules=(
         *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
@@ -122,12 +120,11 @@ permute = Operator(
     },
     inputs=("input",),
     attributes=(
-        Attribute(
+        argument(
             "dims",
             REQUIRED,
             "ints",
-            keyword_only=False,
-            doc="Dimensions of `input`, in their new order; negative ones count from the last.",
+            "Dimensions of `input`, in their new order; negative ones count from the last.",
         ),
     ),
     entries=(entry("aclnnPermute", "self=input dims:ints out:out"),),
@@ -174,7 +171,7 @@ copy_ = Operator(
 
 # --- Concatenation ----------------------------------------------------------------------------------
 
-_DIM = Attribute("dim", 0, "int", keyword_only=False, doc="The dimension to concatenate along.")
+_DIM = argument("dim", 0, "int", "The dimension to concatenate along.")
 
 
 def _is_nothing(shape: tuple[int, ...]) -> bool:
@@ -402,7 +399,7 @@ def _lower_slice(lowering: Lowering) -> int:
     return builder.view(value, lowering.results["out"][1], strides, offset)
 
 
-_ALONG = Attribute("dim", 0, "int", keyword_only=False, doc="The dimension that is sliced.")
+_ALONG = argument("dim", 0, "int", "The dimension that is sliced.")
 
 slice = _moved(
     "slice",
@@ -418,9 +415,9 @@ slice = _moved(
     notes="Negative bounds count from the end; bounds beyond it stand for the end.",
     attributes=(
         _ALONG,
-        Attribute("start", 0, "int", keyword_only=False, doc="The first element of the slice."),
-        Attribute("end", _END, "int", keyword_only=False, doc="The first element after the slice."),
-        Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
+        argument("start", 0, "int", "The first element of the slice."),
+        argument("end", _END, "int", "The first element after the slice."),
+        argument("step", 1, "int", "From each element to the next."),
     ),
     gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},
     chunking="dask.array: x[start:end]",
@@ -474,7 +471,7 @@ def _few_dims(role: str) -> Rule:
 
 
 def _ints(role: str, doc: str) -> tuple[Attribute]:
-    return (Attribute(role, REQUIRED, "ints", keyword_only=False, doc=doc),)
+    return (argument(role, REQUIRED, "ints", doc),)
 
 
 expand = _moved(
@@ -643,7 +640,7 @@ constant_pad_nd = _moved(
             "pad",
             "Margins before and after the last dimension, then of the dimension before it, etc.",
         ),
-        Attribute("value", 0, keyword_only=False, doc="The value of the padding."),
+        argument("value", 0, "scalar", "The value of the padding."),
     ),
     unlike={"pad": (0, 0)},
     notes="Negative margins remove elements.",
@@ -764,12 +761,11 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         lower=lower,
         inputs=("input",),
         attributes=(
-            Attribute(
+            argument(
                 "diagonal",
                 0,
                 "int",
-                keyword_only=False,
-                doc="The diagonal: 0 is the main one, positive ones are to its right.",
+                "The diagonal: 0 is the main one, positive ones are to its right.",
             ),
         ),
         unlike={"input": {"shape": (1, 1), "strides": (1, 1)}},
@@ -929,7 +925,7 @@ split = _split(
     "split",
     "Pieces of one size along a dimension, of which the last may be smaller.",
     ("aclnnSplitTensor", "self=input splitSections=split_size:int dim:int out:outs"),
-    Attribute("split_size", REQUIRED, "int", keyword_only=False, doc="The size of each piece."),
+    argument("split_size", REQUIRED, "int", "The size of each piece."),
     (_positive_size(), *require("input: if empty ends")),
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
@@ -942,7 +938,7 @@ split_with_sizes = _split(
     "split_with_sizes",
     "Pieces of any sizes along a dimension.",
     ("aclnnSplitWithSize", "self=input splitSize=split_sizes:ints dim:int out:outs"),
-    Attribute("split_sizes", REQUIRED, "ints", keyword_only=False, doc="The size of each piece."),
+    argument("split_sizes", REQUIRED, "ints", "The size of each piece."),
     (_whole_size(),),
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
     unlike={"split_sizes": (2,)},

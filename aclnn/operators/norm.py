@@ -25,8 +25,8 @@ from aclnn.operators.declaration import (
     GRADIENT_ACCURACY,
     REQUIRED,
     ROW_ACCURACY,
-    Attribute,
     Operator,
+    argument,
     entry,
 )
 from aclnn.operators.lowering import Lowering
@@ -41,22 +41,20 @@ RMS_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend310P")
 # What PyTorch takes for no epsilon: that of float32, in which it computes halves too.
 _FLOAT_EPSILON = 2.0**-23
 
-_SHAPE = Attribute(
+_SHAPE = argument(
     "normalized_shape",
     REQUIRED,
     "ints",
-    keyword_only=False,
-    doc="Sizes of the trailing dimensions that are normalized together.",
+    "Sizes of the trailing dimensions that are normalized together.",
 )
-_EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+_EPS = argument("eps", 1e-5, "float", "Added to the variance.")
 # A shape, and statistics, for tensors of two elements.
 _PAIRS = {"normalized_shape": (2,), "mean": {"shape": (1,)}, "rstd": {"shape": (1,)}}
-_MASK = Attribute(
+_MASK = argument(
     "output_mask",
     (True, True, True),
     "bools",
-    keyword_only=False,
-    doc="Which of the three gradients to compute; the others are None.",
+    "Which of the three gradients to compute; the others are None.",
 )
 
 
@@ -547,9 +545,7 @@ native_rms_norm = Operator(
     notes="It normalizes over the trailing dimensions that `gamma` has. rstd is float32.",
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
-    attributes=(
-        Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square."),
-    ),
+    attributes=(argument("epsilon", 1e-6, "float", "Added to the mean square."),),
     entries=(entry("aclnnRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
         exists_on(RMS_NORM_PRODUCTS),
@@ -630,7 +626,7 @@ rms_norm = Operator(
     unlike=_PAIRS,
     attributes=(
         _SHAPE,
-        Attribute("eps", None, "float", keyword_only=False, doc="Added to the mean square."),
+        argument("eps", None, "float", "Added to the mean square."),
     ),
     parameters=("input", "normalized_shape", "weight", "eps"),
     entries=(),

@@ -5,7 +5,7 @@ from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import FLOATING, Call, Rule, broadcast_shapes, when
-from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, number_form
 from aclnn.operators.words import require
 
@@ -30,7 +30,7 @@ def both_entries(name: str, numbers: str = "", role: str = "input") -> tuple[Ent
 
 def number(role: str, default: object, doc: str, *facts: str) -> Attribute:
     """A number that the functional form takes by position."""
-    return Attribute(role, default, keyword_only=False, doc=doc, facts=facts)
+    return argument(role, default, "scalar", doc, facts=facts)
 
 
 def unless_on(soc: str, rule: Rule) -> Rule:

@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     result_castable,
     rule,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, operands_as
 from aclnn.operators.words import require
 
@@ -124,9 +124,7 @@ pow_tensor_scalar = _power(
     inputs=("input",),
     functional=False,
     summary="Power of a tensor and a number.",
-    attributes=(
-        Attribute("exponent", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
-    ),
+    attributes=(argument("exponent", REQUIRED, "scalar", "A number.", facts=("dtype",)),),
     rules=(*require("exponent: numbers"), _whole_results()),
     example=("pow_tensor_scalar(np.float32([2, 3]), 3)", "array([ 8., 27.], dtype=float32)"),
     seealso=("pow",),
@@ -141,9 +139,7 @@ pow_scalar_tensor = _power(
     functional=False,
     form_of="pow",
     summary="Power of a number and a tensor.",
-    attributes=(
-        Attribute("input", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
-    ),
+    attributes=(argument("input", REQUIRED, "scalar", "A number.", facts=("dtype",)),),
     parameters=("input", "exponent"),
     rules=require("input: numbers"),
     example=("pow_scalar_tensor(2, np.float32([2, 3]))", "array([4., 8.], dtype=float32)"),

@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
     rule,
     switch_among,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import has_elements_in_rows, number, size_is, together
 from aclnn.operators.words import require
@@ -524,9 +524,9 @@ quantize = Operator(
     inputs=("input", "scales", "zero_points"),
     optional=("zero_points",),
     attributes=(
-        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="int8, uint8 or int32."),
-        Attribute("axis", 1, "int", keyword_only=False, doc="The dimension that scales are along."),
-        Attribute("div_mode", True, "bool", keyword_only=False, doc="Whether scales divide."),
+        argument("dtype", REQUIRED, "dtype", "int8, uint8 or int32."),
+        argument("axis", 1, "int", "The dimension that scales are along."),
+        argument("div_mode", True, "bool", "Whether scales divide."),
     ),
     unlike={
         "input": {"shape": (1, 8), "strides": (8, 1)},

@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
     option_dtype_among,
     rule,
 )
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import (
     BITS,
@@ -636,10 +636,7 @@ weight_quant_batchmatmul = Operator(
     ),
     optional=("antiquant_offset", "quant_scale", "quant_offset", "bias"),
     attributes=(
-        Attribute(
-            "antiquant_group_size", 0, "int", keyword_only=False,
-            doc="Rows of the weight that share scales; 0: all.",
-        ),
+        argument("antiquant_group_size", 0, "int", "Rows of the weight that share scales; 0: all."),
     ),
     unlike={
         "x": {"shape": (1, 8), "strides": (8, 1)},

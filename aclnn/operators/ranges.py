@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
     rule,
     scalar_dtype_among,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import number
 from aclnn.operators.words import require
@@ -34,7 +34,7 @@ _DTYPE = Attribute("dtype", None, "dtype", doc="The dtype of the result.")
 
 def _number(role: str, default: object, doc: str) -> Attribute:
     facts = ("value", "dtype")
-    return Attribute(role, default, keyword_only=False, doc=doc, facts=facts)
+    return argument(role, default, "scalar", doc, facts=facts)
 
 
 def _made_dtype(call: Call, default: aclDataType) -> aclDataType:
@@ -257,7 +257,7 @@ linspace = Operator(
     attributes=(
         _number("start", REQUIRED, "The first number."),
         _number("end", REQUIRED, "The last number."),
-        Attribute("steps", REQUIRED, "int", keyword_only=False, doc="How many there are."),
+        argument("steps", REQUIRED, "int", "How many there are."),
         _DTYPE,
     ),
     unlike={"start": {"value": 0}, "end": {"value": 5}, "steps": 6},

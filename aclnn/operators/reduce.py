@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
     dtype_among,
     of_cann,
 )
-from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.pointwise import only_on, unless_on
 from aclnn.operators.words import require
@@ -226,14 +226,8 @@ def _any(lowering: Lowering, shape: tuple[int, ...]) -> int:
     return lowering.builder.view(value, shape, contiguous_strides(shape))
 
 
-DIM = Attribute("dim", None, "ints", keyword_only=False, doc="The dimensions; none means all.")
-KEEPDIM = Attribute(
-    "keepdim",
-    False,
-    "bool",
-    keyword_only=False,
-    doc="Whether reduced dimensions remain, with size 1.",
-)
+DIM = argument("dim", None, "ints", "The dimensions; none means all.")
+KEEPDIM = argument("keepdim", False, "bool", "Whether reduced dimensions remain, with size 1.")
 KNOWN_DIMS = Rule("`dim` has dimensions of `input`, none twice", _test_dims, ("dim", "input"))
 _CASTABLE = Rule("the result's dtype can be cast to that of `out`", _test_cast, ("out",))
 _SHAPE = Rule("`out` has the shape that is left", _test_shape, ("out", "input"))
@@ -420,9 +414,7 @@ var = Operator(
     inputs=("input",),
     attributes=(
         DIM,
-        Attribute(
-            "unbiased", True, "bool", keyword_only=False, doc="Whether to apply a correction."
-        ),
+        argument("unbiased", True, "bool", "Whether to apply a correction."),
         KEEPDIM,
         Attribute(
             "correction", 1, "int", doc="Number that is subtracted from the number of elements."
@@ -559,13 +551,7 @@ arg_max = Operator(
     notes="A NaN counts as the largest. Without `dim`, indices count all elements.",
     inputs=("input",),
     attributes=(
-        Attribute(
-            "dim",
-            None,
-            "int",
-            keyword_only=False,
-            doc="The dimension; None means all elements.",
-        ),
+        argument("dim", None, "int", "The dimension; None means all elements."),
         KEEPDIM,
     ),
     unlike={"out": {"dtype": aclDataType.ACL_INT64}},
@@ -732,9 +718,7 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
         inputs=("input",),
         outputs=("out", "indices"),
         attributes=(
-            Attribute(
-                "dim", REQUIRED, "int", keyword_only=False, doc="The dimension to look along."
-            ),
+            argument("dim", REQUIRED, "int", "The dimension to look along."),
             KEEPDIM,
         ),
         unlike={"indices": {"dtype": aclDataType.ACL_INT64}},
@@ -896,9 +880,7 @@ prod = Operator(
     summary="Product along a dimension, or of all elements.",
     expression="Π x over the elements along dim",
     attributes=(
-        Attribute(
-            "dim", None, "int", keyword_only=False, doc="The dimension; None means all elements."
-        ),
+        argument("dim", None, "int", "The dimension; None means all elements."),
         KEEPDIM,
         _PRODUCT_DTYPE,
     ),
@@ -973,7 +955,7 @@ def _norm(
         ),
         inputs=("input",),
         attributes=(
-            Attribute(number, 2.0, keyword_only=False, doc="The exponent, a float32 number."),
+            argument(number, 2.0, "scalar", "The exponent, a float32 number."),
             DIM,
             KEEPDIM,
             *more,
@@ -1064,7 +1046,7 @@ cumsum = Operator(
     ),
     inputs=("input",),
     attributes=(
-        Attribute("dim", REQUIRED, "int", keyword_only=False, doc="The dimension to sum along."),
+        argument("dim", REQUIRED, "int", "The dimension to sum along."),
         Attribute(
             "dtype",
             None,

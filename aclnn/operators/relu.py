@@ -23,7 +23,14 @@ from aclnn.operators.checks import (
     rule,
     same_dtype,
 )
-from aclnn.operators.declaration import GRADIENT_ACCURACY, REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    Attribute,
+    Operator,
+    argument,
+    entry,
+)
 from aclnn.operators.lowering import Lowering, operands_as
 from aclnn.operators.pointwise import (
     GRADIENT,
@@ -336,7 +343,7 @@ rrelu_with_noise = Operator(
     attributes=(
         number("lower", 0.125, "The lower end of the interval of slopes."),
         number("upper", 1 / 3, "The upper end of the interval of slopes."),
-        Attribute("training", False, "bool", keyword_only=False, doc="Must be false."),
+        argument("training", False, "bool", "Must be false."),
         Attribute("seed", 0, "int", doc="Of the random numbers that training draws."),
         Attribute("offset", 0, "int", doc="Of the random numbers that training draws."),
     ),

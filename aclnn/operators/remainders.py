@@ -23,7 +23,7 @@ from aclnn.operators.checks import (
     result_castable,
     rule,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, reads_of
 from aclnn.operators.pointwise import BOTH, only_on, with_number
 from aclnn.operators.words import require
@@ -214,9 +214,7 @@ remainder_scalar_tensor = Operator(
     infer=_infer(_remainder_dtype),
     lower=_lower("remainder"),
     inputs=("other",),
-    attributes=(
-        Attribute("input", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",)),
-    ),
+    attributes=(argument("input", REQUIRED, "scalar", "A number.", facts=("dtype",)),),
     parameters=("input", "other"),
     entries=(entry("aclnnRemainderScalarTensor", "self=input:scalar other out:out"),),
     rules=(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import Call, answering, broadcast_shapes, rule, same_dtype, switch_among
-from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import ROW_ACCURACY, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.words import require
 
@@ -144,9 +144,7 @@ rotary_position_embedding = Operator(
     notes="cos and sin have as many dimensions as x; dimensions of size 1 broadcast.",
     lower=lambda lowering: {"out": rotate(lowering, "x", lowering.call.switches["mode"])},
     inputs=("x", "cos", "sin"),
-    attributes=(
-        Attribute("mode", HALF, "int", keyword_only=False, doc="Which elements form a pair."),
-    ),
+    attributes=(argument("mode", HALF, "int", "Which elements form a pair."),),
     entries=(entry("aclnnRotaryPositionEmbedding", "x cos sin mode:int out:out"),),
     rules=(
         *require("x: FLOATING"),
@@ -223,17 +221,8 @@ apply_rotary_pos_emb = Operator(
     outputs=("query_out", "key_out"),
     unlike={role: {"shape": (1, 1, 1, 2)} for role in ("query", "key", "cos", "sin")},
     attributes=(
-        Attribute(
-            "layout", 1, "int", keyword_only=False, doc="The layout of dimensions, by number."
-        ),
-        Attribute(
-            "rotary_mode",
-            "half",
-            "str",
-            keyword_only=False,
-            doc="Which elements form a pair.",
-            choices=_NAMES,
-        ),
+        argument("layout", 1, "int", "The layout of dimensions, by number."),
+        argument("rotary_mode", "half", "str", "Which elements form a pair.", choices=_NAMES),
     ),
     entries=(
         entry(

@@ -10,7 +10,7 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import COMPLEX, Call, Rule, at_most_8_dims, has_shape, rule, same_dtype
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input, number, numbers
 from aclnn.operators.words import require
@@ -28,9 +28,7 @@ _CHECKED = (
     "nothing is written."
 )
 _ORDER = "Of indices that are the same the last one counts; sums are in row-major order, those of half precision in float32, rounded once."
-_DIM = Attribute(
-    "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
-)
+_DIM = argument("dim", REQUIRED, "int", "The dimension that indices count along.")
 _ONE_INDEX = {"dtype": _LONG}
 
 
@@ -224,7 +222,7 @@ scatter_value = Operator(
     unlike={"index": _ONE_INDEX},
     attributes=(
         _DIM,
-        Attribute("src", REQUIRED, keyword_only=False, doc="The number that is put."),
+        argument("src", REQUIRED, "scalar", "The number that is put."),
         _REDUCE,
     ),
     entries=_reduction_entries("ScatterValue", "value=src:scalar"),
@@ -370,9 +368,7 @@ index_fill = Operator(
     parameters=("input", "dim", "index", "value"),
     attributes=(
         _DIM,
-        Attribute(
-            "value", REQUIRED, keyword_only=False, doc="The number that is put.", facts=("zero",)
-        ),
+        argument("value", REQUIRED, "scalar", "The number that is put.", facts=("zero",)),
     ),
     unlike={"index": {"dtype": _LONG, "shape": (1,), "strides": (1,)}},
     entries=(
@@ -504,12 +500,8 @@ gather_nd = Operator(
     notes=f"With `negative_index_support` negative indices count from the end. {_CHECKED}",
     inputs=("input", "indices"),
     attributes=(
-        Attribute(
-            "negative_index_support",
-            False,
-            "bool",
-            keyword_only=False,
-            doc="Whether negative indices count from the end.",
+        argument(
+            "negative_index_support", False, "bool", "Whether negative indices count from the end."
         ),
     ),
     unlike={"indices": {"dtype": _LONG, "shape": (1, 1), "strides": (1, 1)}},
@@ -610,9 +602,7 @@ one_hot = Operator(
     optional=("on_value", "off_value"),
     parameters=("input", "num_classes"),
     attributes=(
-        Attribute(
-            "num_classes", REQUIRED, "int", keyword_only=False, doc="How many classes there are."
-        ),
+        argument("num_classes", REQUIRED, "int", "How many classes there are."),
         Attribute("axis", -1, "int", doc="Where the new dimension is."),
     ),
     unlike={
@@ -720,10 +710,8 @@ def _size_is_right(call: Call) -> str | None:
     return f"{call.names['output_size']} is {shown(given)}, must be {wanted[axis]}"
 
 
-_REPEAT_DIM = Attribute(
-    "dim", None, "int", keyword_only=False, doc="The dimension; None repeats all elements."
-)
-_REPEATS = Attribute("repeats", REQUIRED, "int", keyword_only=False, doc="Number of repetitions.")
+_REPEAT_DIM = argument("dim", None, "int", "The dimension; None repeats all elements.")
+_REPEATS = argument("repeats", REQUIRED, "int", "Number of repetitions.")
 
 
 def _repetition(name: str, *dims: Attribute, **more: Any) -> Operator:
@@ -955,16 +943,8 @@ roll = Operator(
     notes="Without `dims` the tensor counts as one dimension. Shifts of one dimension add up.",
     inputs=("input",),
     attributes=(
-        Attribute(
-            "shifts",
-            REQUIRED,
-            "ints",
-            keyword_only=False,
-            doc="By how many places, for each of `dims`.",
-        ),
-        Attribute(
-            "dims", (), "ints", keyword_only=False, doc="The dimensions; none means all elements."
-        ),
+        argument("shifts", REQUIRED, "ints", "By how many places, for each of `dims`."),
+        argument("dims", (), "ints", "The dimensions; none means all elements."),
     ),
     unlike={"shifts": (1,), "dims": (0,)},
     entries=(entry("aclnnRoll", "x=input shifts:ints dims:ints out:out"),),

@@ -17,7 +17,7 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import Attribute, entry
+from aclnn.operators.declaration import argument, entry
 from aclnn.operators.elementwise import floating, infer_floating
 from aclnn.operators.pointwise import (
     GRADIENT,
@@ -138,12 +138,8 @@ silu_backward = backward(
     slope="grad * grad_output * curvature_of_swish(self, 1.0)",
 )
 
-_BETA = Attribute(
-    "beta",
-    1.0,
-    keyword_only=False,
-    doc="Factor of the input inside the sigmoid; None means 1.",
-    nullable=True,
+_BETA = argument(
+    "beta", 1.0, "scalar", "Factor of the input inside the sigmoid; None means 1.", nullable=True
 )
 
 swish = activation(

@@ -10,16 +10,14 @@ from aclnn.operators.declaration import (
     GRADIENT_ACCURACY,
     REQUIRED,
     ROW_ACCURACY,
-    Attribute,
     Operator,
+    argument,
     entry,
 )
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.words import require
 
-_DIM = Attribute(
-    "dim", REQUIRED, "int", keyword_only=False, doc="The dimension whose elements belong together."
-)
+_DIM = argument("dim", REQUIRED, "int", "The dimension whose elements belong together.")
 _SPECIAL = (
     "A NaN or +Inf makes all elements along `dim` NaN, and so do elements that are all -Inf. "
     "A tensor without dimensions counts as one with a single element along one."

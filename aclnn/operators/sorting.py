@@ -21,6 +21,7 @@ from aclnn.operators.declaration import (
     ROW_ACCURACY,
     Attribute,
     Operator,
+    argument,
     entry,
 )
 from aclnn.operators.lowering import Lowering, graph_dtype
@@ -36,10 +37,8 @@ _ORDER = (
     "A NaN counts as the largest, -0 equals +0. Of equal elements those with the smaller index come first, "
     "whether ascending or descending."
 )
-_DIM = Attribute("dim", -1, "int", keyword_only=False, doc="The dimension to sort along.")
-_DESCENDING = Attribute(
-    "descending", False, "bool", keyword_only=False, doc="Whether the largest come first."
-)
+_DIM = argument("dim", -1, "int", "The dimension to sort along.")
+_DESCENDING = argument("descending", False, "bool", "Whether the largest come first.")
 _EXACT = "Results are exact."
 
 
@@ -227,16 +226,10 @@ topk = Operator(
     inputs=("input",),
     outputs=("values", "indices"),
     attributes=(
-        Attribute("k", REQUIRED, "int", keyword_only=False, doc="How many elements to find."),
+        argument("k", REQUIRED, "int", "How many elements to find."),
         _DIM,
-        Attribute(
-            "largest",
-            True,
-            "bool",
-            keyword_only=False,
-            doc="Whether to find the largest, else the smallest.",
-        ),
-        Attribute("sorted", True, "bool", keyword_only=False, doc="Has no effect."),
+        argument("largest", True, "bool", "Whether to find the largest, else the smallest."),
+        argument("sorted", True, "bool", "Has no effect."),
     ),
     unlike={"indices": {"dtype": _LONG}, "k": 1},
     entries=(
@@ -388,8 +381,8 @@ def _lower_masked_gradient(lowering: Lowering) -> Mapping[str, int]:
 
 _SCALED: dict[str, Any] = {
     "attributes": (
-        Attribute("scale", 1.0, "float", keyword_only=False, doc="What scores are multiplied by."),
-        Attribute("fixed_triu_mask", False, "bool", keyword_only=False, doc="Must be false."),
+        argument("scale", 1.0, "float", "What scores are multiplied by."),
+        argument("fixed_triu_mask", False, "bool", "Must be false."),
     ),
 }
 

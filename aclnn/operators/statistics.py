@@ -10,7 +10,7 @@ from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import FLOATING_AND_DOUBLE, Call, Rule, rule, same_dtype
-from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.reduce import (
     DIM,
@@ -263,7 +263,7 @@ logsumexp = Operator(
     ),
     inputs=("input",),
     attributes=(
-        Attribute("dim", REQUIRED, "ints", keyword_only=False, doc=DIM.doc),
+        argument("dim", REQUIRED, "ints", DIM.doc),
         KEEPDIM,
     ),
     entries=(entry("aclnnLogSumExp", "self=input dim:ints keepDim=keepdim:bool out:out"),),

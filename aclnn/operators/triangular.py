@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import Call, broadcast_shapes, has_shape, of_cann, rule
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.words import require
 
@@ -108,7 +108,7 @@ triangular_solve = Operator(
     optional=("cloned_coefficient",),
     attributes=tuple(
         [
-            Attribute(role, default, "bool", keyword_only=False, doc=doc)
+            argument(role, default, "bool", doc)
             for role, default, doc in (
                 ("upper", True, "Whether the upper triangle of `A` counts, or the lower one."),
                 ("transpose", False, "Whether the transpose of `A` is the matrix."),
