@@ -28,9 +28,7 @@ WITH_DIMS = [  # rows of those that are not zero have no gaps
     if all(one.ndim for one in samples.results(name).values()) and "nonzero" not in name
 ]
 PRODUCTS = [one.name for one in FAMILIES["matmul"]]
-CONVOLUTIONS = [
-    one.name for one in (*FAMILIES["convolutions"], *FAMILIES["convolution_gradients"])
-]
+CONVOLUTIONS = [one.name for one in (*FAMILIES["convolutions"], *FAMILIES["convolution_gradients"])]
 # Whose last input may have another dtype than the first, and keeps its own.
 MIX = (*CONVOLUTIONS, "moe_token_unpermute", "quantize", "add_rms_norm_quant", "quant_matmul")
 MIX += ("softmax_cross_entropy_with_logits",)
