@@ -30,7 +30,7 @@ from aclnn.operators.sizes import (
     requested_gradients_exist,
     three_flags,
 )
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _SAVED = ("save_mean", "save_invstd")
@@ -407,11 +407,8 @@ native_batch_norm_backward = Operator(
     outputs=GRADIENTS,
     optional=("weight", *_RUNNING, *_SAVED, *GRADIENTS),
     unlike={
+        **specs("grad_out, grad_input: [1,2]; grad_weight, grad_bias: [2]"),
         **_LAID_OUT,
-        "grad_out": {"shape": (1, 2)},
-        "grad_input": {"shape": (1, 2)},
-        "grad_weight": {"shape": (2,)},
-        "grad_bias": {"shape": (2,)},
         "output_mask": (True, True, True),
     },
     attributes=(

@@ -23,7 +23,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.pointwise import BOTH, camel, with_number
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _BITS = (*INTEGERS, aclDataType.ACL_BOOL)
 _NOTES = "For bools it is the logical function."
@@ -73,7 +73,7 @@ def _bitwise(
         of_tensors={
             "summary": f"Bits that are set in {word}.",
             "numbers": (),
-            "unlike": {role: {"dtype": aclDataType.ACL_INT32} for role in BOTH},
+            "unlike": specs("input, other: INT32"),
             "rules": (
                 in_place(broadcasts(*BOTH)),
                 in_place(broadcast_shape("out", BOTH)),
@@ -88,10 +88,7 @@ def _bitwise(
         },
         of_number={
             "summary": f"Bits that are set in {word}, of a tensor and a number.",
-            "unlike": {
-                "input": {"dtype": aclDataType.ACL_INT32},
-                "other": {"dtype": aclDataType.ACL_INT64},
-            },
+            "unlike": specs("input: INT32; other: INT64"),
             "rules": (
                 dtype_among("input", gives),
                 scalar_dtype_among("other", gives),
@@ -145,7 +142,7 @@ bitwise_not = Operator(
     elementwise=True,
     lower=_lower_not,
     inputs=("input",),
-    unlike={role: {"dtype": aclDataType.ACL_INT32} for role in ("input", "out")},
+    unlike=specs("input, out: INT32"),
     entries=(entry("aclnnBitwiseNot", "self=input out:out"),),
     rules=(
         *require("input: INTEGERS BOOL; out: dtype of input; out, input: one format"),

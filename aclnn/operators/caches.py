@@ -24,7 +24,7 @@ from aclnn.operators.lowering import Lowering
 from aclnn.operators.quantization import BYTE, HALVES, LONG, PACKED, SINGLE, quantized
 from aclnn.operators.rotary import INTERLEAVE_HALF, rotate
 from aclnn.operators.sizes import is_absent, planned, size_is, together
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -264,11 +264,7 @@ scatter_pa_kv_cache = Operator(
         Attribute("offsets", None, "ints", nullable=True, doc="Has no effect."),
     ),
     parameters=("key", "value", "key_cache", "value_cache", "slot_mapping"),
-    unlike={
-        **{role: {"shape": (1, 1, 1), "strides": (1, 1, 1)} for role in ("key", "value")},
-        **{role: {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)} for role in ("key_cache", "value_cache")},
-        "slot_mapping": {"dtype": PACKED, "shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; slot_mapping: INT32[1]"),
     entries=(
         entry(
             "aclnnScatterPaKvCache",
@@ -399,12 +395,7 @@ gather_pa_kv_cache = Operator(
         Attribute("cache_mode", "Norm", "str", nullable=True, doc="'Norm' or 'PA_NZ'."),
     ),
     parameters=("key_cache", "value_cache", "block_tables", "seq_lens", "key", "value"),
-    unlike={
-        **{role: {"shape": (1, 1, 1), "strides": (1, 1, 1)} for role in ("key", "value")},
-        **{role: {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)} for role in ("key_cache", "value_cache")},
-        "block_tables": {"dtype": PACKED, "shape": (1, 1), "strides": (1, 1)},
-        "seq_lens": {"dtype": PACKED, "shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; block_tables: INT32[1,1]; seq_lens: INT32[1]"),
     entries=(
         entry(
             "aclnnGatherPaKvCache",
@@ -470,7 +461,7 @@ interleave_rope = Operator(
     expression="q·cos + (-q₂, q₁)·sin, q = the even elements of x, then the odd ones",
     notes="As rotary_position_embedding with mode 3.",
     inputs=("x", "cos", "sin"),
-    unlike={role: {"shape": (1, 1, 1, 2), "strides": (2, 2, 2, 1)} for role in ("x", "cos", "sin")},
+    unlike=specs("x, cos, sin: [1,1,1,2]"),
     entries=(entry("aclnnInterleaveRope", "x cos sin out:out"),),
     rules=(
         *require("x: FLOAT16 BF16 FLOAT"),
@@ -719,12 +710,7 @@ kv_rmsnorm_rope_cache = Operator(
         Attribute("is_output_kv", False, "bool", doc="Whether k_rope and c_kv are results, too."),
     ),
     parameters=("kv", "gamma", "cos", "sin", "index", "k_cache", "ckv_cache"),
-    unlike={
-        "kv": {"shape": (1, 1, 1, 4), "strides": (4, 4, 4, 1)},
-        "gamma": {"shape": (2,), "strides": (1,)},
-        **{role: {"shape": (1, 1, 1, 2), "strides": (2, 2, 2, 1)} for role in ("cos", "sin", "k_cache", "ckv_cache")},
-        "index": {"shape": (1, 1), "strides": (1, 1), "dtype": LONG},
-    },
+    unlike=specs("kv: [1,1,1,4]; gamma: [2]; cos, sin, k_cache, ckv_cache: [1,1,1,2]; index: INT64[1,1]"),
     entries=(
         entry(
             "aclnnKvRmsNormRopeCache",

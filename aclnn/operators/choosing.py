@@ -12,7 +12,7 @@ from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import REAL, Call, broadcast_shapes, done_if_empty, dtype_among, rule
 from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype, reads_of
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -77,7 +77,7 @@ def _nonzero(name: str, cann: str, *, by_rows: bool, **more: Any) -> Operator:
         inputs=("input",),
         outputs=("out", "size"),
         measured={"out": ("size", 2)},
-        unlike={"out": {"dtype": _LONG}, "size": {"dtype": _LONG}},
+        unlike=specs("out, size: INT64"),
         entries=(entry(f"aclnn{cann}", "self=input out:out"),),
         rules=(
             dtype_among("input", allowed),
@@ -192,7 +192,7 @@ masked_select_padded = Operator(
     inputs=_MASKED,
     outputs=("out", "size"),
     measured={"out": ("size", 1)},
-    unlike={"mask": {"dtype": _TRUTH}, "size": {"dtype": _LONG}},
+    unlike=specs("mask: BOOL; size: INT64"),
     entries=(entry("aclnnMaskedSelect", "self=input mask out:out"),),
     rules=(
         *require("input: REAL; mask: BOOL UINT8; out: REAL; size: INT64"),
@@ -454,7 +454,7 @@ def _index_fits(call: Call) -> str | None:
     return f"{call.shaped('out')}, must have {shape}"
 
 
-_INDEX_LIKE = {"indices": {"dtype": _LONG, "shape": (1,), "strides": (1,)}}
+_INDEX_LIKE = specs("indices: INT64[1]")
 
 index = Operator(
     name="index",
@@ -634,7 +634,7 @@ index_put = Operator(
         argument("accumulate", False, "bool", "Whether values are added."),
         Attribute("unsafe", False, "bool", doc="Has no effect: indices are always tested."),
     ),
-    unlike={**_INDEX_LIKE, "values": {"shape": (1,), "strides": (1,)}},
+    unlike={**specs("values: [1]"), **_INDEX_LIKE},
     entries=(
         entry(
             "aclnnIndexPutImpl",

@@ -39,7 +39,7 @@ from aclnn.operators.lowering import (
     reads_of,
 )
 from aclnn.operators.pointwise import BOTH, only_on, unless_on, with_number
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 
 def _truth(_: Call) -> aclDataType:
@@ -447,7 +447,7 @@ where = Operator(
     lower=_lower_where,
     inputs=_THREE,
     numbers=BOTH,
-    unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
+    unlike=specs("condition: BOOL"),
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
         *require("condition: BOOL UINT8; input, other: NUMERIC; input, other: promote to NUMERIC"),
@@ -566,7 +566,7 @@ def _classified(
         example=(f"{name}(np.float32([1, -np.inf, np.nan]))", f"array([{found}])"),
         entries=(entry(f"aclnn{cann}", f"{'x' if cann == 'IsInf' else 'self'}=input out:out"),),
         elementwise=True,
-        unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
+        unlike=specs("out: BOOL"),
         **more,
     )
 

@@ -32,7 +32,7 @@ from aclnn.operators.convolutions import (
 from aclnn.operators.declaration import Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import GRADIENTS, output_mask, requested_gradients_exist, three_flags
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 _OPERANDS = ("grad_output", "input", "weight")
@@ -198,8 +198,8 @@ convolution_backward = Operator(
         *options_of_convolution(cube_math=True),
     ),
     unlike={
+        **specs("grad_bias: [1]"),
         **_LIKE,
-        "grad_bias": {"shape": (1,)},
         "bias_sizes": (1,),
         "stride": (1, 1),
         "padding": (0, 0),

@@ -19,7 +19,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import FAILED_PLAN, number, planned, size_is, together
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -104,13 +104,7 @@ def _gate(lowering: Lowering, results: Mapping[str, str], **options: object) -> 
 
 
 _K = Attribute("k", 1, "int", doc="How many experts a token gets.")
-_GATE_UNLIKE = {
-    "x": {"shape": (1, 1), "strides": (1, 1)},
-    "expert_idx": {"dtype": _INT},
-    "row_idx": {"dtype": _INT},
-    "softmax_result": {"dtype": _SINGLE},
-    "out": {"dtype": _SINGLE},
-}
+_GATE_UNLIKE = specs("x: [1,1]; expert_idx, row_idx: INT32; softmax_result, out: FLOAT")
 
 moe_gating_top_k_softmax = Operator(
     name="moe_gating_top_k_softmax",
@@ -528,12 +522,7 @@ moe_init_routing = Operator(
         Attribute("expert_tokens_count_or_cumsum_flag", 0, "int", doc="1: running sums of counts; 2: counts."),
         Attribute("expert_tokens_before_capacity_flag", False, "bool", doc="Whether to count before dropping."),
     ),
-    unlike={
-        "x": {"shape": (1, 1), "strides": (1, 1)},
-        "expert_idx": {"dtype": _INT, "shape": (1, 1), "strides": (1, 1)},
-        "expanded_row_idx": {"dtype": _INT},
-        **{role: {"dtype": _INT} for role in _COUNTS},
-    },
+    unlike=specs("x: [1,1]; expert_idx: INT32[1,1]; expanded_row_idx, expert_tokens_count_or_cumsum, expert_tokens_before_capacity: INT32"),
     entries=(
         entry(
             "aclnnMoeInitRoutingV2",
@@ -652,11 +641,7 @@ moe_token_permute = Operator(
         argument("num_out_tokens", None, "int", "How many rows to keep; default: all.", nullable=True),
         argument("padded_mode", False, "bool", "Must be false."),
     ),
-    unlike={
-        "tokens": {"shape": (1, 1), "strides": (1, 1)},
-        "indices": {"dtype": _INT, "shape": (1,), "strides": (1,)},
-        "sorted_indices": {"dtype": _INT},
-    },
+    unlike=specs("tokens: [1,1]; indices: INT32[1]; sorted_indices: INT32"),
     entries=(
         entry(
             "aclnnMoeTokenPermute",
@@ -758,10 +743,7 @@ moe_token_unpermute = Operator(
         argument("padded_mode", False, "bool", "Must be false."),
         argument("restore_shape", None, "ints", "Must be null.", nullable=True),
     ),
-    unlike={
-        "permuted_tokens": {"shape": (1, 1), "strides": (1, 1)},
-        "sorted_indices": {"dtype": _INT, "shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("permuted_tokens: [1,1]; sorted_indices: INT32[1]"),
     entries=(
         entry(
             "aclnnMoeTokenUnpermute",
@@ -854,10 +836,7 @@ moe_finalize_routing = Operator(
     ),
     optional=("skip1", "skip2", "bias", "scales", "export_for_source_row"),
     attributes=(argument("drop_pad_mode", 0, "int", "The mode: 0 to 3."),),
-    unlike={
-        "expanded_permuted_rows": {"shape": (1, 1), "strides": (1, 1)},
-        "expanded_src_to_dst_row": {"dtype": _INT, "shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("expanded_permuted_rows: [1,1]; expanded_src_to_dst_row: INT32[1]"),
     entries=(
         entry(
             "aclnnMoeFinalizeRoutingV2",

@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
@@ -133,7 +133,7 @@ masked_fill = Operator(
     lower=_lower_masked,
     inputs=_MASKED,
     attributes=(_VALUE,),
-    unlike={"mask": {"dtype": aclDataType.ACL_BOOL}},
+    unlike=specs("mask: BOOL"),
     entries=(entry("aclnnInplaceMaskedFillScalar", "selfRef=input:inout mask value:scalar"),),
     rules=(
         *require("input: NUMERIC; mask: BOOL; out: dtype of input"),

@@ -29,7 +29,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Entry, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.quantization import BITS, BYTE, LONG, quantized
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 _SINGLE, _BOOL = aclDataType.ACL_FLOAT, aclDataType.ACL_BOOL
@@ -1679,7 +1679,7 @@ def _training_rules(words: Words) -> tuple[Rule, ...]:
 
 
 _FAS_UNLIKE = {
-    **{role: {"shape": (1, 1, 2)} for role in (*_QKV, "attention_out")},
+    **specs("query, key, value, attention_out: [1,1,2]"),
     "head_num": 1,
     "input_layout": "BSH",
     "prefix": None,
@@ -1832,13 +1832,12 @@ fusion_attention_grad = Operator(
     optional=_OPTIONAL_OF_TRAINING,
     unread=("drop_mask", "padding_mask"),
     unlike={
+        **specs(
+            "dy, attention_in, dq, dk, dv: [1,1,2]; "
+            "softmax_max, softmax_sum: FLOAT[1,1,8]; "
+            "actual_seq_qlen, actual_seq_kvlen: INT64[1]"
+        ),
         **_FAS_UNLIKE,
-        **{role: {"shape": (1, 1, 2)} for role in ("dy", "attention_in", "dq", "dk", "dv")},
-        **{role: {"dtype": _SINGLE, "shape": (1, 1, 8)} for role in ("softmax_max", "softmax_sum")},
-        **{
-            role: {"shape": (1,), "dtype": aclDataType.ACL_INT64}
-            for role in (_VARLEN.lengths, _VARLEN.key_lengths)
-        },
         "input_layout": "TND",
     },
     attributes=_FAS_ATTRIBUTES,

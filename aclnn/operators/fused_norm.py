@@ -34,7 +34,7 @@ from aclnn.operators.norm import (
     one_for_each_row,
     wrong_shape,
 )
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
@@ -176,7 +176,7 @@ add_rms_norm = Operator(
     inputs=("x1", "x2", "gamma"),
     outputs=("out", "rstd", "x"),
     optional=("rstd", "x"),
-    unlike={"gamma": {"shape": (2,)}},
+    unlike=specs("gamma: [2]"),
     attributes=(_EPSILON,),
     entries=(
         entry(
@@ -234,11 +234,7 @@ add_rms_norm_cast = Operator(
     notes=f"{_SUM} rstd is float32.",
     inputs=("x1", "x2", "gamma"),
     outputs=("y1", "y2", "rstd", "x"),
-    unlike={
-        "gamma": {"shape": (2,)},
-        "y1": {"dtype": _SINGLE},
-        "rstd": {"dtype": _SINGLE},
-    },
+    unlike=specs("gamma: [2]; y1, rstd: FLOAT"),
     attributes=(_EPSILON,),
     entries=(
         entry(
@@ -313,7 +309,7 @@ gemma_rms_norm = Operator(
     ),
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
-    unlike={"gamma": {"shape": (2,)}},
+    unlike=specs("gamma: [2]"),
     attributes=(_EPSILON,),
     entries=(entry("aclnnGemmaRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
@@ -424,7 +420,7 @@ add_layer_norm = Operator(
     inputs=("x1", "x2", "gamma", "beta", "bias"),
     outputs=("out", "mean", "rstd", "x"),
     optional=("bias", "x"),
-    unlike={"gamma": {"shape": (2,)}, "beta": {"shape": (2,)}},
+    unlike=specs("gamma, beta: [2]"),
     attributes=(
         argument("epsilon", 1e-5, "float", "Added to the variance."),
         argument("additional_output", False, "bool", "Whether x is a result."),

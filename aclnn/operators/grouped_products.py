@@ -31,7 +31,7 @@ from aclnn.operators.quantization import (
 )
 from aclnn.operators.quantized_products import nibble_axis, nibbles_of
 from aclnn.operators.sizes import number, option_within
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
@@ -603,10 +603,7 @@ grouped_matmul = Operator(
         Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, float16 for int8."),
     ),
     parameters=("x", "weight"),
-    unlike={
-        "x": {"shape": (1, 1), "strides": (1, 1)},
-        "weight": {"shape": (1, 1), "strides": (1, 1)},
-    },
+    unlike=specs("x, weight: [1,1]"),
     entries=(
         entry("aclnnGroupedMatmulV4", _c_signature()),
         entry("aclnnGroupedMatmulV5", _c_signature("tuningConfigOptional:ignored? ")),

@@ -12,7 +12,7 @@ from aclnn.operators.checks import Call, Rule, exists_on, has_shape, of_cann, ru
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number, numbers
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -173,7 +173,6 @@ _STRIDE = argument(
 )
 _PADDING = argument("padding", (0, 0), "ints", "How many rows and columns are added on each side.")
 _CEIL = argument("ceil_mode", False, "bool", "Whether windows may extend beyond the padding.")
-_IMAGE_LIKE = {"shape": (1, 2, 2), "strides": (4, 2, 1)}
 
 avg_pool2d = Operator(
     name="avg_pool2d",
@@ -199,7 +198,7 @@ avg_pool2d = Operator(
         ),
         Attribute("cube_math_type", 0, "int", doc="Has no effect."),
     ),
-    unlike={"input": _IMAGE_LIKE, "kernel_size": (1, 1)},
+    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnAvgPool2d",
@@ -281,7 +280,7 @@ max_pool2d = Operator(
         argument("ceil_mode", 0, "int", "Whether windows may extend beyond the padding, if not 0."),
         Attribute("auto_pad", 0, "int", doc="Must be 0."),
     ),
-    unlike={"input": _IMAGE_LIKE, "kernel_size": (1, 1)},
+    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnMaxPool",
@@ -341,11 +340,7 @@ max_pool2d_with_indices = Operator(
     inputs=("input",),
     outputs=("out", "indices"),
     attributes=(_KERNEL, _STRIDE, _PADDING, _DILATION, _CEIL),
-    unlike={
-        "input": _IMAGE_LIKE,
-        "kernel_size": (1, 1),
-        "indices": {"dtype": _LONG},
-    },
+    unlike={**specs("input: [1,2,2]; indices: INT64"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnMaxPool2dWithIndices",
@@ -420,7 +415,7 @@ adaptive_avg_pool2d = Operator(
     notes="Sums are in float64 and rounded once.",
     inputs=("input",),
     attributes=(argument("output_size", REQUIRED, "ints", "Rows and columns of the result."),),
-    unlike={"input": _IMAGE_LIKE, "output_size": (1, 1)},
+    unlike={**specs("input: [1,2,2]"), "output_size": (1, 1)},
     entries=(entry("aclnnAdaptiveAvgPool2d", "self=input outputSize=output_size:ints out:out"),),
     rules=(
         *require("input: 3 to 4 dims; input: FLOATING_AND_DOUBLE; cann input: FLOATING"),
@@ -482,10 +477,7 @@ def _resizing(name: str, cann: str, summary: str, expression: str, **more: Any) 
         summary=summary,
         expression=expression,
         inputs=("input",),
-        unlike={
-            "input": {"shape": (1, 1, 2, 2), "strides": (4, 4, 2, 1)},
-            "output_size": (2, 2),
-        },
+        unlike={**specs("input: [1,1,2,2]"), "output_size": (2, 2)},
         entries=(entry(cann, f"self=input outputSize=output_size:ints {signature} out:out"),),
         rules=(
             *dtypes,
@@ -671,7 +663,7 @@ im2col = Operator(
         _list_option("padding", (0, 0), "How many zeros are added on each side."),
         _list_option("stride", (1, 1), "From one window to the next."),
     ),
-    unlike={"input": _IMAGE_LIKE, "kernel_size": (1, 1)},
+    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnIm2col",
@@ -752,7 +744,7 @@ reflection_pad1d = Operator(
     notes="The element at an edge is not repeated. Negative margins remove elements.",
     inputs=("input",),
     attributes=(argument("padding", REQUIRED, "ints", "Margins on the left and on the right."),),
-    unlike={"input": {"shape": (1, 2), "strides": (2, 1)}, "padding": (0, 0)},
+    unlike={**specs("input: [1,2]"), "padding": (0, 0)},
     entries=(entry("aclnnReflectionPad1d", "self=input padding:ints out:out"),),
     rules=(
         *require("input: NUMERIC; out: dtype of input; input, out: one format; input: 2 to 3 dims"),

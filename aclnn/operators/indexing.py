@@ -21,7 +21,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import REQUIRED, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 
@@ -184,10 +184,7 @@ embedding = _selection(
         "array([[3., 4.],\n       [3., 4.],\n       [1., 2.]], dtype=float32)",
     ),
     (_has_rank("weight", 2, 2),),
-    unlike={
-        "weight": {"shape": (1, 1), "strides": (1, 1)},
-        "indices": {"dtype": aclDataType.ACL_INT64},
-    },
+    unlike=specs("weight: [1,1]; indices: INT64"),
     seealso=("index_select",),
     gradient={"weight": "aten.embedding_dense_backward(grad, indices, weight.shape[0], -1, False)"},
     chunking="rows_of_table",
@@ -206,7 +203,7 @@ index_select = _selection(
     lambda call: True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    unlike=specs("index: INT64"),
     seealso=("embedding", "gather"),
     gradient={"input": "aten.index_select_backward(grad, input.shape, dim, index)"},
     chunking="dask.array: take",
@@ -226,7 +223,7 @@ gather_v2 = _selection(
     wraps=True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    unlike=specs("index: INT64"),
     seealso=("index_select",),
     gradient={
         "input": "gradient_of_slices(grad, input.shape, dim, counted_from_front(index, input, dim))"
@@ -284,7 +281,7 @@ gather = Operator(
     inputs=("input", "index"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    unlike=specs("index: INT64"),
     entries=(entry("aclnnGather", "self=input dim:int index out:out"),),
     rules=(
         *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
@@ -404,7 +401,7 @@ index_copy = Operator(
     inputs=("input", "index", "source"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index", "source"),
-    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    unlike=specs("index: INT64"),
     entries=(
         entry("aclnnIndexCopy", "selfRef=input dim:int index source outRef=out:out"),
         entry("aclnnInplaceIndexCopy", "selfRef=input:inout dim:int index source"),

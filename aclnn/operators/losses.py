@@ -22,7 +22,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import PLANNING, has_rank, number, size_is
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -79,7 +79,7 @@ softmax_cross_entropy_with_logits = Operator(
     ),
     inputs=("input", "target"),
     outputs=("out", "backprop"),
-    unlike={"input": _ONE_ROW, "target": _ONE_ROW},
+    unlike=specs("input, target: [1,1]"),
     entries=(
         entry(
             "aclnnSoftmaxCrossEntropyWithLogits",
@@ -456,10 +456,7 @@ _CROSS_ENTROPY_GRADIENT = {
     "weight": "gradient_of_class_weights(grad, aten.log_softmax(input, 1), target, weight, out, reduction, ignore_index, label_smoothing)",
 }
 _UNREAD = ("zloss", "lse_for_zloss")
-_CROSS_ENTROPY_LIKE = {
-    **_OF_CLASSES,
-    "weight": {"dtype": _SINGLE, "shape": (1,), "strides": (1,)},
-}
+_CROSS_ENTROPY_LIKE = {**_OF_CLASSES, **specs("weight: FLOAT[1]")}
 _CROSS_ENTROPY: dict[str, Any] = {
     "inputs": ("input", "target", "weight"),
     "unlike": _CROSS_ENTROPY_LIKE,

@@ -25,7 +25,7 @@ from aclnn.operators.checks import (
 )
 from aclnn.operators.declaration import Attribute, Operator, argument, entry
 from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 MOST_DIMS = 6
@@ -705,7 +705,7 @@ mv = Operator(
     expression="input @ vec",
     notes=_ROUNDED,
     inputs=("input", "vec"),
-    unlike={"input": {"shape": (1, 1)}, "vec": {"shape": (1,)}},
+    unlike=specs("input: [1,1]; vec: [1]"),
     attributes=(_CUBE_MATH,),
     entries=(entry("aclnnMv", "self=input vec out:out cubeMathType:int"),),
     rules=(
@@ -742,7 +742,7 @@ gemm = Operator(
     expression="alpha·(a @ b) + beta·c, a and b transposed where the options say so",
     notes=f"With a beta of 0 `c` does not count, its NaNs neither. {_ROUNDED}",
     inputs=("a", "b", "c"),
-    unlike={role: {"shape": (1, 1)} for role in ("a", "b", "c")},
+    unlike=specs("a, b, c: [1,1]"),
     attributes=(
         argument("alpha", 1.0, "float", "Factor of the product."),
         argument("beta", 1.0, "float", "Factor of `c`."),

@@ -31,7 +31,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _ANY = tuple(dtypes.NUMPY)
 
@@ -768,7 +768,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
                 "The diagonal: 0 is the main one, positive ones are to its right.",
             ),
         ),
-        unlike={"input": {"shape": (1, 1), "strides": (1, 1)}},
+        unlike=specs("input: [1,1]"),
         entries=(
             entry(f"aclnn{name.capitalize()}", "self=input diagonal:int out:out"),
             entry(f"aclnnInplace{name.capitalize()}", "selfRef=input:inout diagonal:int"),

@@ -31,7 +31,7 @@ from aclnn.operators.declaration import (
 )
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import like_input
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -583,11 +583,7 @@ rms_norm_backward = Operator(
     ),
     inputs=("grad_output", "x", "gamma", "rstd"),
     outputs=("grad_input", "grad_gamma"),
-    unlike={
-        "x": {"shape": (1, 2)},
-        "grad_output": {"shape": (1, 2)},
-        "rstd": {"shape": (1,), "dtype": aclDataType.ACL_FLOAT},
-    },
+    unlike=specs("x, grad_output: [1,2]; rstd: FLOAT[1]"),
     entries=(
         entry(
             "aclnnRmsNormGrad",

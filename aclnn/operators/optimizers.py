@@ -8,7 +8,7 @@ from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import Call, Rule, dtype_among, rule, same_shape, when
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _STATE = {"out": "param", "m": "exp_avg", "v": "exp_avg_sq", "most": "max_exp_avg_sq"}
@@ -132,7 +132,7 @@ adamw_ = Operator(
         Attribute("amsgrad", False, "bool", doc="Whether the largest second moment counts."),
         Attribute("maximize", False, "bool", doc="Whether to go along the gradient."),
     ),
-    unlike={"step": {"shape": (1,), "strides": (1,), "dtype": aclDataType.ACL_INT64}},
+    unlike=specs("step: INT64[1]"),
     entries=(
         entry(
             "aclnnApplyAdamWV2",

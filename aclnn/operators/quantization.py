@@ -18,7 +18,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import has_elements_in_rows, number, size_is, together
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -231,12 +231,7 @@ def _dynamic_rules(*outputs: str) -> tuple[Rule, ...]:
     )
 
 
-_UNLIKE = {
-    "input": {"shape": (1, 8), "strides": (8, 1)},
-    "y": {"dtype": BYTE},
-    "scale": {"dtype": SINGLE},
-    "offset": {"dtype": SINGLE},
-}
+_UNLIKE = specs("input: [1,8]; y: INT8; scale, offset: FLOAT")
 _DST_TYPE = Attribute(
     "dst_type", None, "dtype", nullable=True, doc="int8, the default, or int32, packed."
 )
@@ -423,11 +418,7 @@ ascend_quant = Operator(
         ),
         Attribute("axis", -1, "int", doc="The dimension that scales are along."),
     ),
-    unlike={
-        "x": {"shape": (1, 8), "strides": (8, 1)},
-        "scale": {"shape": (1,), "strides": (1,)},
-        "out": {"dtype": BYTE},
-    },
+    unlike=specs("x: [1,8]; scale: [1]; out: INT8"),
     entries=(
         entry(
             "aclnnAscendQuantV3",
@@ -528,12 +519,7 @@ quantize = Operator(
         argument("axis", 1, "int", "The dimension that scales are along."),
         argument("div_mode", True, "bool", "Whether scales divide."),
     ),
-    unlike={
-        "input": {"shape": (1, 8), "strides": (8, 1)},
-        "scales": {"shape": (1,), "strides": (1,)},
-        "out": {"dtype": BYTE},
-        "dtype": BYTE,
-    },
+    unlike={**specs("input: [1,8]; scales: [1]; out: INT8"), "dtype": BYTE},
     entries=(
         entry(
             "aclnnQuantize",
@@ -601,7 +587,7 @@ trans_quant_param = Operator(
     notes="Scales lose their 13 lowest bits.",
     inputs=("scale", "offset"),
     optional=("offset",),
-    unlike={"scale": {"shape": (1,), "strides": (1,)}, "out": {"dtype": BITS}},
+    unlike=specs("scale: [1]; out: UINT64"),
     entries=(entry("aclnnTransQuantParamV2", "scale offset:in? out:out"),),
     rules=(
         *require("scale, offset: FLOAT; out: UINT64; scale, offset: 1 to 2 dims"),
@@ -645,7 +631,7 @@ convert_weight_to_int4pack = Operator(
         "write INT4, two to a byte. Of each integer the four lowest bits are kept."
     ),
     inputs=("weight",),
-    unlike={"weight": {"shape": (1, 8), "strides": (8, 1), "dtype": PACKED}, "out": {"dtype": PACKED}},
+    unlike=specs("weight: INT32[1,8]; out: INT32"),
     entries=(entry("aclnnConvertWeightToINT4Pack", "weight weightInt4Pack=out:out"),),
     rules=(
         *require("weight: INT32; out: INT32 INT4; weight: 2 to 3 dims; weight, out: plain format"),

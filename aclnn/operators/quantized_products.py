@@ -29,7 +29,7 @@ from aclnn.operators.quantization import (
     SINGLE,
 )
 from aclnn.operators.sizes import dtype_among_if, is_absent, number, size_is, together
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 _HALF, _BRAIN = HALVES
@@ -329,10 +329,7 @@ def _rules(extra: tuple[str, ...] = ()) -> tuple[Rule, ...]:
 
 
 _UNLIKE = {
-    "x1": {"shape": (1, 8), "strides": (8, 1), "dtype": BYTE},
-    "x2": {"shape": (8, 1), "strides": (1, 1), "dtype": BYTE},
-    "scale": {"shape": (1,), "strides": (1,), "dtype": BITS},
-    "out": {"dtype": _HALF},
+    **specs("x1: INT8[1,8]; x2: INT8[8,1]; scale: UINT64[1]; out: FLOAT16"),
     "output_dtype": _HALF,
 }
 _TRANSPOSES = tuple(
@@ -638,11 +635,7 @@ weight_quant_batchmatmul = Operator(
     attributes=(
         argument("antiquant_group_size", 0, "int", "Rows of the weight that share scales; 0: all."),
     ),
-    unlike={
-        "x": {"shape": (1, 8), "strides": (8, 1)},
-        "weight": {"shape": (8, 1), "strides": (1, 1), "dtype": BYTE},
-        "antiquant_scale": {"shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("x: [1,8]; weight: INT8[8,1]; antiquant_scale: [1]"),
     entries=(
         entry(
             "aclnnWeightQuantBatchMatmulV2",

@@ -37,7 +37,7 @@ from aclnn.operators.quantization import (
     shape_in_graph,
 )
 from aclnn.operators.sizes import has_elements_in_rows, planned, size_is, together
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -183,11 +183,7 @@ _NORM_QUANT = {
         f"{ROUNDED} Without `div_mode`, y·scales1. y2 is written with `scales2` only. x is the rounded sum; the "
         f"norm is that of the sum before rounding."
     ),
-    "unlike": {
-        **{role: {"shape": (2,)} for role in ("gamma", "scales1")},
-        "y1": {"dtype": BYTE},
-        "y2": {"dtype": BYTE},
-    },
+    "unlike": specs("gamma, scales1: [2]; y1, y2: INT8"),
     "accuracy": _ACCURACY,
 }
 _AXIS = Attribute("axis", -1, "int", doc="Has no effect.")
@@ -404,11 +400,7 @@ _NORM_DYNAMIC = {
         f"{ROUNDED} The second pair is written with both smooth scales, or as a mask of outputs says. x is the "
         "rounded sum; the norm is that of the sum before rounding."
     ),
-    "unlike": {
-        "gamma": {"shape": (2,)},
-        **{role: {"dtype": BYTE} for role in ("y1", "y2")},
-        **{role: {"dtype": SINGLE} for role in ("scale1", "scale2")},
-    },
+    "unlike": specs("gamma: [2]; y1, y2: INT8; scale1, scale2: FLOAT"),
     "outputs": ("y1", "y2", "x", "scale1", "scale2"),
     "infer": _infer_norm_dynamic,
     "lower": _lower_norm_dynamic,
@@ -676,7 +668,7 @@ dequant_swiglu_quant = Operator(
         Attribute("glu_bias", 1.0, "float", doc="Of modes 1 and 2."),
     ),
     parameters=("x",),
-    unlike={"x": {"shape": (1, 2), "strides": (2, 1)}, "y": {"dtype": BYTE}, "scale": {"dtype": SINGLE}},
+    unlike=specs("x: [1,2]; y: INT8; scale: FLOAT"),
     entries=(
         entry(
             "aclnnDequantSwigluQuant",
@@ -765,10 +757,7 @@ dequant_swiglu_quant_v2 = replace(
         _offset_of_static(),
         _second_version(),
     ),
-    unlike={
-        "x": {"dtype": PACKED, "shape": (1, 2), "strides": (2, 1)}, "y": {"dtype": BYTE}, "scale": {"dtype": SINGLE},
-        "weight_scale": {"dtype": SINGLE, "shape": (2,), "strides": (1,)}, "quant_mode": "dynamic",
-    },
+    unlike={**specs("x: INT32[1,2]; y: INT8; scale: FLOAT; weight_scale: FLOAT[2]"), "quant_mode": "dynamic"},
     example=(
         "dequant_swiglu_quant_v2(np.int32([[0, 100, 2, 1]]), weight_scale=np.float32([1, 1, 1, 1]), "
         "activate_left=True, quant_mode='dynamic')",

@@ -22,7 +22,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.pointwise import only_on, unless_on
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 _WHOLE = (
     aclDataType.ACL_INT8,
@@ -554,7 +554,7 @@ arg_max = Operator(
         argument("dim", None, "int", "The dimension; None means all elements."),
         KEEPDIM,
     ),
-    unlike={"out": {"dtype": aclDataType.ACL_INT64}},
+    unlike=specs("out: INT64"),
     entries=(entry("aclnnArgMax", "self=input dim:int keepdim:bool out:out"),),
     rules=(
         *require("input: FLOATING_AND_DOUBLE INTEGERS; out: INT32 INT64; input: at most 8 dims"),
@@ -721,7 +721,7 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
             argument("dim", REQUIRED, "int", "The dimension to look along."),
             KEEPDIM,
         ),
-        unlike={"indices": {"dtype": aclDataType.ACL_INT64}},
+        unlike=specs("indices: INT64"),
         entries=(entry(cann, "self=input dim:int keepdim:bool out:out indices=indices:out"),),
         rules=(
             *require("input: REAL"),
@@ -812,7 +812,7 @@ def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
         notes=f"NaN is true. Of no elements it is {empty}. Of uint8 the result is uint8, as in PyTorch.",
         inputs=("input",),
         attributes=(DIM, KEEPDIM),
-        unlike={"out": {"dtype": aclDataType.ACL_BOOL}},
+        unlike=specs("out: BOOL"),
         entries=(entry(f"aclnn{name.capitalize()}", "self=input dim:ints keepdim:bool out:out"),),
         rules=(
             *require("input: REAL; out: BOOL UINT8"),

@@ -9,7 +9,7 @@ from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import Call, answering, broadcast_shapes, rule, same_dtype, switch_among
 from aclnn.operators.declaration import ROW_ACCURACY, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 HALF, INTERLEAVE, QUARTER, INTERLEAVE_HALF = range(4)
 _NAMES = ("half", "interleave", "quarter")
@@ -219,7 +219,7 @@ apply_rotary_pos_emb = Operator(
     lower=_lower_both,
     inputs=("query", "key", "cos", "sin"),
     outputs=("query_out", "key_out"),
-    unlike={role: {"shape": (1, 1, 1, 2)} for role in ("query", "key", "cos", "sin")},
+    unlike=specs("query, key, cos, sin: [1,1,1,2]"),
     attributes=(
         argument("layout", 1, "int", "The layout of dimensions, by number."),
         argument("rotary_mode", "half", "str", "Which elements form a pair.", choices=_NAMES),

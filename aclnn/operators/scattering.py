@@ -13,7 +13,7 @@ from aclnn.operators.checks import COMPLEX, Call, Rule, at_most_8_dims, has_shap
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import like_input, number, numbers
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -29,7 +29,6 @@ _CHECKED = (
 )
 _ORDER = "Of indices that are the same the last one counts; sums are in row-major order, those of half precision in float32, rounded once."
 _DIM = argument("dim", REQUIRED, "int", "The dimension that indices count along.")
-_ONE_INDEX = {"dtype": _LONG}
 
 
 def _axis(call: Call, role: str = "input") -> int:
@@ -175,7 +174,7 @@ def _scatter(
         notes=f"{_ORDER} {_CHECKED}",
         inputs=("input", "index", "src"),
         parameters=("input", "dim", "index", "src"),
-        unlike={"index": _ONE_INDEX},
+        unlike=specs("index: INT64"),
         rules=(*_scatter_rules("src"), *rules),
         infer=like_input,
         lower=_lower_scatter(how),
@@ -219,7 +218,7 @@ scatter_value = Operator(
     notes=f"The number is converted to the dtype of `input`. {_CHECKED}",
     inputs=("input", "index"),
     parameters=("input", "dim", "index", "src"),
-    unlike={"index": _ONE_INDEX},
+    unlike=specs("index: INT64"),
     attributes=(
         _DIM,
         argument("src", REQUIRED, "scalar", "The number that is put."),
@@ -313,7 +312,7 @@ index_add = Operator(
         _DIM,
         Attribute("alpha", 1, doc="The factor of `source`.", facts=("one", "zero")),
     ),
-    unlike={"index": _ONE_INDEX},
+    unlike=specs("index: INT64"),
     entries=(entry("aclnnIndexAdd", "self=input dim:int index source alpha:scalar out:out"),),
     rules=(
         *require("input: REAL; index: INT32 INT64; source, out: dtype of input; alpha: numbers"),
@@ -370,7 +369,7 @@ index_fill = Operator(
         _DIM,
         argument("value", REQUIRED, "scalar", "The number that is put.", facts=("zero",)),
     ),
-    unlike={"index": {"dtype": _LONG, "shape": (1,), "strides": (1,)}},
+    unlike=specs("index: INT64[1]"),
     entries=(
         entry("aclnnIndexFillTensor", "self=input dim:int index:ints value:scalar out:out"),
         entry("aclnnInplaceIndexFillTensor", "selfRef=input:inout dim:int index:ints value:scalar"),
@@ -447,10 +446,7 @@ scatter_nd_update_ = Operator(
     expression="var[indices[i, :]] = updates[i]",
     notes=f"Of rows that are the same the last one counts. {_CHECKED}",
     inputs=("var", "indices", "updates"),
-    unlike={
-        "indices": {"dtype": _LONG, "shape": (1, 1), "strides": (1, 1)},
-        "updates": {"shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("indices: INT64[1,1]; updates: [1]"),
     entries=(entry("aclnnScatterNdUpdate", "varRef=var:inout indices updates"),),
     rules=(
         *require("var: NUMERIC; cann var: FLOATING INT32 INT64 INT8 BOOL; indices: INT32 INT64"),
@@ -504,7 +500,7 @@ gather_nd = Operator(
             "negative_index_support", False, "bool", "Whether negative indices count from the end."
         ),
     ),
-    unlike={"indices": {"dtype": _LONG, "shape": (1, 1), "strides": (1, 1)}},
+    unlike=specs("indices: INT64[1,1]"),
     entries=(
         entry(
             "aclnnGatherNd",
@@ -605,13 +601,7 @@ one_hot = Operator(
         argument("num_classes", REQUIRED, "int", "How many classes there are."),
         Attribute("axis", -1, "int", doc="Where the new dimension is."),
     ),
-    unlike={
-        "input": {"dtype": _LONG},
-        "on_value": {"shape": (1,), "strides": (1,)},
-        "off_value": {"shape": (1,), "strides": (1,)},
-        "num_classes": 1,
-        "axis": -1,
-    },
+    unlike={**specs("input: INT64; on_value, off_value: [1]"), "num_classes": 1, "axis": -1},
     entries=(
         entry(
             "aclnnOneHot",

@@ -26,7 +26,7 @@ from aclnn.operators.declaration import (
 )
 from aclnn.operators.lowering import Lowering, graph_dtype
 from aclnn.operators.sizes import number, size_is
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
@@ -88,7 +88,7 @@ sort = Operator(
         _DESCENDING,
         Attribute("stable", False, "bool", doc="Has no effect."),
     ),
-    unlike={"indices": {"dtype": _LONG}},
+    unlike=specs("indices: INT64"),
     entries=(
         entry(
             "aclnnSort",
@@ -138,7 +138,7 @@ argsort = Operator(
     notes=_ORDER,
     inputs=("input",),
     attributes=(_DIM, _DESCENDING),
-    unlike={"out": {"dtype": _LONG}},
+    unlike=specs("out: INT64"),
     entries=(entry("aclnnArgsort", "self=input dim:int descending:bool out:out"),),
     rules=(
         *require("dim: axis of input"),
@@ -231,7 +231,7 @@ topk = Operator(
         argument("largest", True, "bool", "Whether to find the largest, else the smallest."),
         argument("sorted", True, "bool", "Has no effect."),
     ),
-    unlike={"indices": {"dtype": _LONG}, "k": 1},
+    unlike={**specs("indices: INT64"), "k": 1},
     entries=(
         entry(
             "aclnnTopk",
@@ -294,10 +294,7 @@ top_k_top_p = Operator(
     ),
     inputs=("logits", "p", "k"),
     optional=("p", "k"),
-    unlike={
-        "logits": {"shape": (1, 1), "strides": (1, 1)},
-        "k": {"dtype": aclDataType.ACL_INT32, "shape": (1,), "strides": (1,)},
-    },
+    unlike=specs("logits: [1,1]; k: INT32[1]"),
     entries=(entry("aclnnApplyTopKTopP", "logits p:in? k:in? out:out"),),
     rules=(
         _one_given(),
@@ -392,15 +389,7 @@ scaled_masked_softmax_backward = Operator(
     summary="Gradient of softmax of scaled scores with a mask, from its result.",
     expression="where(mask, 0, scale·y·(g - Σ g·y)), along the last dimension",
     inputs=("y_grad", "y", "mask"),
-    unlike={
-        "y_grad": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
-        "y": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
-        "mask": {
-            "shape": (1, 1, 1, 1),
-            "strides": (1, 1, 1, 1),
-            "dtype": aclDataType.ACL_BOOL,
-        },
-    },
+    unlike=specs("y_grad, y: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
     entries=(
         entry(
             "aclnnScaledMaskedSoftmaxBackward",
@@ -435,14 +424,7 @@ scaled_masked_softmax = Operator(
         "Scores are scaled in float32."
     ),
     inputs=("x", "mask"),
-    unlike={
-        "x": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
-        "mask": {
-            "shape": (1, 1, 1, 1),
-            "strides": (1, 1, 1, 1),
-            "dtype": aclDataType.ACL_BOOL,
-        },
-    },
+    unlike=specs("x: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
     entries=(
         entry(
             "aclnnScaledMaskedSoftmax",

@@ -8,13 +8,12 @@ from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import Call, broadcast_shapes, has_shape, of_cann, rule
 from aclnn.operators.declaration import Operator, argument, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.words import require
+from aclnn.operators.words import require, specs
 
 Shape = tuple[int, ...]
 
 _SOLVED = (aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE)
 _OUTPUTS = ("out", "cloned_coefficient")
-_ONE_BY_ONE = {"shape": (1, 1), "strides": (1, 1)}
 
 
 def _batch(call: Call) -> Shape | None:
@@ -116,7 +115,7 @@ triangular_solve = Operator(
             )
         ]
     ),
-    unlike={"input": _ONE_BY_ONE, "A": _ONE_BY_ONE},
+    unlike=specs("input, A: [1,1]"),
     entries=(
         entry(
             "aclnnTriangularSolve",

@@ -13,6 +13,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.sizes import has_rank
+from aclnn.operators.words import specs
 
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
@@ -32,7 +33,7 @@ trans_matmul_weight_ = Operator(
     ),
     lower=_lower,
     inputs=("input",),
-    unlike={"input": {"shape": (2, 2), "strides": (2, 1)}},
+    unlike=specs("input: [2,2]"),
     entries=(entry("aclnnTransMatmulWeight", "mmWeightRef=input:inout"),),
     rules=(
         dtype_among(

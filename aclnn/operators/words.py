@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from aclnn.acl.constants import aclDataType
+from aclnn.graph.strides import contiguous_strides
 from aclnn.operators import checks, sizes
 from aclnn.operators.checks import Rule
 
@@ -39,6 +41,24 @@ def require(text: str) -> tuple[Rule, ...]:
     at most 8 dimensions
     """
     return tuple([found for clause in text.split(";") for found in _rules(clause.strip())])
+
+
+def specs(text: str) -> dict[str, dict[str, Any]]:
+    """Parts of tensors' descriptions, by role: dtypes, shapes, or both.
+
+    >>> specs("index: INT64[2]; x, y: [1,3]")["y"]
+    {'shape': (1, 3), 'strides': (3, 1)}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for clause in text.split(";"):
+        named, _, stated = clause.strip().partition(": ")
+        dtype, _, sizes = stated.partition("[")
+        parts: dict[str, Any] = {"dtype": aclDataType[f"ACL_{dtype}"]} if dtype else {}
+        if sizes:
+            shape = tuple([int(size) for size in sizes.strip("]").split(",") if size])
+            parts |= {"shape": shape, "strides": contiguous_strides(shape)}
+        found |= dict.fromkeys(_roles(named), parts)
+    return found
 
 
 def _rules(clause: str) -> Iterable[Rule]:
