@@ -19,8 +19,7 @@ One that begins with ``cann`` is a rule of C-shaped functions alone.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
@@ -82,39 +81,47 @@ def _dtypes(text: str) -> tuple[aclDataType, ...]:
 
 
 def _stated(roles: Roles, stated: str) -> Iterable[Rule]:
-    for pattern, rule in _OF_ALL:
-        if match := re.fullmatch(pattern, stated):
-            return (rule(roles, *match.groups()),)
-    for pattern, made in _OF_EACH:
-        if match := re.fullmatch(pattern, stated):
-            return [made(role, *match.groups()) for role in roles]
+    if stated in _OF_ALL:
+        return (_OF_ALL[stated](*roles),)
+    if stated in _OF_EACH:
+        return [_OF_EACH[stated](role) for role in roles]
+    head, _, last = stated.rpartition(" ")
+    if head in _OF_ANOTHER:
+        return [_OF_ANOTHER[head](role, last) for role in roles]
+    ranks = head.split(" to ")
+    if last in ("dim", "dims") and all(map(str.isdigit, ranks)):
+        return [sizes.has_rank(role, *map(int, ranks)) for role in roles]
+    what, _, operands = stated.partition(" of ")
+    if what == "cast":
+        return [checks.castable(_roles(operands), role) for role in roles]
+    if what == "broadcast":
+        return [checks.broadcast_shape(role, _roles(operands)) for role in roles]
+    if stated.startswith("promote to "):
+        return (checks.promotes(roles, _dtypes(stated.removeprefix("promote to "))),)
     return [checks.dtype_among(role, _dtypes(stated)) for role in roles]
 
 
-_OF_ALL: tuple[tuple[str, Callable[..., Rule]], ...] = (
-    ("at most 8 dims", lambda roles: checks.at_most_8_dims(*roles)),
-    ("numbers", lambda roles: checks.convertible_scalars(*roles)),
-    ("broadcast", lambda roles: checks.broadcasts(*roles)),
-    ("promote to (.*)", lambda roles, allowed: checks.promotes(roles, _dtypes(allowed))),
-    ("if empty ends", lambda roles: checks.ends_if_empty(*roles)),
-    ("if empty done", lambda roles: checks.done_if_empty(*roles)),
-    ("plain format", lambda roles: checks.no_private_format(*roles)),
-    ("one format", lambda roles: checks.same_format(*roles)),
-)
-_OF_EACH: tuple[tuple[str, Callable[..., Rule]], ...] = (
-    (r"dtype of (\w+)", checks.same_dtype),
-    (r"shape of (\w+)", checks.same_shape),
-    (r"rank of (\w+)", checks.same_rank),
-    (r"format of (\w+)", checks.plain_format),
-    (r"FLOAT or dtype of (\w+)", checks.dtype_like_or),
-    (r"cast of (.*)", lambda role, sources: checks.castable(_roles(sources), role)),
-    (r"broadcast of (.*)", lambda role, roles: checks.broadcast_shape(role, _roles(roles))),
-    (r"broadcasts to (\w+)", checks.broadcasts_to),
-    (r"(\d+) dims?", lambda role, rank: sizes.has_rank(role, int(rank))),
-    (r"(\d+) to (\d+) dims", lambda role, a, b: sizes.has_rank(role, int(a), int(b))),
-    (r"dims", checks.has_dims),
-    (r"elements", sizes.has_elements),
-    (r"axis of (\w+)", checks.axis_within),
-    (r"dim of (\w+)", lambda role, tensor: checks.dim_in_range(tensor, role)),
-    (r"even along (\w+)", checks.even_along),
-)
+_OF_ALL: Mapping[str, Callable[..., Rule]] = {
+    "at most 8 dims": checks.at_most_8_dims,
+    "numbers": checks.convertible_scalars,
+    "broadcast": checks.broadcasts,
+    "if empty ends": checks.ends_if_empty,
+    "if empty done": checks.done_if_empty,
+    "plain format": checks.no_private_format,
+    "one format": checks.same_format,
+}
+_OF_EACH: Mapping[str, Callable[[str], Rule]] = {
+    "dims": checks.has_dims,
+    "elements": sizes.has_elements,
+}
+_OF_ANOTHER: Mapping[str, Callable[[str, str], Rule]] = {
+    "dtype of": checks.same_dtype,
+    "FLOAT or dtype of": checks.dtype_like_or,
+    "shape of": checks.same_shape,
+    "rank of": checks.same_rank,
+    "format of": checks.plain_format,
+    "broadcasts to": checks.broadcasts_to,
+    "axis of": checks.axis_within,
+    "dim of": lambda option, role: checks.dim_in_range(role, option),
+    "even along": checks.even_along,
+}
