@@ -671,8 +671,8 @@ def run(ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=
     flags : int
     """
     cdef tile_view views[MOST_INPUTS + 1]
-    cdef kernel_number values[MOST_NUMBERS]
-    cdef params_t prepared  # which is aligned
+    cdef params_t numbers, prepared  # which are aligned
+    cdef kernel_number *values = <kernel_number *>&numbers
     cdef void *params = values
     cdef int k
     operands = (*inputs, output)
