@@ -163,7 +163,7 @@ def rounded(reference, operands, kind):
     for index in np.flatnonzero(doubt):
         with mpmath.workdps(oracle.DIGITS):
             value = reference(mpmath, *[mpmath.mpf(float(v[index])) for v in operands])
-            result[index] = oracle.nearest_half(value, kind)
+            result[index] = oracle.rounded_exactly(value, kind)
     return result
 
 

@@ -14,11 +14,11 @@ import math
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain, repeat
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..attrs import ARGUMENT_KINDS, Argument, Attrs, freeze_attrs
 from ..constraints import Count, Share
@@ -221,7 +221,6 @@ _WORDS = {
     list: "a list",
     dict: "an object",
 }
-_hints = cache(get_type_hints)
 
 
 def read_document(text: str, kind: type, schema: dict[str, Any]) -> Any:
@@ -241,30 +240,88 @@ def checked_document(document: Any, schema: dict[str, Any], where: str = "") -> 
         raise ValueError(
             f"{place}expected a document of schema {name!r}, got {reprlib.repr(found)}"
         )
-    _check_ranges(document, schema, where)
+    _refuse_misfit(document, _ranges_of(name, schema), where)
     return document
 
 
-def _check_ranges(data: Any, rule: dict[str, Any], where: str) -> None:
-    """Refuse what a schema does not allow, but for types, which `read` tells apart."""
-    broken = ""
-    if isinstance(data, str) and data not in rule.get("enum", (data,)):
-        broken = f"one of {', '.join(rule['enum'])}"
-    is_number = isinstance(data, (int, float))
-    if is_number and "minimum" in rule and not data >= rule["minimum"]:  # as NaN is not
-        broken = f"at least {rule['minimum']}"
-    elif is_number and "maximum" in rule and not data <= rule["maximum"]:
-        broken = f"at most {rule['maximum']}"
-    if broken:
-        raise ValueError(f"{where} is {reprlib.repr(data)}, must be {broken}")
-    if isinstance(data, list):
-        rules = chain(rule.get("prefixItems", ()), repeat(rule.get("items") or {}))
-        for place, (item, inner) in enumerate(zip(data, rules, strict=False)):
-            _check_ranges(item, inner, f"{where}[{place}]")
+def _refuse_misfit(data: Any, ranges: _Ranges | None, where: str) -> None:
+    if (misfit := _misfit(data, ranges)) is None:
+        return
+    path, found, words = misfit
+    place = where + path if where else path.removeprefix(".")
+    raise ValueError(f"{place} is {reprlib.repr(found)}, must be {words}")
+
+
+class _Ranges(NamedTuple):
+    """What a schema allows, but for types, which `read` tells apart."""
+
+    words: tuple[str, ...] | None
+    least: float
+    most: float
+    firsts: tuple[_Ranges | None, ...]
+    items: _Ranges | None
+    inside: tuple[tuple[str, _Ranges], ...]
+
+
+_KNOWN_RANGES: dict[str, _Ranges | None] = {}
+
+
+def _ranges_of(name: str, schema: dict[str, Any]) -> _Ranges | None:
+    """The ranges of a schema with this name, which are gathered once."""
+    if name not in _KNOWN_RANGES:
+        _KNOWN_RANGES[name] = _ranges(schema)
+    return _KNOWN_RANGES[name]
+
+
+def _ranges(rule: dict[str, Any]) -> _Ranges | None:
+    """What a rule allows; None for everything."""
+    inside = {key: _ranges(inner) for key, inner in rule.get("properties", {}).items()}
+    found = _Ranges(
+        words=tuple(rule["enum"]) if "enum" in rule else None,
+        least=rule.get("minimum", -math.inf),
+        most=rule.get("maximum", math.inf),
+        firsts=tuple(map(_ranges, rule.get("prefixItems", ()))),
+        items=_ranges(rule["items"]) if rule.get("items") else None,
+        inside=tuple((key, inner) for key, inner in inside.items() if inner is not None),
+    )
+    numbers = "minimum" in rule or "maximum" in rule
+    any_inside = any(found.firsts) or found.items is not None or found.inside
+    return found if found.words is not None or numbers or any_inside else None
+
+
+def _misfit(data: Any, ranges: _Ranges | None) -> tuple[str, Any, str] | None:
+    """Where in `data` the first thing is that is not allowed, the thing, and what it must be."""
+    if ranges is None:
+        return None
+    if isinstance(data, (int, float)):
+        return _number_misfit(data, ranges)
+    if isinstance(data, str):
+        if ranges.words is None or data in ranges.words:
+            return None
+        return "", data, f"one of {', '.join(ranges.words)}"
+    if isinstance(data, list) and (ranges.firsts or ranges.items):
+        for place, (item, inner) in enumerate(
+            zip(data, chain(ranges.firsts, repeat(ranges.items)), strict=False)
+        ):
+            if (found := _misfit(item, inner)) is not None:
+                return f"[{place}]{found[0]}", *found[1:]
     if isinstance(data, dict):
-        for key, inner in rule.get("properties", {}).items():
-            if key in data:
-                _check_ranges(data[key], inner, f"{where}.{key}" if where else key)
+        for key, inner in ranges.inside:
+            if key in data and (found := _misfit(data[key], inner)) is not None:
+                return f".{key}{found[0]}", *found[1:]
+    return None
+
+
+def _number_misfit(data: float, ranges: _Ranges) -> tuple[str, Any, str] | None:
+    # As NaN is in no range.
+    if ranges.least > -math.inf and not data >= ranges.least:
+        return "", data, f"at least {ranges.least}"
+    if ranges.most < math.inf and not data <= ranges.most:
+        return "", data, f"at most {ranges.most}"
+    return None
+
+
+_Reader = Callable[[Any, str], Any]
 
 
 def read(kind: Any, data: Any, where: str = "") -> Any:
@@ -272,26 +329,61 @@ def read(kind: Any, data: Any, where: str = "") -> Any:
 
     `where` is the field that holds the data.
     """
+    return _reader(kind)(data, where)
+
+
+@cache
+def _reader(kind: Any) -> _Reader:
+    """What reads data of a kind, which is looked into once."""
     inner = get_args(kind)
     if NoneType in inner:
-        return None if data is None else read(inner[0], data, where)
-    if kind == Attrs:  # in documents an object, whose values are of any type
-        items = _of_type(dict, data, where).items()
-        return freeze_attrs({key: _decoded(value, f"{where}.{key}") for key, value in items})
+        present = _reader(inner[0])
+        return lambda data, where: None if data is None else present(data, where)
+    if kind == Attrs:
+        return _attrs
     if get_origin(kind) is UnionType:
-        return _param(data, where)
+        return _param
     if get_origin(kind) is tuple:
-        return _tuple(inner, _of_type(list, data, where), where)
-    return _object(kind, data, where) if is_dataclass(kind) else _of_type(kind, data, where)
+        return partial(_tuple, inner)
+    return partial(_object if is_dataclass(kind) else _of_type, kind)
 
 
-def _tuple(kinds: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, ...]:
+def _attrs(data: Any, where: str) -> Attrs:
+    """In documents an object, whose values are of any type."""
+    items = _of_type(dict, data, where).items()
+    return freeze_attrs({key: _decoded(value, f"{where}.{key}") for key, value in items})
+
+
+def _tuple(kinds: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
+    items = _of_type(list, data, where)
     if kinds[-1] is Ellipsis:
+        if _all_fit(kinds[0], items):
+            return tuple(items)
         kinds = kinds[:1] * len(items)
     if len(kinds) != len(items):
         raise ValueError(f"{where} has {len(items)} items, must have {len(kinds)}")
     pairs = zip(kinds, items, strict=True)
-    return tuple(read(kind, item, f"{where}[{i}]") for i, (kind, item) in enumerate(pairs))
+    return tuple([_reader(kind)(item, f"{where}[{i}]") for i, (kind, item) in enumerate(pairs)])
+
+
+def _all_fit(kind: Any, items: list[Any]) -> bool:
+    """Whether items are read as they are: all are words, or all are integers of 64 bits."""
+    if kind is str:
+        return all(type(item) is str for item in items)
+    if kind is not int or not all(type(item) is int for item in items):
+        return False
+    return not items or (min(items) >= -LARGEST_INTEGER and max(items) <= LARGEST_INTEGER)
+
+
+@cache
+def _field_readers(kind: Any) -> tuple[tuple[str, _Reader, bool], ...]:
+    """The fields that documents have of a dataclass: names, what reads them, and who may be left out."""
+    hints, optional = get_type_hints(kind), optional_fields(kind)
+    return tuple(
+        (one.name, _reader(hints[one.name]), one.name in optional)
+        for one in fields(kind)
+        if one.compare
+    )
 
 
 def _object(kind: Any, data: Any, where: str) -> Any:
@@ -299,16 +391,13 @@ def _object(kind: Any, data: Any, where: str) -> Any:
     schema, sound = _VERIFIED.get(kind, (None, None))
     if schema is not None:
         checked_document(data, schema, where)
-    made, hints = {}, _hints(kind)
-    for one in fields(kind):
-        if not one.compare:  # what is not in documents
-            continue
-        path = f"{where}.{one.name}" if where else one.name
-        if one.name not in _of_type(dict, data, where):
-            if one.name in optional_fields(kind):
-                continue
+    present, made = _of_type(dict, data, where), {}
+    for name, reader, optional in _field_readers(kind):
+        path = f"{where}.{name}" if where else name
+        if name in present:
+            made[name] = reader(present[name], path)
+        elif not optional:
             raise ValueError(f"{path} is missing")
-        made[one.name] = read(hints[one.name], data[one.name], path)
     return sound(kind(**made)) if sound else kind(**made)
 
 
@@ -350,7 +439,7 @@ def _argument(value: dict[str, Any], where: str) -> Argument:
     for field in ("argument", "kind"):
         if field not in value:
             raise ValueError(f"{where}.{field} is missing")
-    _check_ranges(value, _ARGUMENT_RULE, where)
+    _refuse_misfit(value, _ranges_of("argument", _ARGUMENT_RULE), where)
     place = _of_type(int, value["argument"], f"{where}.argument")
     return Argument(place, _of_type(str, value["kind"], f"{where}.kind"))
 

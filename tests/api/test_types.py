@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -97,11 +98,15 @@ def test_pyright_agrees_in_its_strict_mode(installed, checker):
 
 
 MADE = runpy.run_path(str(ROOT / "tools" / "make_stub.py"))
-KNOWN = {
-    one.name: (one, known)
-    for one in REGISTRY.values()
-    if one.functional and (known := list(MADE["_known"](one)))
-}
+
+
+@cache
+def known_operators():
+    """What the stub knows of results, by the names of those of which it knows something."""
+    every = {one.name: one for one in REGISTRY.values() if one.functional}
+    return {
+        name: (one, known) for name, one in every.items() if (known := list(MADE["_known"](one)))
+    }
 
 
 def taken_as(value, kind, dtype):
@@ -117,10 +122,10 @@ def claimed(kind, dtype):
     return {"NDArray[np.bool]": "bool"}.get(kind, dtype if "[_" in kind else kind[11:-1])
 
 
-@each("name", KNOWN)
+@each("name", lambda: known_operators())
 def test_results_have_the_dtypes_that_the_stub_claims(name):
     """The examples, in every dtype that operands may have: results are as type checkers see them."""
-    one, every = KNOWN[name]
+    one, every = known_operators()[name]
     needed = dict.fromkeys([role for role in one.positional if one.is_required(role)])
     given, checked = needed | MADE["_given"](one), 0
     for known in every:
@@ -146,7 +151,7 @@ def test_results_have_the_dtypes_that_the_stub_claims(name):
 
 
 def test_most_functions_have_results_of_known_dtypes():
-    unknown = {one.name for one in REGISTRY.values() if one.functional} - set(KNOWN)
+    unknown = {one.name for one in REGISTRY.values() if one.functional} - set(known_operators())
     # A dtype that is an option, or that comes of no operand.
     assert unknown == {
         "any", "all", "arange", "cast", "linspace", "quant_matmul", "quantize",

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from cases import each
+from oracle import FORMATS, rounded_exactly
 
 from aclnn import isa
 from aclnn.acl import dtypes
@@ -18,9 +19,6 @@ FLOAT16, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("float16", "float32", "
 HALVES = [FLOAT16, BFLOAT16]
 ALL = list(dtypes.NUMPY.values())
 INTEGERS = [d for d in ALL if d.kind in "iu"]
-# Digits, the exponent of the least normal number and that of the largest.
-FORMATS = {FLOAT16: (11, -14, 15), BFLOAT16: (8, -126, 127), FLOAT32: (24, -126, 127)}
-FORMATS[FLOAT64] = (53, -1022, 1023)
 STREAM = 1 + 2 + 4  # TILE_STREAM and both ways to prefetch
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -75,24 +73,6 @@ def rounded(x, dtype):
     step = quantum(np.where(np.isfinite(x), x, 1), dtype)
     r = np.where(np.isfinite(x), np.copysign(np.rint(x / step) * step, x), x)
     return np.where(np.abs(r) >= 2.0 ** (most + 1), np.copysign(np.inf, x), r)
-
-
-def rounded_exactly(x, dtype):
-    """A Fraction or mpf, rounded once."""
-    digits, least, most = FORMATS[dtype]
-    if x == 0:
-        return 0.0
-    exact = isinstance(x, Fraction)
-    n, d = x.as_integer_ratio() if exact else mpmath.libmp.to_rational(x._mpf_)
-    size = abs(n)
-    exponent = size.bit_length() - d.bit_length()
-    exponent -= size << max(-exponent, 0) < d << max(exponent, 0)
-    last = max(exponent, least) - digits + 1  # the exponent of what neighbours differ by
-    step = d << max(last, 0)
-    steps, rest = divmod(size << max(-last, 0), step)
-    steps += 2 * rest > step or (2 * rest == step and steps & 1)  # ties to even
-    beyond = steps.bit_length() + last > most + 1
-    return math.copysign(math.inf if beyond else math.ldexp(steps, last), n)
 
 
 def every_half(dtype):

@@ -52,7 +52,7 @@ def test_weights_are_views_of_the_file(tmp_path, is_outside):
     path = tmp_path / "model.onnx"
     onnx.save(model_of(w=TABLE, small=TABLE[:8, :64]), path, save_as_external_data=is_outside)
     proto, weights = files.read_file(path)
-    inside = {"mmap", "ndarray"}  # read at once where it lies between elements
+    inside = {"memoryview", "ndarray"}  # read at once where it lies between elements
     assert owner(weights["w"]) in ({"mmap"} if is_outside else inside)
     assert not proto.graph.initializer[0].raw_data
     model = aclnn.from_onnx(path)
@@ -69,19 +69,44 @@ def test_files_may_be_larger_than_messages(tmp_path):
     head = onnx.TensorProto(dims=[rows, width], data_type=1, name=weight.name).SerializeToString()
     size = rows * width * 4
     tensor = head + files._number(files.RAW_DATA << 3 | files.BYTES) + files._number(size)
+    path = tmp_path / "large.onnx"
+    # The weight begins where it can be mapped, for one of the lengths of what comes before.
+    for letters in range(files.ALIGNMENT):
+        whole.producer_name = "x" * letters
+        begin = beginning(whole, tensor, size)
+        if len(begin) % files.ALIGNMENT == 0:
+            break
+    with open(path, "wb") as file:
+        file.write(begin)
+        file.truncate(len(begin) + size)
+        file.seek(len(begin) + 3 * width * 4)
+        file.write(TABLE[5].tobytes())
+    gives(aclnn.from_onnx(path), TABLE[5])
+
+
+def beginning(whole, tensor, size):
+    """A model up to the bytes of one more initialiser."""
     graph = whole.graph.SerializeToString()
     inner = files._number(files.INITIALIZER << 3 | files.BYTES) + files._number(len(tensor) + size)
     begin = files._number(files.GRAPH << 3 | files.BYTES)
     begin += files._number(len(graph) + len(inner) + len(tensor) + size)
-    whole.ClearField("graph")
-    path = tmp_path / "large.onnx"
-    with open(path, "wb") as file:
-        file.write(whole.SerializeToString() + begin + graph + inner + tensor)
-        start = file.tell()
-        file.truncate(start + size)
-        file.seek(start + 3 * width * 4)
-        file.write(TABLE[5].tobytes())
-    gives(aclnn.from_onnx(path), TABLE[5])
+    rest = onnx.ModelProto()
+    rest.CopyFrom(whole)
+    rest.ClearField("graph")
+    return rest.SerializeToString() + begin + graph + inner + tensor
+
+
+def test_weights_are_mapped_where_elements_are_in_line(tmp_path):
+    """And read where they are not: of eight models, whose names have different lengths, one is."""
+    owners = []
+    for letters in range(files.ALIGNMENT):
+        model = model_of(w=TABLE)
+        model.producer_name = "x" * (letters + 1)
+        path = tmp_path / f"{letters}.onnx"
+        onnx.save(model, path)
+        owners.append(owner(files.read_file(path)[1]["w"]))
+        gives(aclnn.from_onnx(path), TABLE[3])
+    assert sorted(owners) == ["memoryview"] + ["ndarray"] * 7
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -450,25 +451,31 @@ def round_to_odd(values):
     return bits.astype(np.int32).view(np.float32)
 
 
-def nearest_half(value, dtype):
-    """The half nearest to an mpmath number, ties to even, by comparing with both neighbours."""
-    if not mpmath.isfinite(value):
-        return dtype.type(float(value))
-    with np.errstate(all="ignore"):
-        guess = np.array(float(value)).astype(np.float32).astype(dtype)
-    bits = int(guess.view(np.uint16))
-    candidates = [np.uint16(b & 0xFFFF).view(dtype) for b in (bits - 1, bits, bits + 1)]
-    info = ml_dtypes.finfo(dtype)
-    top = mpmath.mpf(2) ** int(np.frexp(float(info.max))[1])  # where infinity stands in line
+# By dtype: digits, the exponent of the least normal number and that of the largest.
+FORMATS = {
+    np.dtype(np.float16): (11, -14, 15),
+    np.dtype(ml_dtypes.bfloat16): (8, -126, 127),
+    np.dtype(np.float32): (24, -126, 127),
+    np.dtype(np.float64): (53, -1022, 1023),
+}
 
-    def key(candidate):
-        as_float = float(candidate)
-        if np.isnan(as_float):
-            return mpmath.inf, 1
-        place = mpmath.mpf(as_float) if np.isfinite(as_float) else mpmath.sign(as_float) * top
-        return abs(place - value), int(candidate.view(np.uint16)) & 1
 
-    return min(candidates, key=key)
+def rounded_exactly(exact, dtype):
+    """A Fraction or a finite number of mpmath, rounded once to the nearest of a dtype, ties to even."""
+    digits, least, most = FORMATS[dtype]
+    if exact == 0:
+        return 0.0
+    is_ratio = isinstance(exact, Fraction)
+    n, d = exact.as_integer_ratio() if is_ratio else mpmath.libmp.to_rational(exact._mpf_)
+    size = abs(n)
+    exponent = size.bit_length() - d.bit_length()
+    exponent -= size << max(-exponent, 0) < d << max(exponent, 0)
+    last = max(exponent, least) - digits + 1  # the exponent of what neighbours differ by
+    step = d << max(last, 0)
+    steps, rest = divmod(size << max(-last, 0), step)
+    steps += 2 * rest > step or (2 * rest == step and steps & 1)
+    beyond = steps.bit_length() + last > most + 1
+    return math.copysign(math.inf if beyond else math.ldexp(steps, last), n)
 
 
 def correctly_rounded(name, options, operands):
@@ -490,7 +497,8 @@ def correctly_rounded(name, options, operands):
     with mpmath.workdps(DIGITS):
         for index in doubt:
             value = judge.digits(*(float(v[index]) for v in wide), **options)
-            result[index] = nearest_half(value, dtype)
+            finite = mpmath.isfinite(value)
+            result[index] = rounded_exactly(value, dtype) if finite else float(value)
     return result
 
 

@@ -406,8 +406,11 @@ def reference_log_softmax(x):
 
 
 def reference_softmax_backward(g, y):
-    products = [a * b for a, b in zip(g, y, strict=True)]
-    return [times(b, terms(a, *(-p for p in products))) for a, b in zip(g, y, strict=True)]
+    products = terms(*(a * b for a, b in zip(g, y, strict=True)))
+    return [
+        times(b, Exact(a - products.value, abs(a) + products.size))
+        for a, b in zip(g, y, strict=True)
+    ]
 
 
 def reference_log_softmax_backward(g, y):
