@@ -26,6 +26,9 @@ FUZZ_SEED ?= $(shell date +%j)
 # that what a file keeps for its tests is made once.
 WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 
+# Tests start some hundred processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 

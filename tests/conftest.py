@@ -1,5 +1,6 @@
 """What holds for the whole suite, and which part of it is quick."""
 
+import gc
 import itertools
 import os
 import pathlib
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(config, items):
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = kept
+
+
+def pytest_collection_finish(session):
+    """The tests themselves, and all that their files make, stay: there is nothing to look for in them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

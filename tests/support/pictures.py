@@ -136,11 +136,14 @@ def apart(a, b):
     return a[2] <= b[0] + NEAR or b[2] <= a[0] + NEAR or a[3] <= b[1] + NEAR or b[3] <= a[1] + NEAR
 
 
-def within(points, box):
-    """Which of the points lie in a box, not on its border."""
-    left, top, right, bottom = box
+def crosses(points, boxes):
+    """Whether one of the points lies in one of the boxes, not on its border."""
+    if not len(boxes):
+        return False
+    left, top, right, bottom = np.asarray(boxes).T[:, :, None]
     x, y = points.T
-    return (x > left + NEAR) & (x < right - NEAR) & (y > top + NEAR) & (y < bottom - NEAR)
+    in_one = (x > left + NEAR) & (x < right - NEAR) & (y > top + NEAR) & (y < bottom - NEAR)
+    return in_one.any()
 
 
 def touched(picture, point):
@@ -165,9 +168,7 @@ def assert_true(picture):
     for a, b in combinations(picture.frames, 2):
         assert apart(a, b) or inside(a, b) or inside(b, a), "frames overlap"
     for _, points in picture.edges:
-        for box in picture.boxes.values():
-            assert not within(points, box).any(), "an edge crosses a box"
+        assert not crosses(points, [*picture.boxes.values()]), "an edge crosses a box"
         ends = [picture.boxes[touched(picture, points[at])] for at in (0, -1)]
-        for frame in picture.frames:
-            if not any(inside(end, frame) for end in ends):
-                assert not within(points, frame).any(), "an edge crosses a frame of strangers"
+        strange = [f for f in picture.frames if not any(inside(end, f) for end in ends)]
+        assert not crosses(points, strange), "an edge crosses a frame of strangers"
