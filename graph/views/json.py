@@ -253,7 +253,7 @@ def _refuse_misfit(data: Any, ranges: _Ranges | None, where: str) -> None:
 
 
 class _Ranges(NamedTuple):
-    """What a schema allows, but for types, which `read` tells apart."""
+    """Limits of a schema on numbers and words; types are checked by `read`."""
 
     words: tuple[str, ...] | None
     least: float
@@ -267,14 +267,14 @@ _KNOWN_RANGES: dict[str, _Ranges | None] = {}
 
 
 def _ranges_of(name: str, schema: dict[str, Any]) -> _Ranges | None:
-    """The ranges of a schema with this name, which are gathered once."""
+    """Limits of the schema of this name, gathered once."""
     if name not in _KNOWN_RANGES:
         _KNOWN_RANGES[name] = _ranges(schema)
     return _KNOWN_RANGES[name]
 
 
 def _ranges(rule: dict[str, Any]) -> _Ranges | None:
-    """What a rule allows; None for everything."""
+    """Limits of a rule; None where everything is allowed."""
     inside = {key: _ranges(inner) for key, inner in rule.get("properties", {}).items()}
     found = _Ranges(
         words=tuple(rule["enum"]) if "enum" in rule else None,
@@ -290,7 +290,7 @@ def _ranges(rule: dict[str, Any]) -> _Ranges | None:
 
 
 def _misfit(data: Any, ranges: _Ranges | None) -> tuple[str, Any, str] | None:
-    """Where in `data` the first thing is that is not allowed, the thing, and what it must be."""
+    """First value in `data` that is not allowed: its path, the value, and the rule in words."""
     if ranges is None:
         return None
     if isinstance(data, (int, float)):
@@ -334,7 +334,7 @@ def read(kind: Any, data: Any, where: str = "") -> Any:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """What reads data of a kind, which is looked into once."""
+    """Function that reads data of a kind, made once per kind."""
     inner = get_args(kind)
     if NoneType in inner:
         present = _reader(inner[0])
