@@ -19,14 +19,19 @@ from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn.kernels.formulas cimport silu
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
 from aclnn.kernels.products.direct cimport (
     END_CLAMP,
+    END_HARDSWISH,
     END_NONE,
     END_RELU,
+    END_SILU,
     direct_columns,
     direct_end,
     direct_end_rows,
+    direct_hardswish,
+    direct_has_smooth_ends,
     direct_plane,
     direct_row,
     direct_t,
@@ -695,6 +700,10 @@ cdef direct_end end_of(const conv_t *c, const char *params) noexcept nogil:
         end.alpha = <float>numbers[0].real
     if c.end == END_CLAMP:
         end.low, end.high = <float>numbers[c.low].real, <float>numbers[c.low + 1].real
+    elif c.end == END_HARDSWISH:
+        end.formula = direct_hardswish
+    elif c.end == END_SILU:
+        end.formula = silu
     return end
 
 
@@ -1221,6 +1230,8 @@ cdef store_fn storer(str dtype):
 
 # Activations that results take in registers.
 ENDS = {"": END_NONE, "relu": END_RELU, "clamp": END_CLAMP}
+if direct_has_smooth_ends():
+    ENDS |= {"hardswish": END_HARDSWISH, "silu": END_SILU}
 
 
 cdef class ConvolutionState:

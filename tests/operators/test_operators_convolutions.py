@@ -191,6 +191,8 @@ def chains(y, z):
         "add, relu": lambda: aclnn.relu(aclnn.add(y, z, alpha=-1.7)),
         "added, clamp": lambda: aclnn.clamp(z + y, -0.5, 0.5),
         "silu": lambda: aclnn.silu(y),
+        "hardswish": lambda: aclnn.hardswish(y),
+        "added, silu": lambda: aclnn.silu(y + z),
         "hardswish, add": lambda: aclnn.hardswish(y) + z,
         "relu, mul": lambda: aclnn.relu(y) * z,
         "twice": lambda: y + y,
@@ -610,3 +612,37 @@ def test_nothing_is_written_past_the_results():
             aclnn.conv2d(x, w, b, **geometry, groups=groups, out=out)
             found = out.copy()
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+@each("name", ("silu", "hardswish"))
+def test_smooth_activations_have_the_bits_of_single_calls(name):
+    """Of all sizes of tiles and of channels by themselves, where exponentials end, and no byte behind results."""
+    rng = np.random.default_rng(31)
+    activation = getattr(aclnn, name)
+    for number in range(60):
+        groups = int(rng.integers(1, 9)) if number % 2 else 1
+        channels, rows = (1, 1) if number % 2 else map(int, rng.integers(1, 40, 2))
+        kernel, step = int(rng.choice([1, 3, 5])), int(rng.integers(1, 3))
+        height, width = map(int, rng.integers(kernel, 24, 2))
+        x = rng.standard_normal((1, groups * channels, height, width)).astype(np.float32)
+        w = rng.standard_normal((groups * rows, channels, kernel, kernel)).astype(np.float32)
+        x *= np.float32(
+            rng.choice([1e-44, 1e-20, 1, 30, 1000])
+        )  # the first gives less than normal numbers
+        if number % 5 == 0:
+            x.flat[rng.integers(x.size)] = rng.choice([np.nan, np.inf, -np.inf])
+        b = rng.standard_normal(groups * rows).astype(np.float32) if number % 3 else None
+        options = ((step, step), (kernel // 2, kernel // 2), (1, 1), False, (0, 0), groups)
+
+        def chain(x, w, b, options=options):
+            return activation(aclnn.convolution(x, w, b, *options))
+
+        wanted = activation(aclnn.convolution(x, w, b, *options))
+        for packed in (False, ("w",)):
+            planned = aclnn.compile(chain, threads=1, packed=packed)
+            with watched(wanted.size * 4) as memory:
+                out = memory.view(np.float32).reshape(wanted.shape)
+                planned(x, w, b, out=out)
+                found = out.copy()
+            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))

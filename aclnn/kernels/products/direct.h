@@ -12,8 +12,21 @@
 
 #include "products/finish.h"
 #include "products/image.h"
+#ifdef LANES
+#include <float.h>
+#include "simd/pair.h"
+#endif
 
-enum { END_NONE, END_RELU, END_CLAMP };
+enum { END_NONE, END_RELU, END_CLAMP, END_HARDSWISH, END_SILU };
+
+/* Whether the activations after END_CLAMP may be asked for: single kernels compute them over vectors, too. */
+static inline int direct_has_smooth_ends(void) {
+#ifdef LANES
+    return 1;
+#else
+    return 0;
+#endif
+}
 
 /* What is done with complete sums: bias, an operand that is added (by way of alpha), and an activation. */
 typedef struct {
@@ -24,6 +37,7 @@ typedef struct {
     float alpha;
     int kind;
     float low, high;
+    double (*formula)(double, const double *); /* of an activation after END_CLAMP: what vectors cannot say */
 } direct_end;
 
 typedef struct {
@@ -62,24 +76,77 @@ INLINED vecf direct_activated(const int kind, vecf x, vecf low, vecf high) {
     x = direct_where_at_most(low, low, direct_where_above(low, x, low, x), low);
     return direct_where_at_most(high, high, direct_where_above(x, high, high, x), high);
 }
+INLINED int is_short_end(const direct_end *end) { return end->kind && end->kind <= END_CLAMP; }
 INLINED vecf direct_added(const direct_end *end, vecf x, vecf more) {
     return end->scales_sums ? vf_fma(x, vf_set(end->alpha), more) : vf_fma(more, vf_set(end->alpha), x);
+}
+
+/* As hardswish and silu of single kernels (`activations.pxd`), bit for bit: in pairs of vectors, and by the formula
+ * for doubles where a result is no finite number, or so small that vectors may lose digits of it. */
+INLINED vecf direct_smooth(const int kind, const direct_end *end, vecf x) {
+#ifdef LANES
+    const pair_t one = pair_exactly(x);
+    mask_t is_sure = vf_is_equal(x, vf_set(0));
+    vecf made;
+    if (kind == END_SILU) {
+        made = pair_rounded(pair_div(one, pair_add(pair_set(1), pair_exp_minus(one))), vf_is_nonzero(x));
+    } else {
+        const pair_t ramp = pair_add_less(pair_set(3), pair_bounded(one, -3, 3));
+        const pair_t middle = pair_mul(pair_set(1 / 6.0), pair_mul(one, ramp));
+        const pair_t found = pair_where_at_most(one, vf_set(-3), pair_set(0), middle);
+        made = pair_rounded(found, vf_is_nonzero(found.low));
+        is_sure = mask_or(is_sure, vf_is_at_most(x, vf_set(-3)));
+    }
+    is_sure = mask_or(is_sure, vf_between(vf_abs(made), 0x1p-119f, FLT_MAX));
+    const unsigned sure = mask_bits(is_sure);
+    if (sure == (1u << LANES) - 1) return made;
+    float from[LANES], to[LANES];
+    vf_store(from, x), vf_store(to, made);
+    for (int i = 0; i < LANES; i++)
+        if (!(sure >> i & 1)) to[i] = (float)end->formula(from[i], NULL);
+    return vf_load(to);
+#else
+    return x;
+#endif
+}
+/* The formula of hardswish for doubles: beside 0 it is a little more than half of x, which breaks ties. */
+static double direct_hardswish(double x, const double *p) {
+    (void)p;
+    if (fabs(x) < 1e-9) return x ? nextafter(x / 2, INFINITY) : x;
+    return x > 3 ? x : x <= -3 ? 0 : x * (x + 3) / 6;
+}
+INLINED void direct_smooth_row(const int kind, const direct_end *end, const char *from, char *out, ptrdiff_t n) {
+    for (; n >= F32_LANES; n -= F32_LANES, from += F32_LANES * 4, out += F32_LANES * 4)
+        vf_store(out, vf_tidy(direct_smooth(kind, end, vf_load(from))));
+    if (n <= 0) return;
+    const vecf x = vf_tidy(direct_smooth(kind, end, f32_widened_first(OF_F32, from, n)));
+    memcpy(out, &x, (size_t)n * 4);
+}
+/* These activations of rows: they are too long to be there for each register. */
+static void direct_smooth_rows(const direct_end *end, ptrdiff_t rows, ptrdiff_t cols, const char *from,
+                               ptrdiff_t from_row, char *out, ptrdiff_t out_row) {
+    for (ptrdiff_t i = 0; i < rows; i++, from += from_row, out += out_row) {
+        if (end->kind == END_SILU) direct_smooth_row(END_SILU, end, from, out, cols);
+        else direct_smooth_row(END_HARDSWISH, end, from, out, cols);
+    }
 }
 
 /* Rows of complete sums, where they lie: what tiles at the edge and sums that were made elsewhere end with. */
 static void direct_end_rows(const direct_end *end, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols, const float *sums,
                             ptrdiff_t step, char *out, ptrdiff_t out_row, const char *more) {
+    char *const first = out;
     for (ptrdiff_t i = 0; i < rows; i++, sums += step, out += out_row, more += more ? end->more_row : 0)
         for (ptrdiff_t j = 0; j < cols; j += F32_LANES) {
             const ptrdiff_t n = cols - j < F32_LANES ? cols - j : F32_LANES;
             vecf x = f32_widened_first(OF_F32, (const char *)(sums + j), n);
             if (end->bias) x = vf_add(vf_set(end->bias[row + i]), x);
             if (more) x = direct_added(end, x, f32_widened_first(OF_F32, more + j * 4, n));
-            if (end->kind) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+            if (is_short_end(end)) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
             x = vf_tidy(x);
             if (n == F32_LANES) vf_store(out + j * 4, x);
             else memcpy(out + j * 4, &x, (size_t)n * 4);
         }
+    if (end->kind > END_CLAMP) direct_smooth_rows(end, rows, cols, first, out_row, first, out_row);
 }
 
 /* --- Tiles ----------------------------------------------------------------------------------------- */
@@ -142,6 +209,15 @@ INLINED void direct_sized(const int rows, const int vectors, const int on_the_wa
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_CLAMP, sums[i][j], low, high);
+    } else if (end && end->kind > END_CLAMP) {
+        vecf held[TILE_ROWS * TILE_VECTORS];
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) held[i * vectors + j] = sums[i][j];
+        const ptrdiff_t row = vectors * F32_LANES;
+        direct_smooth_rows(end, rows, row, (const char *)held, row * 4, out, out_row);
+        return;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
@@ -258,7 +334,7 @@ enum { PLANE_ROWS = 4, PLANE_CHAINS = 8 };
 
 INLINED void plane_store(const direct_end *end, vecf x, char *to, ptrdiff_t n) {
     if (end->bias) x = vf_add(vf_set(*end->bias), x);
-    if (end->kind) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+    if (is_short_end(end)) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
     x = vf_tidy(x);
     if (n >= F32_LANES) vf_store(to, x);
     else memcpy(to, &x, (size_t)n * 4);
@@ -347,6 +423,7 @@ static void direct_plane(const char *data, const ptrdiff_t *places, ptrdiff_t ta
         plane_of_nine(data, places, weights, row, rows, cols, out, end);
     else if (taps == 9) plane_of_others(9, data, places, weights, row, rows, cols, out, end);
     else plane_of_others(taps, data, places, weights, row, rows, cols, out, end);
+    if (end->kind > END_CLAMP) direct_smooth_rows(end, 1, rows * cols, out, 0, out, 0);
 }
 
 #endif

@@ -7,6 +7,8 @@ cdef extern from "products/direct.h" nogil:
         END_NONE
         END_RELU
         END_CLAMP
+        END_HARDSWISH
+        END_SILU
     ctypedef struct direct_end:
         const float *bias
         const char *more
@@ -16,6 +18,7 @@ cdef extern from "products/direct.h" nogil:
         int kind
         float low
         float high
+        double (*formula)(double x, const double *p) noexcept
     ctypedef struct direct_t:
         const image_t *image
         bint in_place
@@ -25,6 +28,8 @@ cdef extern from "products/direct.h" nogil:
         ptrdiff_t out_row
         direct_end end
         float *panel
+    bint direct_has_smooth_ends() noexcept
+    double direct_hardswish(double x, const double *p) noexcept
     ptrdiff_t direct_row(const direct_t *d, ptrdiff_t panel) noexcept
     void direct_end_rows(const direct_end *end, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols,
                          const float *sums, ptrdiff_t step, char *out, ptrdiff_t out_row,
