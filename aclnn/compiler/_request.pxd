@@ -9,7 +9,7 @@ cdef enum:
     NUMBER_FORMS = 3  # of each: rounded to float32, as it is, and whole
     FEW = 4           # operands that calls and executors have room for without asking for memory
     SEVERAL = 34      # operands that a functional call has room for: 16 inputs and outputs each
-    MANY = 1024       # operands that any call may have, those of lists included
+    MANY = 4096       # operands that any call may have, those of lists included
     INHERIT = -1      # as the process is set to
 
 cdef enum NumberForm:
