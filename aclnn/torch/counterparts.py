@@ -173,6 +173,14 @@ def _normalized_in_training(
     return form("native_batch_norm_functional")(x, weight, bias, mean, var, True, momentum, eps)
 
 
+def _normalized_by_itself(
+    x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    """Without statistics that are kept, as instances are normalized."""
+    normalize = form("native_batch_norm_functional")
+    return normalize(x, weight, bias, None, None, True, momentum, eps)[:3]
+
+
 def _undropped(grad: Any, mask: Any, scale: float) -> Any:
     return grad * (mask.astype(grad.dtype) * scale)
 
@@ -243,6 +251,10 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten._native_batch_norm_legit_functional.default: (
         "native_batch_norm_functional",
         _normalized_in_training,
+    ),
+    aten._native_batch_norm_legit.no_stats: (
+        "native_batch_norm_functional",
+        _normalized_by_itself,
     ),
     aten.native_dropout_backward.default: ("native_dropout_backward", _undropped),
     aten.lift_fresh_copy.default: ("clone", lambda x: x),

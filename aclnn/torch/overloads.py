@@ -139,8 +139,10 @@ def _is_sum_by_channel(x: Any, axes: Sequence[int]) -> bool:
 
 def _summed_by_channel(x: Any, axes: Sequence[int], keepdim: bool = False) -> Any:
     """Sums of elements first, which are adjacent, then of batches: a third of the time of all at once."""
-    inner = form("sum")(x, [axis for axis in axes if axis % x.ndim], keepdim)
-    return form("sum")(inner, [0], keepdim)
+    inner = [axis for axis in axes if axis % x.ndim]
+    if inner:  # no axes stand for all
+        x = form("sum")(x, inner, keepdim)
+    return form("sum")(x, [0], keepdim)
 
 
 def _is_sum_of_few(x: Any, axis: int) -> bool:
@@ -257,9 +259,9 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
 def _slices(x: Any, axis: int, index: Any) -> Any:
     if axis == 0:
         return form("gather_nd")(x, index.reshape((*index.shape, 1)), True)
-    if index.ndim != 1:
-        raise NotImplementedError("indices of a dimension that is not the first have several")
-    return form("index_select")(x, axis, _from_front(index, x.shape[axis]))
+    places = _from_front(index.reshape((-1,)), x.shape[axis])
+    made = form("index_select")(x, axis, places)
+    return made.reshape((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
 
 
 def _from_front(index: Any, size: int) -> Any:

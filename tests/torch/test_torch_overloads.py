@@ -42,6 +42,7 @@ CALLS = {
     "gather_nd": (lambda x: x[ROWS, ROWS + 1], FLOATS),
     "index": (lambda x: x[ROWS], FLOATS),
     "index, columns": (lambda x: x[:, ROWS], FLOATS),
+    "index, columns by a matrix": (lambda x: x[:, EACH - 1].sin() + x[:, EACH], FLOATS),
     "index, negative": (lambda x: x[ROWS - 3, ROWS - 3], FLOATS),
     "index, a row from the end": (lambda x: x[ROWS - 3], FLOATS),
     "index, a column from the end": (lambda x: x[:, ROWS - 3], FLOATS),
@@ -130,6 +131,8 @@ CALLS = {
     "im2col": (lambda x: F.unfold(_image(x), 2), FLOATS[:1]),
     "reflection_pad1d": (lambda x: F.pad(x, (1, 2), mode="reflect"), FLOATS),
     "constant_pad_nd": (lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), FLOATS),
+    "batch_norm of rows": (lambda x: F.batch_norm(x, None, None, x[0], x[1], True), FLOATS[:1]),
+    "instance_norm": (lambda x: F.instance_norm(_image(x)), FLOATS[:1]),
     "conv2d": (lambda x: F.conv2d(_image(x), x[:4].reshape(2, 2, 2, 2), padding=1), FLOATS[:1]),
     "conv_transpose2d": (
         lambda x: F.conv_transpose2d(_image(x), x[:4].reshape(2, 2, 2, 2)), FLOATS[:1]
@@ -182,6 +185,7 @@ DIFFERENTIABLE = [
     "scatter.src", "scatter_add", "sum", "sum of few", "var.correction", "var_mean", "avg_pool2d", "max_pool2d",
     "adaptive_avg_pool2d", "adaptive_avg_pool2d, windows of several sizes", "upsample_nearest2d", "slice_backward, with gaps", "nll_loss", "safe_softmax",
     "std.correction", "std_mean", "tensor", "subscript of a list", "im2col", "constant_pad_nd", "conv2d",
+    "batch_norm of rows", "instance_norm", "index, columns by a matrix",
 ]  # fmt: skip
 
 
@@ -194,9 +198,15 @@ def test_gradients_are_those_of_eager_calls():
 
     torch._dynamo.reset()
     options = {"take": "all"}
-    made = torch.compile(every, backend="aclnn", dynamic=False, options=options)
+    found = Explanation()
+    made = torch.compile(
+        every,
+        backend=lambda *graph: compiled_graph(*graph, Options.of(options), found),
+        dynamic=False,
+    )
     x = given(torch.float32).requires_grad_()
     for place, pair in enumerate(zip(made(x), every(x), strict=True)):
         weights = torch.linspace(-1, 1, pair[0].numel()).reshape(pair[0].shape)
         grads = [torch.autograd.grad(one, x, weights, retain_graph=True)[0] for one in pair]
         assert torch.allclose(*grads, rtol=1e-5, atol=1e-5), place
+    assert not [one for one in found.left if one[0] == "native_batch_norm_backward"]
