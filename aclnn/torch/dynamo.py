@@ -16,6 +16,7 @@ from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import invalid
 from aclnn.torch.checking import Checked
 from aclnn.torch.choice import Rules
+from aclnn.torch.drawing import draw_apart
 from aclnn.torch.effects import sort
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
@@ -160,6 +161,7 @@ class Compiler:
         return self._compiled(graph_module)
 
     def _compiled(self, graph_module: GraphModule) -> Callable[..., Any]:
+        draw_apart(graph_module)
         folded = fold(graph_module)
         if self._observe is not None:
             self._observe.add_folded(folded)

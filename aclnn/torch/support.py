@@ -28,7 +28,7 @@ from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
 aten = torch.ops.aten
-MOST_TENSORS = 800  # of a part: executors take 1,024, some of which are made on the way
+MOST_TENSORS = 3200  # of a part: executors take 4,096, some of which are made on the way
 
 
 class Choice(Protocol):
@@ -116,11 +116,11 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
 
     Views at the border stay outside, and parts that gain nothing; `support` hears why.
     """
-    partitioner = CapabilityBasedPartitioner(
-        graph_module, support, allows_single_node_partition=True, non_compute_ops=[]
-    )
     note_order(graph_module)
-    with kept_order(graph_module):
+    with kept_order(graph_module):  # it looks at what depends on what when it is made
+        partitioner = CapabilityBasedPartitioner(
+            graph_module, support, allows_single_node_partition=True, non_compute_ops=[]
+        )
         proposed = partitioner.propose_partitions()
     found = []
     order = {node: place for place, node in enumerate(graph_module.graph.nodes)}

@@ -1438,8 +1438,27 @@ def test_dropout_leaves_its_random_numbers_alone():
 
     x = tensor(4, 8).requires_grad_()
     found = aclnn.torch.explain(function, x, options={"take": "all"})
-    assert {name for name, _ in found.left} == {"native_dropout", "getitem"}
-    assert len(found.parts) == 3  # before it, behind it, and backward
+    assert {name for name, _ in found.left} == {"empty_strided", "bernoulli"}
+    assert len(found.parts) == 2  # forward and backward
+
+
+def test_what_draws_random_numbers_divides_no_graph():
+    def function(x):
+        made = torch.nn.functional.dropout(x.exp(), 0.3).sin()
+        made = made + torch.randn_like(made) * torch.rand_like(made)
+        made = torch.nn.functional.dropout2d(made * 2, 0.5).cos()
+        return torch.nn.functional.alpha_dropout(made, 0.2, True) + made.clone().exponential_()
+
+    x = tensor(2, 3, 4, 8)
+    found = aclnn.torch.explain(function, x, options={"take": "all"})
+    drawn = {"bernoulli", "randn_like", "rand_like", "exponential"}
+    assert {name for name, _ in found.left} == drawn | {"empty_strided"}
+    assert len(found.parts) == 1
+    compiled = torch.compile(function, backend="aclnn", options={"take": "all"})
+    torch.manual_seed(5)
+    made = compiled(x), torch.rand(3)
+    torch.manual_seed(5)
+    torch.testing.assert_close(made, (function(x), torch.rand(3)))
 
 
 @pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)

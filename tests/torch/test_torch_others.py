@@ -1,6 +1,7 @@
 """Programs as other people write them, through the backend of torch.compile: each as it runs by itself."""
 
 import copy
+import math
 import multiprocessing
 import threading
 
@@ -455,17 +456,21 @@ def test_empty_tensors_and_such_without_dimensions():
     alike(function, tensor(2, 2), torch.tensor(0.5))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.9])
-def test_dropout_bit_for_bit(p):
+def test_dropout_bit_for_bit(p, dtype):
     def function(x):
-        return functional.dropout(x * 3, p) * 2 + functional.dropout(x, p)
+        across = functional.dropout(x.t() * 2, p)  # whose numbers are drawn in another order
+        return functional.dropout(x * 3, p), functional.dropout(x, p), across
 
-    run, x = compiled(function), tensor(64, 32)
+    run, x = compiled(function), tensor(64, 32).to(dtype)
+    x[0, 0] = math.inf
     for seed in (1, 2):
         torch.manual_seed(seed)
         found, after = run(x), torch.rand(3)
         torch.manual_seed(seed)
-        assert torch.equal(found, function(x))
+        for one, wanted in zip(found, function(x), strict=True):
+            torch.testing.assert_close(one, wanted, rtol=0, atol=0, equal_nan=True)
         assert torch.equal(after, torch.rand(3))  # as many numbers were drawn
 
 
