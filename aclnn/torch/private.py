@@ -92,6 +92,13 @@ INTERFACES = {
     "tree_map_only": Interface(
         ("torch.utils._pytree:tree_map_only",), "walk tuples, lists and dicts"
     ),
+    "tree_map": Interface(("torch.utils._pytree:tree_map",), "walk tuples, lists and dicts"),
+    "tree_flatten": Interface(
+        ("torch.utils._pytree:tree_flatten",), "walk tuples, lists and dicts"
+    ),
+    "tree_unflatten": Interface(
+        ("torch.utils._pytree:tree_unflatten",), "build tuples, lists and dicts"
+    ),
     # The dispatcher and its modes.
     "OperatorBase": Interface(("torch._ops:OperatorBase",), "take the type of torch.ops.aten.add"),
     "OpOverload": Interface(
@@ -120,7 +127,65 @@ INTERFACES = {
         ("torch._functorch.utils:enable_single_level_autograd_function",),
         "see peek_interpreter_stack",
     ),
+    # A device of its own.
+    "DispatchKey": Interface(("torch._C:DispatchKey",), "name keys as torch.library does"),
+    "DispatchKeySet": Interface(
+        ("torch._C:DispatchKeySet",), "register kernels with_keyset, and take the set that they get"
+    ),
+    "ExcludeDispatchKeyGuard": Interface(
+        ("torch._C:_ExcludeDispatchKeyGuard",), "use torch.autocast(device, enabled=False)"
+    ),
+    "TorchDispatchMode": Interface(
+        ("torch.utils._python_dispatch:TorchDispatchMode",),
+        "record calls in the kernels of the device",
+    ),
+    "len_torch_dispatch_stack": Interface(
+        ("torch._C:_len_torch_dispatch_stack",), "take no short ways while a mode may be on"
+    ),
+    "dispatch_get_all_op_names": Interface(
+        ("torch._C:_dispatch_get_all_op_names",), "walk torch.ops.aten"
+    ),
+    "dispatch_has_kernel": Interface(
+        ("torch._C:_dispatch_has_kernel_for_dispatch_key",),
+        "ask OpOverload.has_kernel_for_dispatch_key",
+    ),
+    "get_privateuse1_backend_name": Interface(
+        ("torch._C:_get_privateuse1_backend_name",), "look for a module torch.privateuseone"
+    ),
+    "register_device_module": Interface(
+        ("torch:_register_device_module",), "set the attribute of the module torch"
+    ),
+    "accelerator_getStream": Interface(
+        ("torch._C:_accelerator_getStream",), "use torch.accelerator.current_stream"
+    ),
+    "accelerator_setStream": Interface(
+        ("torch._C:_accelerator_setStream",), "use torch.accelerator.set_stream"
+    ),
+    "get_default_generator": Interface(
+        ("torch._C:_get_default_generator",), "make a torch.Generator of the device", True
+    ),
+    "DeviceType": Interface(
+        ("torch._C._autograd:DeviceType",), "PrivateUse1 is 20 among the types of devices", True
+    ),
+    "LegacyStorage": Interface(
+        ("torch.storage:_LegacyStorage",), "give no types such as torch.npu.FloatStorage"
+    ),
+    "register_backend_for_device": Interface(
+        ("torch._inductor.codegen.common:register_backend_for_device",),
+        "let inductor say itself that it knows no such device",
+    ),
+    "DeviceInterface": Interface(
+        ("torch._dynamo.device_interface:DeviceInterface",), "register no interface of the device"
+    ),
+    "register_interface_for_device": Interface(
+        ("torch._dynamo.device_interface:register_interface_for_device",), "see DeviceInterface"
+    ),
 }
+
+
+def module_of(name: str) -> str:
+    """The module where an interface is, or was in the version of PyTorch that is the newest."""
+    return INTERFACES[name].places[0].partition(":")[0]
 
 
 def __getattr__(name: str) -> Any:

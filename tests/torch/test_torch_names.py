@@ -98,8 +98,8 @@ def test_undocumented_interfaces_are_there_and_in_one_file():
         assert interface.remedy
         assert getattr(private, name) is not None or interface.is_optional, name
     folder = Path(private.__file__).parent
-    uses = re.compile(r"\bfunctorch\b|\btorch(\.\w+)*\._[a-zA-Z]")
-    for path in folder.glob("*.py"):
+    uses = re.compile(r"\bfunctorch\b|\btorch(\.\w+)*\._[a-zA-Z]|from torch\b.* import _")
+    for path in folder.rglob("*.py"):
         code = [line for line in path.read_text().splitlines() if uses.search(line.split("#")[0])]
         code = [line for line in code if "_DYNAMO = " not in line and '"""' not in line]
         assert path.name == "private.py" or not code, (path.name, code)

@@ -114,7 +114,9 @@ def _refuse_others() -> None:
         raise RuntimeError(
             "a real torch_npu is installed: the emulated npu device leaves it alone; uninstall it first"
         )
-    name = torch._C._get_privateuse1_backend_name()
+    from aclnn.torch.private import get_privateuse1_backend_name
+
+    name = get_privateuse1_backend_name()
     if name != "privateuseone":
         raise RuntimeError(
             f"another PrivateUse1 backend, {name!r}, is registered in this process, and there can be one only"

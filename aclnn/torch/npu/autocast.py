@@ -11,11 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+
+from aclnn.torch.private import (
+    DispatchKey,
+    DispatchKeySet,
+    ExcludeDispatchKeyGuard,
+    tree_leaves,
+    tree_map,
+)
 
 _libraries: list[Any] = []
 aten = torch.ops.aten
-_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+_KEY = DispatchKeySet(DispatchKey.AutocastPrivateUse1)
 
 LOWER = """_convolution _convolution.deprecated conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
  conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm
@@ -54,7 +61,7 @@ def register() -> None:
 def _below(kernel: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(kernel)
     def called(*args: Any, **named: Any) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(_KEY):
+        with ExcludeDispatchKeyGuard(_KEY):
             return kernel(*args, **named)
 
     return called

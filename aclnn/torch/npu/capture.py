@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from aclnn.torch.npu import graphed
 from aclnn.torch.npu.refusals import checked
+from aclnn.torch.private import AutoDispatchBelowAutograd, TorchDispatchMode, tree_leaves, tree_map
 
 CAPTURED = 107027  # ACL_ERROR_RT_STREAM_CAPTURED
 KEPT = 16  # graphs that the report has
@@ -311,7 +310,7 @@ def parts(native: Any, count: int, streams: dict[str, Any]) -> dict[str, Any]:
         def replay(self) -> None:
             if _recording:
                 raise RuntimeError("a graph cannot be replayed while another is captured")
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 for call in self._calls():
                     call.run()
 

@@ -13,6 +13,7 @@ import torch
 from aclnn.acl.errors import AclnnError
 from aclnn.torch.npu.operators import COMPUTED, Operands
 from aclnn.torch.npu.refusals import checked, note, refused
+from aclnn.torch.private import AutoDispatchBelowAutograd, after_autograd_keyset
 
 _libraries: list[Any] = []
 
@@ -135,7 +136,7 @@ def _kernel(one: Function) -> Callable[..., Any]:
         ]
         originals = dict(zip([a.name for a in schema.arguments], args, strict=False)) | named
         try:
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 made = one.compute(**_by_name(one, values, options))
         except AclnnError as error:
             raise refused(full, one.entry, error, max(operands.index, 0)) from None
@@ -167,7 +168,7 @@ def _composite(one: Function, records: bool = False) -> Callable[..., Any]:
 
     def kernel(*args: Any, **named: Any) -> Any:
         Operands().of([*args, *named.values()])  # all are on one device
-        below = contextlib.nullcontext() if records else torch._C._AutoDispatchBelowAutograd()
+        below = contextlib.nullcontext() if records else AutoDispatchBelowAutograd()
         try:
             with below:
                 made = one.compute(**_by_name(one, args, named))
@@ -210,7 +211,7 @@ def _handed_over(operands: Operands, schema: Any, made: Any, written: list[Any])
 
 def _differentiated(one: Function, op: Any) -> Callable[..., Any]:
     """The kernel that autograd calls: it records the call where a gradient is wanted."""
-    after = torch._C._after_autograd_keyset
+    after = after_autograd_keyset
     names = [a.name for a in op._schema.arguments]
     defaults = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
     keyword = {a.name for a in op._schema.arguments if a.kwarg_only}
@@ -219,7 +220,7 @@ def _differentiated(one: Function, op: Any) -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, *values: Any) -> Any:
             given = dict(zip(names, values, strict=True))
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 made = op(*[v for n, v in given.items() if n not in keyword],
                           **{n: v for n, v in given.items() if n in keyword})  # fmt: skip
             results = made if isinstance(made, tuple) else (made,)

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from aclnn.torch.private import tree_flatten, tree_unflatten
 
 
 @dataclass

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.storage import _LegacyStorage
 
+from aclnn.torch.private import LegacyStorage, module_of
 from aclnn.torch.tracing import when_dynamo_comes, when_imported
 
 EXTENSION = 12  # DLPack's kDLExtDev, which stands for the device
@@ -29,7 +29,7 @@ def install(npu: ModuleType) -> None:
     for kind in (torch.Tensor, torch.nn.Parameter):
         _let_pickle(kind)
     when_dynamo_comes(lambda: _let_dynamo_ask(npu))
-    when_imported("torch._inductor.codegen.common", _let_inductor_ask)
+    when_imported(module_of("register_backend_for_device"), _let_inductor_ask)
 
 
 # --- Types -----------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def _storage_type(name: str, dtype: torch.dtype) -> Any:
         "_dtype": dtype,
         "__module__": "torch.npu",
     }  # by the module it finds its device
-    return type(name, (_LegacyStorage,), members)
+    return type(name, (LegacyStorage,), members)
 
 
 # --- DLPack ----------------------------------------------------------------------------------------
@@ -124,9 +124,9 @@ def _refuse_inductor(device: Any = None) -> Any:
 
 
 def _let_inductor_ask() -> None:
-    from torch._inductor.codegen import common
+    from aclnn.torch.private import register_backend_for_device
 
-    common.register_backend_for_device("npu", _Refusing, _Refusing)
+    register_backend_for_device("npu", _Refusing, _Refusing)
 
 
 class _RefusingType(type):
@@ -141,9 +141,9 @@ class _Refusing(metaclass=_RefusingType):
 
 
 def _let_dynamo_ask(npu: Any) -> None:
-    from torch._dynamo import device_interface
+    from aclnn.torch.private import DeviceInterface, register_interface_for_device
 
-    class Interface(device_interface.DeviceInterface):
+    class Interface(DeviceInterface):
         """The device as Dynamo sees devices."""
 
         device = npu.device
@@ -194,6 +194,6 @@ def _let_dynamo_ask(npu: Any) -> None:
         def raise_if_triton_unavailable(device: Any = None) -> None:
             raise RuntimeError(WITHOUT_BACKEND)
 
-    device_interface.register_interface_for_device("npu", Interface)
+    register_interface_for_device("npu", Interface)
     for index in range(npu.device_count()):
-        device_interface.register_interface_for_device(f"npu:{index}", Interface)
+        register_interface_for_device(f"npu:{index}", Interface)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from aclnn.torch.npu.operators import Operands
+from aclnn.torch.private import AutoDispatchBelowAutograd
 
 aten = torch.ops.aten
 _libraries: list[Any] = []
@@ -53,7 +54,7 @@ def _on_aliases(device: ModuleType, name: str, compute: Callable[..., Any]) -> C
         operands = Operands()
         device.count_fallback(f"aten::{name}", f"aten::{name}")
         values = [operands.of(one) for one in args]
-        with torch._C._AutoDispatchBelowAutograd():
+        with AutoDispatchBelowAutograd():
             made = compute(*values)
         return tuple([None if one is None else operands.result(one) for one in made])
 
@@ -133,7 +134,7 @@ def _dropout(device: ModuleType) -> Callable[..., Any]:
         mask = torch.empty(x.shape, dtype=torch.bool, device=x.device)
         mask.bernoulli_(1 - p, generator=device.default_generator(index))
         alias, kept = device.alias(x), device.alias(mask)
-        with torch._C._AutoDispatchBelowAutograd():
+        with AutoDispatchBelowAutograd():
             made = alias * kept * (0.0 if p == 1 else 1 / (1 - p))
         return device.adopt(made, index), mask
 

@@ -19,6 +19,12 @@ from aclnn.torch.npu import capture
 from aclnn.torch.npu import settings as _settings
 from aclnn.torch.npu.refusals import checked
 from aclnn.torch.npu.settings import Settings
+from aclnn.torch.private import (
+    DeviceType,
+    accelerator_getStream,
+    accelerator_setStream,
+    get_default_generator,
+)
 
 _CUBE_CORES, _VECTOR_CORES, _L2_BYTES = 20, 40, 192 << 20
 
@@ -223,20 +229,16 @@ def _streams(state: _State) -> dict[str, Any]:
 
     def current_stream(device: Any = None) -> Any:
         state.initialize()
-        return stream_of(torch._C._accelerator_getStream(state.index_of(device)))
+        return stream_of(accelerator_getStream(state.index_of(device)))
 
     def default_stream(device: Any = None) -> Any:
         state.initialize()
-        kind = (
-            torch._C._autograd.DeviceType.PrivateUse1.value
-            if hasattr(torch._C._autograd, "DeviceType")
-            else 20
-        )
+        kind = 20 if DeviceType is None else DeviceType.PrivateUse1.value
         return Stream(stream_id=0, device_index=state.index_of(device), device_type=int(kind))
 
     def set_stream(stream: Any) -> None:
         if stream is not None:
-            torch._C._accelerator_setStream(stream)
+            accelerator_setStream(stream)
 
     class StreamContext:
         """Context in which a stream is the current one."""
@@ -415,8 +417,12 @@ class _Generators:
     def __getitem__(self, index: int) -> Any:
         if not -self._count <= index < self._count:
             raise IndexError("tuple index out of range")
-        return torch._C._get_default_generator(torch.device("npu", index % self._count)) if hasattr(
-            torch._C, "_get_default_generator") else torch.Generator(f"npu:{index % self._count}")  # fmt: skip
+        device = torch.device("npu", index % self._count)
+        return (
+            torch.Generator(device)
+            if get_default_generator is None
+            else get_default_generator(device)
+        )
 
 
 def _random(state: _State) -> dict[str, Any]:

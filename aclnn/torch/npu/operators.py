@@ -17,7 +17,6 @@ import ml_dtypes
 import numpy as np
 import torch
 from torch.autograd import forward_ad
-from torch.utils._pytree import tree_leaves, tree_map
 
 from aclnn.acl.errors import AclnnError
 from aclnn.api.functional import HANDLES_BY_NAME
@@ -25,14 +24,24 @@ from aclnn.torch.counterparts import VIEWS, WRITTEN_OUT, counterpart, is_pointwi
 from aclnn.torch.npu.equivalents import EQUIVALENTS, IN_PLACE, WRITING
 from aclnn.torch.npu.refusals import checked, note, refused
 from aclnn.torch.npu.shortcuts import Short, shorter, shorter_in_place
+from aclnn.torch.private import (
+    AutoDispatchBelowAutograd,
+    DispatchKey,
+    DispatchKeySet,
+    dispatch_get_all_op_names,
+    dispatch_has_kernel,
+    peek_interpreter_stack,
+    tree_leaves,
+    tree_map,
+)
 
 _IMPLEMENTED: set[str] = set()  # overloads of ATen that the package computes
 COMPUTED: Counter[str] = Counter()  # calls by operator that the package computed
 aten = torch.ops.aten
 _Tensor = torch.Tensor
-_transforms = torch._C._functorch.peek_interpreter_stack
+_transforms = peek_interpreter_stack
 _libraries: list[Any] = []
-_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_CPU = DispatchKeySet(DispatchKey.CPU)
 _device: Any = None
 
 # What moves or fills memory is the device's own business, whatever else could do it.
@@ -104,7 +113,7 @@ def _overload(target: Any) -> str:
 def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
     """Functional overloads that a functional form stands for."""
     found = []
-    for full in torch._C._dispatch_get_all_op_names():
+    for full in dispatch_get_all_op_names():
         base, _, overload = full.removeprefix("aten::").partition(".")
         if not full.startswith("aten::") or base in PLUMBING:
             continue
@@ -124,7 +133,7 @@ def _targets() -> list[tuple[Any, str, Callable[..., Any]]]:
 
 def _is_composite(name: str) -> bool:
     """Whether PyTorch makes an operator of others, which have the gradients."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+    return dispatch_has_kernel(name, "CompositeImplicitAutograd")
 
 
 def _is_factory(target: Any) -> bool:
@@ -376,7 +385,7 @@ def _evaluator(target: Any, call: Callable[..., Any]) -> Callable[..., Any]:
             values, named = tree_map(
                 lambda one: array_of(one) if isinstance(one, _Tensor) else one, (values, named)
             )
-        with torch._C._AutoDispatchBelowAutograd():
+        with AutoDispatchBelowAutograd():
             return call(*values, **named)
 
     return evaluated
@@ -424,7 +433,7 @@ def _written(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Calla
             raise RuntimeError(
                 f"output with shape {list(first.shape)} doesn't match the broadcast shape {list(made.shape)}"
             )
-        with torch._C._AutoDispatchBelowAutograd():
+        with AutoDispatchBelowAutograd():
             _device.alias(first).copy_(made)
         COMPUTED[full] += 1
         return first
@@ -486,7 +495,7 @@ def _into(op: Any, target: Any, name: str, call: Callable[..., Any]) -> Callable
             _check_castable(one, out)
             if out.shape != one.shape:
                 torch.ops.aten.resize_(out, list(one.shape))
-            with torch._C._AutoDispatchBelowAutograd():
+            with AutoDispatchBelowAutograd():
                 _device.alias(out).copy_(one)
         COMPUTED[full] += 1
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -529,7 +538,7 @@ def fallen_back(op: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
         return made
 
     args, named = tree_map(aliased, (list(args), dict(named)))
-    with torch._C._AutoDispatchBelowAutograd():
+    with AutoDispatchBelowAutograd():
         made = op.redispatch(_CPU, *args, **named)
     for one, alias in pairs:
         _device.give(one, alias)

@@ -13,13 +13,19 @@ from torch.autograd import forward_ad
 
 from aclnn.torch.npu import operators
 from aclnn.torch.overloads import form
+from aclnn.torch.private import (
+    AutoDispatchBelowAutograd,
+    DispatchKey,
+    len_torch_dispatch_stack,
+    peek_interpreter_stack,
+)
 
 aten = torch.ops.aten
 _libraries: list[Any] = []
-_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_transforms = torch._C._functorch.peek_interpreter_stack
-_modes = torch._C._len_torch_dispatch_stack
+_transforms = peek_interpreter_stack
+_modes = len_torch_dispatch_stack
 
 
 def register() -> None:
@@ -47,7 +53,7 @@ def _differentiated(x: Any, other: Any) -> Any:
         return aten.matmul.default._op_dk(_COMPOSITE, x, other)
     if torch.is_grad_enabled() and (x.requires_grad or other.requires_grad):
         return _Product.apply(x, other)
-    with torch._C._AutoDispatchBelowAutograd():
+    with AutoDispatchBelowAutograd():
         return aten.matmul(x, other)
 
 
@@ -55,7 +61,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any, other: Any) -> Any:
         ctx.save_for_backward(x, other)
-        with torch._C._AutoDispatchBelowAutograd():
+        with AutoDispatchBelowAutograd():
             return aten.matmul(x, other)
 
     @staticmethod

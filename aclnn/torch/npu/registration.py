@@ -22,6 +22,7 @@ from aclnn.torch.npu import (
 )
 from aclnn.torch.npu.refusals import REFUSED
 from aclnn.torch.npu.settings import FALLBACKS, Settings
+from aclnn.torch.private import register_device_module
 
 DEVICE: Any = None
 
@@ -33,7 +34,7 @@ def register(settings: Settings) -> None:
     DEVICE.register(settings.devices, settings.memory, FALLBACKS.index(settings.fallback))
     torch.utils.rename_privateuse1_backend("npu")
     made = module.made(DEVICE, settings)
-    torch._register_device_module("npu", made)
+    register_device_module("npu", made)
     torch.utils.generate_methods_for_privateuse1_backend(
         for_storage=True,
         unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8],

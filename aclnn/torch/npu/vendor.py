@@ -23,6 +23,7 @@ from aclnn.torch.npu import (
     transfer,
 )
 from aclnn.torch.npu.settings import Settings
+from aclnn.torch.private import accelerator_setStream
 
 VERSION = ".".join(torch.__version__.split("+")[0].split(".")[:3]) + "+aclnn.emulated"
 CANN = "8.5.0"
@@ -151,9 +152,7 @@ def _parts(npu: ModuleType) -> dict[str, dict[str, Any]]:
     return {
         "_C": {
             "_weak_ref_tensor": lambda tensor: tensor,
-            "_npu_setStream": lambda **named: torch._C._accelerator_setStream(
-                torch.Stream(**named)
-            ),
+            "_npu_setStream": lambda **named: accelerator_setStream(torch.Stream(**named)),
             "_npu_getOption": lambda key: (npu._option(key) or "").encode() or None,
             "_NPUTaskGroupHandle": capture.TaskGroup,
         },
