@@ -3,7 +3,7 @@
     (name, kind, kernel, result_dtype, reads, dtype, itemsize, numbers, inputs)
 
 name to reads are those of the node that the step was, '' where it had none; dtype and itemsize are those of
-what it makes, numbers is how many of the node's `params` it takes, behind those of the steps before.
+what it makes, numbers is how many of the node's `params` it takes, after those of the steps before.
 Inputs are places among the node's inputs; -1 stands for the node's own result, -2 for that of the first step,
 and so on. The dtype of the node's own result is its attribute `sums`. `passes/results.py` makes them.
 """

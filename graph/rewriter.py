@@ -66,12 +66,12 @@ class Rewriter:
         if view.shape == source.shape and _is_whole(self.root(id), view):
             return source.id
         name = f"{self.root(source.id).name}_load"
-        return self.add(replace(self._viewed_alike(source, view), name=name)).id
+        return self.add(replace(self._with_view(source, view), name=name)).id
 
     def can_load(self, source: Value, id: int) -> bool:
         """Whether `load_of` can make such a view."""
         view = self.value(id)
-        return not view.is_view or self._alike(source, view) is not None
+        return not view.is_view or self._same_view(source, view) is not None
 
     def move_views(self, old: Value, source: Value) -> bool:
         """Make the views of `old`, which is row-major and owns its bytes, views of `source`, which
@@ -109,7 +109,7 @@ class Rewriter:
         """The graph with these nodes and only the values that they need."""
         return rebuilt(self.graph(), nodes)
 
-    def _alike(self, source: Value, view: Value) -> tuple[tuple[int, ...], int] | None:
+    def _same_view(self, source: Value, view: Value) -> tuple[tuple[int, ...], int] | None:
         """Strides and offset of `view`, which is one of a root with the elements of `source`."""
         root = self.root(view.id)
         if root.shape == source.shape:
@@ -126,8 +126,8 @@ class Rewriter:
                 return None
         return None
 
-    def _viewed_alike(self, source: Value, view: Value) -> Value:
-        found = self._alike(source, view) if view.is_view else None
+    def _with_view(self, source: Value, view: Value) -> Value:
+        found = self._same_view(source, view) if view.is_view else None
         if found is None:
             return self._view(source, view)
         strides, offset = found

@@ -248,7 +248,7 @@ def _optional(one: Operator, given: Mapping[str, Any], role: str, kind: str) -> 
 
 def _of_other_dtypes(one: Operator) -> set[str]:
     """Operands that cannot have the dtype of the others."""
-    return {role for role in one.inputs if "dtype" in one.unlike.get(role, {})}
+    return {role for role in one.inputs if "dtype" in one.sample_specs.get(role, {})}
 
 
 def _given(one: Operator) -> dict[str, Any]:

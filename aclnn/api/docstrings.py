@@ -308,12 +308,12 @@ def _returned(form: _Form, *, in_place: bool) -> list[str]:
         return [_defined(f"{r} : array", form.tensor(r, f"{own}.")) for r in operator.outputs]
     if operator.infer is not None:
         return [_defined("array", f"{own}. {_shape_of_result(form)}")]
-    alike = (
+    described = (
         f"the dtype and shape of `{operator.inputs[0]}`"
         if len(operator.inputs) == 1
         else "the dtype that the inputs promote to and the shape that they broadcast to"
     )
-    return [_defined("array", f"{own}, with {alike}.")]
+    return [_defined("array", f"{own}, with {described}.")]
 
 
 def _shape_of_result(form: _Form) -> str:

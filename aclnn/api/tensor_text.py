@@ -13,7 +13,7 @@ from aclnn.acl.errors import AclnnError, invalid
 from aclnn.environment import whole
 from aclnn.graph import contiguous_strides
 
-FARTHEST = 2**63 - 1  # elements that an array's strides and sizes can tell apart
+FARTHEST = 2**63 - 1  # elements that an array's strides and sizes can distinguish
 _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
 
 

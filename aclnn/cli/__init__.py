@@ -137,7 +137,7 @@ def _flags_taken(options: argparse.Namespace, unknown: Sequence[str]) -> str:
 
 
 def operator_of_help(words: Sequence[str]) -> str | None:
-    """The operator whose help is asked for: the word behind the command, besides ``--help``.
+    """The operator whose help is asked for: the word after the command, besides ``--help``.
 
     >>> operator_of_help(["inspect", "gelu", "--help"]), operator_of_help(["inspect", "--help"])
     ('gelu', None)

@@ -39,7 +39,7 @@ OWN = ("output",)  # operands that are called as a flag of a command
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags for one call, made from the declarations of all operators.
 
-    To be called when the command has its own flags: these win, and what an operator calls alike is
+    To be called when the command has its own flags: these win, and what an operator gives the same name is
     given by ``--operand``.
     """
     parser.add_argument(

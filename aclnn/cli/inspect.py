@@ -142,7 +142,7 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> list[Path]
 
 
 def write_views(executors: list[Any], options: argparse.Namespace) -> None:
-    """One file for each call: pictures and documents cannot be put behind each other."""
+    """One file for each call: pictures and documents cannot follow each other."""
     for place, executor in enumerate(executors, 1):
         path = show.numbered(options.output, place, len(executors))
         text = "\n\n".join(

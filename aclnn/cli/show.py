@@ -89,7 +89,7 @@ def show(options: argparse.Namespace, parts: Sequence[tuple[View, Any]]) -> None
 
 @contextmanager
 def until_pipe_closes() -> Iterator[None]:
-    """Stop printing where the reader has stopped reading, such as ``head``, and go on behind it."""
+    """Stop printing where the reader has stopped reading, such as ``head``, and go on after it."""
     try:
         yield
         sys.stdout.flush()

@@ -480,7 +480,11 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
 def _with_own_dtype(operator: Any) -> frozenset[str]:
     """Operands that have another dtype than the others: masks, indices."""
     return frozenset(
-        [role for role in operator.kernel_operands if "dtype" in operator.unlike.get(role, {})]
+        [
+            role
+            for role in operator.kernel_operands
+            if "dtype" in operator.sample_specs.get(role, {})
+        ]
     )
 
 

@@ -17,7 +17,7 @@ INPUTS = (
     *("key_padding", "slopes"),
 )
 RESULTS = ("out", "first", "second")
-EVERYTHING = 1 << 40  # as many keys before or behind a query as there can be
+EVERYTHING = 1 << 40  # as many keys before or after a query as there can be
 ACCURACY = (
     "Sums and exponentials are float32, rounded once to the result's dtype: results are within "
     "(D + 24)·2⁻²⁴ times the largest score, plus 2⁻²⁰, of the exact ones relative to the largest "

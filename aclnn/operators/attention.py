@@ -217,7 +217,7 @@ scaled_dot_product_attention = Operator(
     lower=_lower,
     inputs=(*_TENSORS, "attn_mask"),
     optional=("attn_mask",),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     attributes=(
         argument("dropout_p", 0.0, "float", "Must be 0.", facts=("zero",)),
         *_ATTRIBUTES,
@@ -251,7 +251,7 @@ scaled_dot_product_attention_forward = Operator(
     inputs=(*_TENSORS, "attn_mask"),
     outputs=("out", "logsumexp"),
     optional=("attn_mask",),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     attributes=_ATTRIBUTES,
     entries=(),
     rules=(
@@ -310,7 +310,7 @@ scaled_dot_product_attention_backward = Operator(
     inputs=("grad", *_TENSORS, "output", "logsumexp", "attn_mask"),
     outputs=("grad_query", "grad_key", "grad_value"),
     optional=("attn_mask",),
-    unlike=_UNLIKE
+    sample_specs=_UNLIKE
     | {"grad": _MATRIX, "output": _MATRIX, "logsumexp": {"dtype": _SINGLE, "shape": (2,)}},
     attributes=_ATTRIBUTES,
     entries=(),

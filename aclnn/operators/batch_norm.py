@@ -73,10 +73,10 @@ def _of_batch(lowering: Lowering) -> tuple[int, int]:
     sizes = (batch, channels, 1)
     means, rstd = lowering.rows("moments", [rows], [(_DOUBLE, sizes)] * 2, -1, params=(0.0,))
     (mean,) = lowering.rows("mean", [means], [(_DOUBLE, (1, channels, 1))], -3)
-    apart = lowering.point(
+    centered = lowering.point(
         "sub", [means, lowering.dense(mean, None, sizes)], _DOUBLE, sizes, params=(1.0,)
     )
-    squares = lowering.point("square", [apart], _DOUBLE, sizes)
+    squares = lowering.point("square", [centered], _DOUBLE, sizes)
     both = [_variance(lowering, rstd), squares]
     spread = lowering.point("add", both, _DOUBLE, sizes, params=(1.0,))
     (variance,) = lowering.rows("mean", [spread], [(_DOUBLE, (1, channels, 1))], -3)
@@ -226,7 +226,7 @@ native_batch_norm_functional = Operator(
     inputs=("input", *CHANNEL_ROLES),
     outputs=("out", *_SAVED, *_UPDATED),
     optional=(*CHANNEL_ROLES, *_SAVED, *_UPDATED),
-    unlike=_LAID_OUT,
+    sample_specs=_LAID_OUT,
     attributes=(
         argument("training", True, "bool", "Whether to take statistics of the batch."),
         _MOMENTUM,
@@ -343,13 +343,13 @@ def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
         lowering.dense(lowering.reshaped("input", shape), _DOUBLE),
         lowering.dense(mean, None, shape),
     ]
-    apart = lowering.point("sub", wide, _DOUBLE, shape, params=(1.0,))
+    centered = lowering.point("sub", wide, _DOUBLE, shape, params=(1.0,))
     training = bool(call.switches["train"])
     found, sums = {}, {}
     if training or lowering.wants("grad_bias"):
         sums["grad_bias"] = _summed(lowering, grad)
     if training or lowering.wants("grad_weight"):
-        products = lowering.point("mul", [lowering.dense(grad, _DOUBLE), apart], _DOUBLE, shape)
+        products = lowering.point("mul", [lowering.dense(grad, _DOUBLE), centered], _DOUBLE, shape)
         total = _summed(lowering, products)
         sums["grad_weight"] = lowering.point("mul", [total, rstd], _DOUBLE, one)
     for role in ("grad_weight", "grad_bias"):
@@ -366,7 +366,7 @@ def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
         factor = lowering.point("mul", [rstd, weight], _DOUBLE, one)
     value = lowering.dense(grad, _DOUBLE)
     if training:
-        value = _without_statistics(lowering, value, apart, rstd, sums, 1 / count)
+        value = _without_statistics(lowering, value, centered, rstd, sums, 1 / count)
     dtype, sizes = lowering.results["grad_input"]
     value = lowering.point(
         "mul", [value, lowering.dense(factor, None, shape)], dtype, shape, reads="float64"
@@ -376,7 +376,7 @@ def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
 
 
 def _without_statistics(
-    lowering: Lowering, grad: int, apart: int, rstd: int, sums: Mapping[str, int], share: float
+    lowering: Lowering, grad: int, centered: int, rstd: int, sums: Mapping[str, int], share: float
 ) -> int:
     """The gradient less what goes through the mean and the variance of the batch."""
     shape, one = lowering.builder.shape(grad), lowering.builder.shape(rstd)
@@ -387,7 +387,7 @@ def _without_statistics(
     ]
     mean, slope = (lowering.dense(value, None, shape) for value in rest)
     value = lowering.point("sub", [grad, mean], _DOUBLE, shape, params=(1.0,))
-    along = lowering.point("mul", [apart, slope], _DOUBLE, shape)
+    along = lowering.point("mul", [centered, slope], _DOUBLE, shape)
     return lowering.point("sub", [value, along], _DOUBLE, shape, params=(1.0,))
 
 
@@ -406,7 +406,7 @@ native_batch_norm_backward = Operator(
     inputs=("grad_out", "input", "weight", *_RUNNING, *_SAVED),
     outputs=GRADIENTS,
     optional=("weight", *_RUNNING, *_SAVED, *GRADIENTS),
-    unlike={
+    sample_specs={
         **specs("grad_out, grad_input: [1,2]; grad_weight, grad_bias: [2]"),
         **_LAID_OUT,
         "output_mask": (True, True, True),

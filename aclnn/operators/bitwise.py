@@ -73,7 +73,7 @@ def _bitwise(
         of_tensors={
             "summary": f"Bits that are set in {word}.",
             "numbers": (),
-            "unlike": specs("input, other: INT32"),
+            "sample_specs": specs("input, other: INT32"),
             "rules": (
                 in_place(broadcasts(*BOTH)),
                 in_place(broadcast_shape("out", BOTH)),
@@ -88,7 +88,7 @@ def _bitwise(
         },
         of_number={
             "summary": f"Bits that are set in {word}, of a tensor and a number.",
-            "unlike": specs("input: INT32; other: INT64"),
+            "sample_specs": specs("input: INT32; other: INT64"),
             "rules": (
                 dtype_among("input", gives),
                 scalar_dtype_among("other", gives),
@@ -142,7 +142,7 @@ bitwise_not = Operator(
     elementwise=True,
     lower=_lower_not,
     inputs=("input",),
-    unlike=specs("input, out: INT32"),
+    sample_specs=specs("input, out: INT32"),
     entries=(entry("aclnnBitwiseNot", "self=input out:out"),),
     rules=(
         *require("input: INTEGERS BOOL; out: dtype of input; out, input: one format"),

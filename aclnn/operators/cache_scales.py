@@ -150,9 +150,9 @@ def _spreads(mode: int, heads: Heads, *, paged: bool) -> dict[Shape, Heads]:
     """The shapes that scales of a mode may have, and that in which they broadcast to keys or values."""
     b, n, s, d = heads
     if mode == _CHANNEL:
-        merged, apart = (n * d,), (1, n, 1, d)
-        shapes = (merged, (1, *merged), (n, d), (1, n, d), (n, 1, d), apart)
-        return dict.fromkeys(shapes, apart) | {(1,): (1, 1, 1, 1)}
+        merged, with_axis = (n * d,), (1, n, 1, d)
+        shapes = (merged, (1, *merged), (n, d), (1, n, d), (n, 1, d), with_axis)
+        return dict.fromkeys(shapes, with_axis) | {(1,): (1, 1, 1, 1)}
     if mode == _HEAD:
         return {(n,): (1, n, 1, 1)}
     if mode == (_PAGE if paged else _TOKEN):

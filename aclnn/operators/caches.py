@@ -264,7 +264,7 @@ scatter_pa_kv_cache = Operator(
         Attribute("offsets", None, "ints", nullable=True, doc="Has no effect."),
     ),
     parameters=("key", "value", "key_cache", "value_cache", "slot_mapping"),
-    unlike=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; slot_mapping: INT32[1]"),
+    sample_specs=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; slot_mapping: INT32[1]"),
     entries=(
         entry(
             "aclnnScatterPaKvCache",
@@ -395,7 +395,7 @@ gather_pa_kv_cache = Operator(
         Attribute("cache_mode", "Norm", "str", nullable=True, doc="'Norm' or 'PA_NZ'."),
     ),
     parameters=("key_cache", "value_cache", "block_tables", "seq_lens", "key", "value"),
-    unlike=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; block_tables: INT32[1,1]; seq_lens: INT32[1]"),
+    sample_specs=specs("key, value: [1,1,1]; key_cache, value_cache: [1,1,1,1]; block_tables: INT32[1,1]; seq_lens: INT32[1]"),
     entries=(
         entry(
             "aclnnGatherPaKvCache",
@@ -461,7 +461,7 @@ interleave_rope = Operator(
     expression="q·cos + (-q₂, q₁)·sin, q = the even elements of x, then the odd ones",
     notes="As rotary_position_embedding with mode 3.",
     inputs=("x", "cos", "sin"),
-    unlike=specs("x, cos, sin: [1,1,1,2]"),
+    sample_specs=specs("x, cos, sin: [1,1,1,2]"),
     entries=(entry("aclnnInterleaveRope", "x cos sin out:out"),),
     rules=(
         *require("x: FLOAT16 BF16 FLOAT"),
@@ -710,7 +710,7 @@ kv_rmsnorm_rope_cache = Operator(
         Attribute("is_output_kv", False, "bool", doc="Whether k_rope and c_kv are results, too."),
     ),
     parameters=("kv", "gamma", "cos", "sin", "index", "k_cache", "ckv_cache"),
-    unlike=specs("kv: [1,1,1,4]; gamma: [2]; cos, sin, k_cache, ckv_cache: [1,1,1,2]; index: INT64[1,1]"),
+    sample_specs=specs("kv: [1,1,1,4]; gamma: [2]; cos, sin, k_cache, ckv_cache: [1,1,1,2]; index: INT64[1,1]"),
     entries=(
         entry(
             "aclnnKvRmsNormRopeCache",

@@ -1,4 +1,4 @@
-"""Norms with a factor for each channel: group norm, with SiLU behind it, and batch norm."""
+"""Norms with a factor for each channel: group norm, with SiLU after it, and batch norm."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ native_group_norm = Operator(
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
     optional=("weight", "bias"),
-    unlike={**_GROUPED, **_ONE_GROUP, "N": 1, "C": 2, "HxW": 1, "group": 1},
+    sample_specs={**_GROUPED, **_ONE_GROUP, "N": 1, "C": 2, "HxW": 1, "group": 1},
     attributes=(
         _number("N", "Size of the batch."),
         _number("C", "Number of channels."),
@@ -203,7 +203,7 @@ group_norm = Operator(
     notes=_PARAMETERS,
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
-    unlike={**_GROUPED, "num_groups": 1},
+    sample_specs={**_GROUPED, "num_groups": 1},
     attributes=(_number("num_groups", "Number of groups of channels."), _POSITIVE_EPS),
     parameters=("input", "num_groups", "weight", "bias", "eps"),
     entries=(),
@@ -242,7 +242,7 @@ group_norm_silu = Operator(
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
     optional=("weight", "bias"),
-    unlike={**_GROUPED, **_ONE_GROUP, "group": 1},
+    sample_specs={**_GROUPED, **_ONE_GROUP, "group": 1},
     attributes=(
         _number("group", "Number of groups of channels."),
         _POSITIVE_EPS,
@@ -357,7 +357,7 @@ native_batch_norm = Operator(
     inputs=("input", "weight", "bias", "running_mean", "running_var"),
     outputs=("out", "save_mean", "save_invstd"),
     optional=("weight", "bias", "save_mean", "save_invstd"),
-    unlike=CHANNELS,
+    sample_specs=CHANNELS,
     attributes=_TRAINING,
     entries=(),
     rules=(
@@ -389,7 +389,7 @@ batch_norm = Operator(
     notes=_BATCH_NOTES,
     inputs=("input", "running_mean", "running_var", "weight", "bias"),
     optional=("weight", "bias"),
-    unlike=CHANNELS,
+    sample_specs=CHANNELS,
     attributes=_TRAINING,
     entries=(),
     rules=_BATCH_RULES,

@@ -34,8 +34,8 @@ def _is_contiguous(call: Call, role: str) -> str | None:
     if role not in call.tensors:
         return None
     # Where only dtypes are asked for, strides are not those of the shape.
-    alike = len(call.tensors[role].strides) != len(call.shape(role))
-    if alike or call.is_contiguous(role):
+    without_strides = len(call.tensors[role].strides) != len(call.shape(role))
+    if without_strides or call.is_contiguous(role):
         return None
     return f"{call.names[role]} has gaps between its elements, must have none"
 
@@ -77,7 +77,7 @@ def _nonzero(name: str, cann: str, *, by_rows: bool, **more: Any) -> Operator:
         inputs=("input",),
         outputs=("out", "size"),
         measured={"out": ("size", 2)},
-        unlike=specs("out, size: INT64"),
+        sample_specs=specs("out, size: INT64"),
         entries=(entry(f"aclnn{cann}", "self=input out:out"),),
         rules=(
             dtype_among("input", allowed),
@@ -192,7 +192,7 @@ masked_select_padded = Operator(
     inputs=_MASKED,
     outputs=("out", "size"),
     measured={"out": ("size", 1)},
-    unlike=specs("mask: BOOL; size: INT64"),
+    sample_specs=specs("mask: BOOL; size: INT64"),
     entries=(entry("aclnnMaskedSelect", "self=input mask out:out"),),
     rules=(
         *require("input: REAL; mask: BOOL UINT8; out: REAL; size: INT64"),
@@ -464,7 +464,7 @@ index = Operator(
     inputs=("input", "indices"),
     lists=("indices",),
     absent_items=True,
-    unlike=_INDEX_LIKE,
+    sample_specs=_INDEX_LIKE,
     entries=(entry("aclnnIndex", "self=input indices:tensors out:out"),),
     rules=(
         *require("out: dtype of input; input: REAL"),
@@ -518,7 +518,7 @@ def _is_one_mask(call: Call, choice: _Choice) -> bool:
 
 
 def _masked_values(call: Call, choice: _Choice) -> Shape | None:
-    """The shape in which values that are alike wherever a mask is true broadcast to the input."""
+    """The shape in which values that are equal wherever a mask is true broadcast to the input."""
     own, ((place, axis),) = call.shape("input"), choice.used
     rank = len(call.lists["indices"][place].shape)
     wanted = len(own) - rank + 1
@@ -599,7 +599,7 @@ def _spread_values(lowering: Lowering, choice: _Choice, spread: Shape, dtype: ac
 
 
 def _put_where(lowering: Lowering, choice: _Choice, *, adds: bool) -> int:
-    """Values that are alike wherever a mask is true."""
+    """Values that are equal wherever a mask is true."""
     call, (dtype, own) = lowering.call, lowering.results["out"]
     ((place, axis),) = choice.used
     shape = _masked_values(call, choice)
@@ -634,7 +634,7 @@ index_put = Operator(
         argument("accumulate", False, "bool", "Whether values are added."),
         Attribute("unsafe", False, "bool", doc="Has no effect: indices are always tested."),
     ),
-    unlike={**specs("values: [1]"), **_INDEX_LIKE},
+    sample_specs={**specs("values: [1]"), **_INDEX_LIKE},
     entries=(
         entry(
             "aclnnIndexPutImpl",

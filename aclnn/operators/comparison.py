@@ -447,7 +447,7 @@ where = Operator(
     lower=_lower_where,
     inputs=_THREE,
     numbers=BOTH,
-    unlike=specs("condition: BOOL"),
+    sample_specs=specs("condition: BOOL"),
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
         *require("condition: BOOL UINT8; input, other: NUMERIC; input, other: promote to NUMERIC"),
@@ -566,7 +566,7 @@ def _classified(
         example=(f"{name}(np.float32([1, -np.inf, np.nan]))", f"array([{found}])"),
         entries=(entry(f"aclnn{cann}", f"{'x' if cann == 'IsInf' else 'self'}=input out:out"),),
         elementwise=True,
-        unlike=specs("out: BOOL"),
+        sample_specs=specs("out: BOOL"),
         **more,
     )
 

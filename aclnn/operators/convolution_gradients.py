@@ -197,7 +197,7 @@ convolution_backward = Operator(
         ),
         *options_of_convolution(cube_math=True),
     ),
-    unlike={
+    sample_specs={
         **specs("grad_bias: [1]"),
         **_LIKE,
         "bias_sizes": (1,),

@@ -370,12 +370,12 @@ def _turned(lowering: Lowering, weight: int) -> int:
     """Weights of a transposed convolution as those of one with steps of 1: inputs by outputs, from the end."""
     groups, builder = groups_of(lowering.call), lowering.builder
     first, second, *kernel = builder.shape(weight)
-    apart = lowering.reshaped(weight, (groups, first // groups, second, *kernel))
-    group, row, column, *steps = builder.value(apart).strides
+    grouped = lowering.reshaped(weight, (groups, first // groups, second, *kernel))
+    group, row, column, *steps = builder.value(grouped).strides
     shape = (groups, second, first // groups, *kernel)
     offset = sum([(size - 1) * step for size, step in zip(kernel, steps, strict=True)])
     back = [-step for step in steps]
-    made = builder.contiguous(builder.view(apart, shape, (group, column, row, *back), offset))
+    made = builder.contiguous(builder.view(grouped, shape, (group, column, row, *back), offset))
     return lowering.reshaped(made, (groups * second, first // groups, *kernel))
 
 
@@ -473,7 +473,7 @@ def options_of_convolution(*, cube_math: bool = False) -> tuple[Attribute, ...]:
     return (_STRIDE, _PADDING, _DILATION, _TRANSPOSED, _OUTPUT_PADDING, _GROUPS)
 
 
-def _alike(axes: int) -> dict[str, dict[str, Any]]:
+def _specs_of_rank(axes: int) -> dict[str, dict[str, Any]]:
     like = {"shape": (1,) * (axes + 2), "format": _FORMATS[axes + 2]}
     return {"input": like, "weight": like, "bias": {"shape": (1,)}, "out": like}
 
@@ -508,7 +508,7 @@ convolution = Operator(
             "outputPadding=output_padding:ints groups:int output=out:out cubeMathType:int",
         ),
     ),
-    unlike={**_alike(2), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)},
+    sample_specs={**_specs_of_rank(2), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)},
     rules=_rules(0, None),
     lower=_lower(None),
     example=(
@@ -533,7 +533,7 @@ def _along(axes: int) -> Operator:
         optional=("bias",),
         attributes=(_STRIDE, _PADDING, _DILATION, _GROUPS),
         entries=(),
-        unlike=_alike(axes),
+        sample_specs=_specs_of_rank(axes),
         rules=_rules(axes, False),
         infer=_infer(False),
         lower=_lower(False),
@@ -559,7 +559,7 @@ def _transposed_along(axes: int) -> Operator:
         optional=("bias",),
         attributes=(_STRIDE, _PADDING, _OUTPUT_PADDING, _GROUPS, _DILATION),
         entries=(),
-        unlike=_alike(axes),
+        sample_specs=_specs_of_rank(axes),
         rules=_rules(axes, True),
         infer=_infer(True),
         lower=_lower(True),

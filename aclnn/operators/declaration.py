@@ -3,7 +3,7 @@
 An `Operator` declares its tensors and attributes, the rules of phase one in their order, its formula or
 its lowering, and its documentation.  The C-shaped functions, the functional forms, their docstrings,
 ``aclnn ops`` and the reference pages are derived from it; none of them refers to an operator by name.
-References, test cases and competing implementations are kept apart from it.
+References, test cases and competing implementations are kept elsewhere.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Operator:
     optional : tuple of str
         Roles of inputs and outputs that may be null.
     lists : tuple of str
-        Roles of inputs that are lists of tensors. Where operands are taken apart into single ones, a
+        Roles of inputs that are lists of tensors. Where operands are divided into single ones, a
         list that is not the last of the inputs ends with None. One that is optional and null has no
         tensors.
     infer : callable, optional
@@ -231,9 +231,9 @@ class Operator:
         function in place overwrites.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
-    unlike : mapping of str to mapping or object
-        Rules are asked about tensors that are all alike when dtypes are listed. For those that
-        cannot be, by role, what is different: parts of a `TensorSpec`; of numbers parts of a `ScalarSpec`; for options that
+    sample_specs : mapping of str to mapping or object
+        Rules are asked about tensors of one dtype and shape when dtypes are listed. For those that
+        differ, by role, what is different: parts of a `TensorSpec`; of numbers parts of a `ScalarSpec`; for options that
         have to suit the tensors, their values. Optional inputs take part where they are named.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
@@ -321,7 +321,7 @@ class Operator:
     unread: tuple[str, ...] = ()
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
-    unlike: Mapping[str, Any] = field(default_factory=dict)
+    sample_specs: Mapping[str, Any] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     product: str = ""
@@ -435,9 +435,11 @@ class Operator:
         if not socs.has_operators(soc):
             return False
         tensors = {
-            role: spec.changed(**self.unlike.get(role, {})) for role, spec in tensors.items()
+            role: spec.changed(**self.sample_specs.get(role, {})) for role, spec in tensors.items()
         }
-        needed = [role for role in self.inputs if role not in self.optional or role in self.unlike]
+        needed = [
+            role for role in self.inputs if role not in self.optional or role in self.sample_specs
+        ]
         inputs = {role: tensors[role] for role in needed}
         call = self.sample(inputs, soc, c_shaped=c_shaped)
         if not self._holds(call):
@@ -469,8 +471,8 @@ class Operator:
         roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
         return Call(
             tensors={role: spec for role, spec in tensors.items() if role not in self.lists},
-            scalars={a.role: ScalarSpec(**self.unlike.get(a.role, {})) for a in self.scalars},
-            switches={role: self.unlike.get(role, value) for role, value in options.items()},
+            scalars={a.role: ScalarSpec(**self.sample_specs.get(a.role, {})) for a in self.scalars},
+            switches={role: self.sample_specs.get(role, value) for role, value in options.items()},
             names={role: role for role in roles},
             soc=soc,
             lists={role: (tensors[role],) for role in self.lists if role in tensors},
@@ -488,11 +490,11 @@ class Operator:
         return any(map(self.is_ended, self.lists))
 
     def is_ended(self, role: str) -> bool:
-        """Whether None follows the tensors of a list, where operands are taken apart."""
+        """Whether None follows the tensors of a list, where operands are divided."""
         return role in self.lists and role != self.kernel_operands[-1]
 
     def by_role(self, operands: Sequence[Any]) -> dict[str, Any]:
-        """Operands that were taken apart by their roles in the kernels' order, lists as tuples.
+        """Operands that were divided by their roles in the kernels' order, lists as tuples.
 
         >>> from aclnn.operators import REGISTRY
         >>> REGISTRY["cat"].by_role(["one", "other"])

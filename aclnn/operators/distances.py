@@ -60,17 +60,17 @@ def _is_threshold(call: Call) -> str | None:
     return f"{call.names['beta']} is {found.text}, must not be negative"
 
 
-def _apart(lowering: Lowering, shape: Shape) -> int:
+def _difference(lowering: Lowering, shape: Shape) -> int:
     operands = [lowering.dense(role, _DOUBLE, shape) for role in _BOTH]
     return lowering.point("sub", operands, _DOUBLE, shape, params=(1.0,))
 
 
 def _squared(lowering: Lowering, shape: Shape) -> int:
-    return lowering.point("square", [_apart(lowering, shape)], _DOUBLE, shape)
+    return lowering.point("square", [_difference(lowering, shape)], _DOUBLE, shape)
 
 
 def _absolute(lowering: Lowering, shape: Shape) -> int:
-    return lowering.point("abs", [_apart(lowering, shape)], _DOUBLE, shape)
+    return lowering.point("abs", [_difference(lowering, shape)], _DOUBLE, shape)
 
 
 def _smooth(lowering: Lowering, shape: Shape) -> int:
@@ -90,9 +90,9 @@ def _divergence(lowering: Lowering, shape: Shape) -> int:
     """A target of 0 has no part of its own."""
     given, target = (lowering.dense(role, _DOUBLE, shape) for role in _BOTH)
     if lowering.call.switches["log_target"]:
-        apart = lowering.point("sub", [target, given], _DOUBLE, shape, params=(1.0,))
+        difference = lowering.point("sub", [target, given], _DOUBLE, shape, params=(1.0,))
         grown = lowering.point("exp", [target], _DOUBLE, shape)
-        return lowering.point("mul", [grown, apart], _DOUBLE, shape)
+        return lowering.point("mul", [grown, difference], _DOUBLE, shape)
     own = lowering.point("log", [target], _DOUBLE, shape)
     own = lowering.point("mul", [target, own], _DOUBLE, shape)
     nothing = lowering.filled(0, _DOUBLE, shape)

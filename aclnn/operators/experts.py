@@ -104,7 +104,7 @@ def _gate(lowering: Lowering, results: Mapping[str, str], **options: object) -> 
 
 
 _K = Attribute("k", 1, "int", doc="How many experts a token gets.")
-_GATE_UNLIKE = specs("x: [1,1]; expert_idx, row_idx: INT32; softmax_result, out: FLOAT")
+_GATE_SPECS = specs("x: [1,1]; expert_idx, row_idx: INT32; softmax_result, out: FLOAT")
 
 moe_gating_top_k_softmax = Operator(
     name="moe_gating_top_k_softmax",
@@ -116,7 +116,7 @@ moe_gating_top_k_softmax = Operator(
     optional=("finished",),
     outputs=("y", "expert_idx", "row_idx"),
     attributes=(argument("k", 1, "int", "How many experts a token gets."),),
-    unlike=_GATE_UNLIKE,
+    sample_specs=_GATE_SPECS,
     entries=(
         entry(
             "aclnnMoeGatingTopKSoftmax",
@@ -184,7 +184,7 @@ moe_gating_top_k_softmax_v2 = Operator(
         Attribute("output_softmax", False, "bool", doc="Whether the softmax is a result."),
     ),
     parameters=("x",),
-    unlike=_GATE_UNLIKE,
+    sample_specs=_GATE_SPECS,
     entries=(
         entry(
             "aclnnMoeGatingTopKSoftmaxV2",
@@ -340,7 +340,7 @@ moe_gating_top_k = Operator(
         Attribute("eps", 1e-20, "float", doc="Added to the sum that divides."),
     ),
     parameters=("x", "k"),
-    unlike={**_GATE_UNLIKE, "k": 1},
+    sample_specs={**_GATE_SPECS, "k": 1},
     entries=(
         entry(
             "aclnnMoeGatingTopK",
@@ -522,7 +522,7 @@ moe_init_routing = Operator(
         Attribute("expert_tokens_count_or_cumsum_flag", 0, "int", doc="1: running sums of counts; 2: counts."),
         Attribute("expert_tokens_before_capacity_flag", False, "bool", doc="Whether to count before dropping."),
     ),
-    unlike=specs("x: [1,1]; expert_idx: INT32[1,1]; expanded_row_idx, expert_tokens_count_or_cumsum, expert_tokens_before_capacity: INT32"),
+    sample_specs=specs("x: [1,1]; expert_idx: INT32[1,1]; expanded_row_idx, expert_tokens_count_or_cumsum, expert_tokens_before_capacity: INT32"),
     entries=(
         entry(
             "aclnnMoeInitRoutingV2",
@@ -641,7 +641,7 @@ moe_token_permute = Operator(
         argument("num_out_tokens", None, "int", "How many rows to keep; default: all.", nullable=True),
         argument("padded_mode", False, "bool", "Must be false."),
     ),
-    unlike=specs("tokens: [1,1]; indices: INT32[1]; sorted_indices: INT32"),
+    sample_specs=specs("tokens: [1,1]; indices: INT32[1]; sorted_indices: INT32"),
     entries=(
         entry(
             "aclnnMoeTokenPermute",
@@ -743,7 +743,7 @@ moe_token_unpermute = Operator(
         argument("padded_mode", False, "bool", "Must be false."),
         argument("restore_shape", None, "ints", "Must be null.", nullable=True),
     ),
-    unlike=specs("permuted_tokens: [1,1]; sorted_indices: INT32[1]"),
+    sample_specs=specs("permuted_tokens: [1,1]; sorted_indices: INT32[1]"),
     entries=(
         entry(
             "aclnnMoeTokenUnpermute",
@@ -836,7 +836,7 @@ moe_finalize_routing = Operator(
     ),
     optional=("skip1", "skip2", "bias", "scales", "export_for_source_row"),
     attributes=(argument("drop_pad_mode", 0, "int", "The mode: 0 to 3."),),
-    unlike=specs("expanded_permuted_rows: [1,1]; expanded_src_to_dst_row: INT32[1]"),
+    sample_specs=specs("expanded_permuted_rows: [1,1]; expanded_src_to_dst_row: INT32[1]"),
     entries=(
         entry(
             "aclnnMoeFinalizeRoutingV2",

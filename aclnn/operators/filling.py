@@ -133,7 +133,7 @@ masked_fill = Operator(
     lower=_lower_masked,
     inputs=_MASKED,
     attributes=(_VALUE,),
-    unlike=specs("mask: BOOL"),
+    sample_specs=specs("mask: BOOL"),
     entries=(entry("aclnnInplaceMaskedFillScalar", "selfRef=input:inout mask value:scalar"),),
     rules=(
         *require("input: NUMERIC; mask: BOOL; out: dtype of input"),

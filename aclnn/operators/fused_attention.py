@@ -520,7 +520,7 @@ def _prefix_flaw(call: Call, words: Words) -> str | None:
 
 
 def _paddings_fit(words: Words) -> Rule:
-    """Rows behind the last query or key, where lengths end: without these, padding has no effect."""
+    """Rows after the last query or key, where lengths end: without these, padding has no effect."""
 
     def test(call: Call) -> str | None:
         names = call.names
@@ -721,8 +721,8 @@ def _out_scales_fit(call: Call, words: Words) -> str | None:
 
 def _shapes_of_channels(heads: int, size: int) -> tuple[Shape, ...]:
     """Shapes of a number for all, or of one for each head's elements, in any layout."""
-    merged, split, apart = (heads * size,), (heads, size), (heads, 1, size)
-    return ((1,), merged, (1, 1, *merged), split, (1, 1, *split), apart, (1, *apart))
+    merged, split, with_axis = (heads * size,), (heads, size), (heads, 1, size)
+    return ((1,), merged, (1, 1, *merged), split, (1, 1, *split), with_axis, (1, *with_axis))
 
 
 def _lse_shape(call: Call, words: Words) -> Shape:
@@ -789,7 +789,7 @@ def _mask_flaw(call: Call, words: Words, given: Mapping[str, tuple[int, ...]]) -
 # --- Nodes ------------------------------------------------------------------------------------------
 
 
-def _heads_apart(lowering: Lowering, value: int, layout: str, heads: int) -> int:
+def _split_heads(lowering: Lowering, value: int, layout: str, heads: int) -> int:
     """A tensor of a layout as [batch, heads, rows, elements]."""
     builder, shape = lowering.builder, lowering.builder.value(value).shape
     if layout in _MERGED:
@@ -814,11 +814,11 @@ def _read(lowering: Lowering, words: Words, role: str) -> int:
     return lowering.value(role)
 
 
-def _cache_apart(lowering: Lowering, words: Words, role: str, heads: int) -> int:
+def _split_cache(lowering: Lowering, words: Words, role: str, heads: int) -> int:
     call, paged = lowering.call, words.has(lowering.call, "table")
     blocks = "BSH" if len(call.shape(role)) == 3 else "BNSD"
     layout = blocks if paged else words.layout_in(call)
-    value = _heads_apart(lowering, _read(lowering, words, role), layout, heads)
+    value = _split_heads(lowering, _read(lowering, words, role), layout, heads)
     return value if role == words.key_rope else _expanded(lowering, words, role, value)
 
 
@@ -854,13 +854,13 @@ def _nodes_of(lowering: Lowering, words: Words) -> tuple[dict[str, int], dict[st
     query = _read(lowering, words, "query")
     if call.dtype("query") == BYTE:
         query = _times(lowering, query, _factor(lowering, words.products[0]))
-    operands = {"query": _heads_apart(lowering, query, layout, s.heads)}
+    operands = {"query": _split_heads(lowering, query, layout, s.heads)}
     for role in ("key", "value"):
-        operands[role] = _cache_apart(lowering, words, role, s.key_heads)
+        operands[role] = _split_cache(lowering, words, role, s.key_heads)
     if words.has(call, "query_rope"):
         rope = _read(lowering, words, words.query_rope)
-        operands["query_rope"] = _heads_apart(lowering, rope, layout, s.heads)
-        operands["key_rope"] = _cache_apart(lowering, words, words.key_rope, s.key_heads)
+        operands["query_rope"] = _split_heads(lowering, rope, layout, s.heads)
+        operands["key_rope"] = _split_cache(lowering, words, words.key_rope, s.key_heads)
     operands |= _shared_operands(lowering, words, layout, s)
     scores = (s.batch, s.heads, s.queries, s.all_keys)
     options = _window_of(call, words)
@@ -902,7 +902,7 @@ def _shared_operands(lowering: Lowering, words: Words, layout: str, s: Sizes) ->
     if words.has(call, "key_prefix"):
         for name, role in (("key_prefix", "key"), ("value_prefix", "value")):
             value = _read(lowering, words, getattr(words, name))
-            value = _heads_apart(lowering, value, layout, s.key_heads)
+            value = _split_heads(lowering, value, layout, s.key_heads)
             found[name] = _expanded(lowering, words, role, value)
         if words.has(call, "prefix_length"):
             found["prefix_length"] = lowering.value(words.prefix_length)
@@ -940,7 +940,7 @@ def _placed(lowering: Lowering, name: str, value: int, shape: Shape, layout: str
     if layout == "BNSD":
         return value
     whole = builder.buffer(name, shape, found.dtype)
-    builder.view_copy(value, _heads_apart(lowering, whole, layout, found.shape[1]))
+    builder.view_copy(value, _split_heads(lowering, whole, layout, found.shape[1]))
     return whole
 
 
@@ -1210,7 +1210,7 @@ def _planning(words: Words) -> tuple[Rule, ...]:
     )
 
 
-def _unlike(words: Words, out: str = "attention_out") -> dict[str, object]:
+def _sample_specs(words: Words, out: str = "attention_out") -> dict[str, object]:
     """Parts of sample tensors for listing dtypes."""
     lengths = [role for role in (words.lengths, words.key_lengths) if role]
     return {
@@ -1337,7 +1337,7 @@ def _fused(words: Words, name: str, *entries: Entry, product: str = "") -> Opera
         inputs=inputs,
         outputs=("attention_out", "softmax_lse"),
         optional=(*inputs[3:], "softmax_lse"),
-        unlike=_unlike(words),
+        sample_specs=_sample_specs(words),
         attributes=(
             *_options(words),
             Attribute(words.inner_precise, 0, "int", doc="From 0 to 3; results are the same."),
@@ -1445,7 +1445,7 @@ prompt_flash_attention = Operator(
     inputs=(*_QKV, _PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED, *_PRODUCTS),
     outputs=("out",),
     optional=(_PFA.shift, _PFA.mask, _PFA.lengths, _PFA.key_lengths, *_SCALED, *_PRODUCTS),
-    unlike=_unlike(_PFA, "out"),
+    sample_specs=_sample_specs(_PFA, "out"),
     attributes=_options(_PFA, 0),
     parameters=_QKV,
     entries=(
@@ -1517,7 +1517,7 @@ incre_flash_attention = Operator(
         _IFA.key_padding,
         *_PRODUCTS,
     ),
-    unlike=_unlike(_IFA, "out"),
+    sample_specs=_sample_specs(_IFA, "out"),
     attributes=(
         *_options(_IFA),
         Attribute(_IFA.block_size, 0, "int", doc="Rows of a block."),
@@ -1710,7 +1710,7 @@ fusion_attention = Operator(
     outputs=("attention_out", "softmax_max", "softmax_sum"),
     optional=_OPTIONAL_OF_TRAINING,
     unread=("drop_mask", "padding_mask"),
-    unlike=_FAS_UNLIKE | _unlike(_VARLEN) | {"input_layout": "TND"},
+    sample_specs=_FAS_UNLIKE | _sample_specs(_VARLEN) | {"input_layout": "TND"},
     checks_arrays=_check_arrays(_VARLEN),
     attributes=_FAS_ATTRIBUTES,
     parameters=(
@@ -1780,11 +1780,11 @@ def _lower_gradient(lowering: Lowering) -> Mapping[str, int]:
     operands, options = _nodes_of(lowering, _VARLEN)
     layout = _VARLEN.layout_in(call)
     for name, role in (("grad", "dy"), ("output", "attention_in")):
-        operands[name] = _heads_apart(lowering, lowering.value(role), layout, s.heads)
+        operands[name] = _split_heads(lowering, lowering.value(role), layout, s.heads)
     rows = (1 if s.cumulative else s.batch, s.heads, s.queries, 1)
     for name, role in (("first", "softmax_max"), ("second", "softmax_sum")):
         kind = "TND" if s.cumulative else "BNSD"
-        value = _heads_apart(lowering, lowering.value(role), kind, s.heads)
+        value = _split_heads(lowering, lowering.value(role), kind, s.heads)
         strides = lowering.builder.value(value).strides
         operands[name] = lowering.builder.view(value, rows, strides)
     scale = lowering.number("scale", "exact")
@@ -1831,7 +1831,7 @@ fusion_attention_grad = Operator(
     outputs=("dq", "dk", "dv"),
     optional=_OPTIONAL_OF_TRAINING,
     unread=("drop_mask", "padding_mask"),
-    unlike={
+    sample_specs={
         **specs(
             "dy, attention_in, dq, dk, dv: [1,1,2]; "
             "softmax_max, softmax_sum: FLOAT[1,1,8]; "

@@ -176,7 +176,7 @@ add_rms_norm = Operator(
     inputs=("x1", "x2", "gamma"),
     outputs=("out", "rstd", "x"),
     optional=("rstd", "x"),
-    unlike=specs("gamma: [2]"),
+    sample_specs=specs("gamma: [2]"),
     attributes=(_EPSILON,),
     entries=(
         entry(
@@ -234,7 +234,7 @@ add_rms_norm_cast = Operator(
     notes=f"{_SUM} rstd is float32.",
     inputs=("x1", "x2", "gamma"),
     outputs=("y1", "y2", "rstd", "x"),
-    unlike=specs("gamma: [2]; y1, rstd: FLOAT"),
+    sample_specs=specs("gamma: [2]; y1, rstd: FLOAT"),
     attributes=(_EPSILON,),
     entries=(
         entry(
@@ -309,7 +309,7 @@ gemma_rms_norm = Operator(
     ),
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
-    unlike=specs("gamma: [2]"),
+    sample_specs=specs("gamma: [2]"),
     attributes=(_EPSILON,),
     entries=(entry("aclnnGemmaRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
@@ -420,7 +420,7 @@ add_layer_norm = Operator(
     inputs=("x1", "x2", "gamma", "beta", "bias"),
     outputs=("out", "mean", "rstd", "x"),
     optional=("bias", "x"),
-    unlike=specs("gamma, beta: [2]"),
+    sample_specs=specs("gamma, beta: [2]"),
     attributes=(
         argument("epsilon", 1e-5, "float", "Added to the variance."),
         argument("additional_output", False, "bool", "Whether x is a result."),

@@ -145,7 +145,7 @@ swiglu_backward = Operator(
     expression="g·b·silu'(a), then g·silu(a), along `dim`",
     lower=_gradients_of_halves("swiglu_backward_a", "gab", "times_silu", "ga"),
     inputs=("grad_output", "input"),
-    unlike=specs("grad_output: [1]"),
+    sample_specs=specs("grad_output: [1]"),
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGluGrad", "yGrad=grad_output x=input dim:int out:out"),),
     rules=(
@@ -196,7 +196,7 @@ glu_backward = Operator(
     expression="g·sigmoid(b), then g·a·sigmoid(b)·(1 - sigmoid(b)), along `dim`",
     lower=_gradients_of_halves("glu", "gb", "glu_backward_b", "gab"),
     inputs=("grad_output", "input"),
-    unlike=specs("grad_output: [1]"),
+    sample_specs=specs("grad_output: [1]"),
     attributes=(_DIM,),
     entries=(entry("aclnnGluBackward", "gradOut=grad_output self=input dim:int out:out"),),
     rules=(
@@ -325,7 +325,7 @@ geglu_backward = Operator(
     notes="`gelu` is the second result of `geglu`.",
     lower=_lower_geglu_backward,
     inputs=("grad_output", "input", "gelu"),
-    unlike=specs("grad_output, gelu: [1]"),
+    sample_specs=specs("grad_output, gelu: [1]"),
     attributes=(_DIM, _APPROXIMATE, _ACTIVATE_LEFT),
     entries=(
         entry(
@@ -394,7 +394,7 @@ gelu_mul = Operator(
     notes="The devices' limits on sizes do not apply.",
     lower=lambda lowering: {"out": _lower_geglu(lowering)["out"]},
     inputs=("input",),
-    unlike=specs("input: [2,2]"),
+    sample_specs=specs("input: [2,2]"),
     attributes=(
         Attribute(
             "approximate",
@@ -443,7 +443,7 @@ fatrelu_mul = Operator(
     ),
     lower=_lower_fatrelu,
     inputs=("input", "threshold"),
-    unlike=specs("input: [2,2]; threshold: [1]"),
+    sample_specs=specs("input: [2,2]; threshold: [1]"),
     entries=(entry("aclnnFatreluMul", "input threshold out:out"),),
     rules=(
         exists_on(("Ascend910_93", "Ascend910B")),
@@ -543,7 +543,7 @@ clipped_swiglu_backward = Operator(
     ),
     inputs=("grad_output", "input", "group_index"),
     optional=("group_index",),
-    unlike=specs("grad_output: [1]"),
+    sample_specs=specs("grad_output: [1]"),
     attributes=_CLIPPED_OPTIONS,
     entries=(
         entry(

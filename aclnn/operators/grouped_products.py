@@ -603,7 +603,7 @@ grouped_matmul = Operator(
         Attribute("output_dtype", None, "dtype", nullable=True, doc="Of the result; default: that of x, float16 for int8."),
     ),
     parameters=("x", "weight"),
-    unlike=specs("x, weight: [1,1]"),
+    sample_specs=specs("x, weight: [1,1]"),
     entries=(
         entry("aclnnGroupedMatmulV4", _c_signature()),
         entry("aclnnGroupedMatmulV5", _c_signature("tuningConfigOptional:ignored? ")),

@@ -86,7 +86,7 @@ def _step(call: Call) -> tuple[int, int]:
 
 
 def _margins(call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Before and behind: along rows, and along columns."""
+    """Before and after: along rows, and along columns."""
     given = numbers(call, "padding") or (0,)
     if len(given) == 4:  # top, left, bottom, right
         return (given[0], given[2]), (given[1], given[3])
@@ -198,7 +198,7 @@ avg_pool2d = Operator(
         ),
         Attribute("cube_math_type", 0, "int", doc="Has no effect."),
     ),
-    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
+    sample_specs={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnAvgPool2d",
@@ -280,7 +280,7 @@ max_pool2d = Operator(
         argument("ceil_mode", 0, "int", "Whether windows may extend beyond the padding, if not 0."),
         Attribute("auto_pad", 0, "int", doc="Must be 0."),
     ),
-    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
+    sample_specs={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnMaxPool",
@@ -340,7 +340,7 @@ max_pool2d_with_indices = Operator(
     inputs=("input",),
     outputs=("out", "indices"),
     attributes=(_KERNEL, _STRIDE, _PADDING, _DILATION, _CEIL),
-    unlike={**specs("input: [1,2,2]; indices: INT64"), "kernel_size": (1, 1)},
+    sample_specs={**specs("input: [1,2,2]; indices: INT64"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnMaxPool2dWithIndices",
@@ -415,7 +415,7 @@ adaptive_avg_pool2d = Operator(
     notes="Sums are in float64 and rounded once.",
     inputs=("input",),
     attributes=(argument("output_size", REQUIRED, "ints", "Rows and columns of the result."),),
-    unlike={**specs("input: [1,2,2]"), "output_size": (1, 1)},
+    sample_specs={**specs("input: [1,2,2]"), "output_size": (1, 1)},
     entries=(entry("aclnnAdaptiveAvgPool2d", "self=input outputSize=output_size:ints out:out"),),
     rules=(
         *require("input: 3 to 4 dims; input: FLOATING_AND_DOUBLE; cann input: FLOATING"),
@@ -477,7 +477,7 @@ def _resizing(name: str, cann: str, summary: str, expression: str, **more: Any) 
         summary=summary,
         expression=expression,
         inputs=("input",),
-        unlike={**specs("input: [1,1,2,2]"), "output_size": (2, 2)},
+        sample_specs={**specs("input: [1,1,2,2]"), "output_size": (2, 2)},
         entries=(entry(cann, f"self=input outputSize=output_size:ints {signature} out:out"),),
         rules=(
             *dtypes,
@@ -581,10 +581,10 @@ def _counts(call: Call) -> tuple[int, int]:
     """Windows along rows and columns."""
     roles = ("kernel_size", "dilation", "padding", "stride")
     found = []
-    for length, size, apart, margin, step in zip(
+    for length, size, dilation, margin, step in zip(
         call.shape("input")[-2:], *[pair(numbers(call, role)) for role in roles], strict=True
     ):
-        found.append((length + 2 * margin - apart * (size - 1) - 1) // step + 1)
+        found.append((length + 2 * margin - dilation * (size - 1) - 1) // step + 1)
     return found[0], found[1]
 
 
@@ -636,12 +636,12 @@ def _lower_columns(lowering: Lowering) -> Mapping[str, int]:
     value = _with_margin(lowering, value, pair(numbers(call, "padding")))
     given = builder.value(value)
     size, step = pair(numbers(call, "kernel_size")), pair(numbers(call, "stride"))
-    apart, counts = pair(numbers(call, "dilation")), _counts(call)
+    dilation, counts = pair(numbers(call, "dilation")), _counts(call)
     batch, channel, row, column = given.strides
     windows = builder.view(
         value,
         (*given.shape[:2], *size, *counts),
-        (batch, channel, row * apart[0], column * apart[1], row * step[0], column * step[1]),
+        (batch, channel, row * dilation[0], column * dilation[1], row * step[0], column * step[1]),
     )
     made = lowering.reshaped(builder.contiguous(windows), shape)
     return {"out": builder.cast(made, graph_dtype(dtype))}
@@ -663,7 +663,7 @@ im2col = Operator(
         _list_option("padding", (0, 0), "How many zeros are added on each side."),
         _list_option("stride", (1, 1), "From one window to the next."),
     ),
-    unlike={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
+    sample_specs={**specs("input: [1,2,2]"), "kernel_size": (1, 1)},
     entries=(
         entry(
             "aclnnIm2col",
@@ -744,7 +744,7 @@ reflection_pad1d = Operator(
     notes="The element at an edge is not repeated. Negative margins remove elements.",
     inputs=("input",),
     attributes=(argument("padding", REQUIRED, "ints", "Margins on the left and on the right."),),
-    unlike={**specs("input: [1,2]"), "padding": (0, 0)},
+    sample_specs={**specs("input: [1,2]"), "padding": (0, 0)},
     entries=(entry("aclnnReflectionPad1d", "self=input padding:ints out:out"),),
     rules=(
         *require("input: NUMERIC; out: dtype of input; input, out: one format; input: 2 to 3 dims"),

@@ -108,7 +108,7 @@ def _has_elements(call: Call, role: str, index: str) -> str | None:
 def _lower_selection(
     role: str, index: str, *, wraps: bool = False
 ) -> Callable[[Lowering], Mapping[str, int]]:
-    """A gather with one index for all elements behind it: it is read with strides of 0.
+    """A gather with one index for all elements after it: it is read with strides of 0.
 
     `wraps`: whether negative indices count from the end.
     """
@@ -184,7 +184,7 @@ embedding = _selection(
         "array([[3., 4.],\n       [3., 4.],\n       [1., 2.]], dtype=float32)",
     ),
     (_has_rank("weight", 2, 2),),
-    unlike=specs("weight: [1,1]; indices: INT64"),
+    sample_specs=specs("weight: [1,1]; indices: INT64"),
     seealso=("index_select",),
     gradient={"weight": "aten.embedding_dense_backward(grad, indices, weight.shape[0], -1, False)"},
     chunking="rows_of_table",
@@ -203,7 +203,7 @@ index_select = _selection(
     lambda call: True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     seealso=("embedding", "gather"),
     gradient={"input": "aten.index_select_backward(grad, input.shape, dim, index)"},
     chunking="dask.array: take",
@@ -223,7 +223,7 @@ gather_v2 = _selection(
     wraps=True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     seealso=("index_select",),
     gradient={
         "input": "gradient_of_slices(grad, input.shape, dim, counted_from_front(index, input, dim))"
@@ -281,7 +281,7 @@ gather = Operator(
     inputs=("input", "index"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     entries=(entry("aclnnGather", "self=input dim:int index out:out"),),
     rules=(
         *require("input: FLOATING_AND_DOUBLE INTEGERS UINT16 UINT32 UINT64 BOOL COMPLEX"),
@@ -401,7 +401,7 @@ index_copy = Operator(
     inputs=("input", "index", "source"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index", "source"),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     entries=(
         entry("aclnnIndexCopy", "selfRef=input dim:int index source outRef=out:out"),
         entry("aclnnInplaceIndexCopy", "selfRef=input:inout dim:int index source"),

@@ -64,8 +64,8 @@ def _lower_probabilities(lowering: Lowering) -> Mapping[str, int]:
     if lowering.wants("backprop"):
         dtype, _ = lowering.results["backprop"]
         (chances,) = lowering.rows("softmax", [given], [(_SINGLE, shape)], -1)
-        apart = lowering.point("sub", [chances, target], _SINGLE, shape, params=(1.0,))
-        made["backprop"] = builder.cast(apart, graph_dtype(dtype))
+        difference = lowering.point("sub", [chances, target], _SINGLE, shape, params=(1.0,))
+        made["backprop"] = builder.cast(difference, graph_dtype(dtype))
     return made
 
 
@@ -79,7 +79,7 @@ softmax_cross_entropy_with_logits = Operator(
     ),
     inputs=("input", "target"),
     outputs=("out", "backprop"),
-    unlike=specs("input, target: [1,1]"),
+    sample_specs=specs("input, target: [1,1]"),
     entries=(
         entry(
             "aclnnSoftmaxCrossEntropyWithLogits",
@@ -323,7 +323,7 @@ def _nll_forward(name: str, cann: str, ranks: tuple[int, int], **more: Any) -> O
         ),
         rules=_nll_rules(ranks, "total_weight"),
         infer=_infer_nll,
-        unlike=_OF_CLASSES if ranks[0] < 4 else _OF_PIXELS,
+        sample_specs=_OF_CLASSES if ranks[0] < 4 else _OF_PIXELS,
         seealso=("nll_loss",),
         **_NLL,
         **more,
@@ -356,7 +356,7 @@ nll_loss2d_forward = _nll_forward(
 )
 nll_loss = Operator(
     name="nll_loss",
-    unlike=_OF_CLASSES,
+    sample_specs=_OF_CLASSES,
     summary="Negative log likelihood of the classes that are right.",
     expression=_NLL_SUM,
     notes=f"{_RANGE} One that is ignored has no loss and no weight.",
@@ -459,7 +459,7 @@ _UNREAD = ("zloss", "lse_for_zloss")
 _CROSS_ENTROPY_LIKE = {**_OF_CLASSES, **specs("weight: FLOAT[1]")}
 _CROSS_ENTROPY: dict[str, Any] = {
     "inputs": ("input", "target", "weight"),
-    "unlike": _CROSS_ENTROPY_LIKE,
+    "sample_specs": _CROSS_ENTROPY_LIKE,
     "lower": _lower_cross_entropy,
     "accuracy": _NLL_ACCURACY,
 }
@@ -492,7 +492,7 @@ cross_entropy_loss_forward = Operator(
     expression=f"{_CROSS_ENTROPY_SUM}; log_prob = log_softmax(input)",
     notes=f"Outputs of the z-loss are left as they are; C-shaped calls have to give them. {_RANGE}",
     inputs=("input", "target", "weight", *_UNREAD),
-    unlike=_CROSS_ENTROPY_LIKE,
+    sample_specs=_CROSS_ENTROPY_LIKE,
     lower=_lower_cross_entropy,
     accuracy=_NLL_ACCURACY,
     optional=("weight", *_UNREAD),

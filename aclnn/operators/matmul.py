@@ -74,12 +74,12 @@ def _output_fits(*roles: str, promoted_alone: bool = False) -> Rule:
 
 
 def _matrix_like_vector() -> Rule:
-    alike = same_dtype("input", "vec")
+    same = same_dtype("input", "vec")
 
     def test(call: Call) -> str | None:
-        return alike.test(call) if call.tensors["input"].size else None
+        return same.test(call) if call.tensors["input"].size else None
 
-    return Rule(f"{alike.text}, unless it is empty", test, ("input", "vec"))
+    return Rule(f"{same.text}, unless it is empty", test, ("input", "vec"))
 
 
 def _cube_math(first: str, second: str) -> Rule:
@@ -417,7 +417,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         expression="input @ mat2",
         notes=_ROUNDED,
         inputs=("input", "mat2"),
-        unlike={role: {"shape": (1,) * rank} for role in ("input", "mat2")},
+        sample_specs={role: {"shape": (1,) * rank} for role in ("input", "mat2")},
         attributes=(_CUBE_MATH,),
         entries=(entry(item, "self=input mat2 out:out cubeMathType:int"),),
         rules=(
@@ -494,7 +494,7 @@ def _with_addend(
         expression=expression,
         notes=_SCALED,
         inputs=("input", first, second),
-        unlike={"input": {"shape": (1,) * most}}
+        sample_specs={"input": {"shape": (1,) * most}}
         | {role: {"shape": (1,) * rank} for role, rank in zip(matrices, ranks, strict=True)},
         attributes=(_BETA, _ALPHA, _CUBE_MATH),
         entries=tuple(pairs),
@@ -705,7 +705,7 @@ mv = Operator(
     expression="input @ vec",
     notes=_ROUNDED,
     inputs=("input", "vec"),
-    unlike=specs("input: [1,1]; vec: [1]"),
+    sample_specs=specs("input: [1,1]; vec: [1]"),
     attributes=(_CUBE_MATH,),
     entries=(entry("aclnnMv", "self=input vec out:out cubeMathType:int"),),
     rules=(
@@ -742,7 +742,7 @@ gemm = Operator(
     expression="alpha·(a @ b) + beta·c, a and b transposed where the options say so",
     notes=f"With a beta of 0 `c` does not count, its NaNs neither. {_ROUNDED}",
     inputs=("a", "b", "c"),
-    unlike=specs("a, b, c: [1,1]"),
+    sample_specs=specs("a, b, c: [1,1]"),
     attributes=(
         argument("alpha", 1.0, "float", "Factor of the product."),
         argument("beta", 1.0, "float", "Factor of `c`."),

@@ -488,7 +488,7 @@ expand = _moved(
     _few_dims("size"),
     _expands(),
     own_rules=require("cann input: FLOATING UINT8 INT8 INT32 INT64 BOOL"),
-    unlike={"size": (-1,)},
+    sample_specs={"size": (-1,)},
     attributes=_ints("size", "The new shape; -1 keeps the size of a dimension."),
     notes="A view with strides of 0 does the same without a copy.",
     seealso=("repeat",),
@@ -513,9 +513,9 @@ def _lower_repeat(lowering: Lowering) -> int:
         if repeats[axis] == 1:
             continue
         shape = builder.value(value).shape
-        ahead, behind = math.prod(shape[:axis]), math.prod(shape[axis:])
+        leading, trailing = math.prod(shape[:axis]), math.prod(shape[axis:])
         lines = builder.broadcast_to(
-            lowering.reshaped(value, (ahead, 1, behind)), (ahead, repeats[axis], behind)
+            lowering.reshaped(value, (leading, 1, trailing)), (leading, repeats[axis], trailing)
         )
         value = lowering.reshaped(
             lines, (*shape[:axis], repeats[axis] * shape[axis], *shape[axis + 1 :])
@@ -583,11 +583,11 @@ def _no_empty_axes(call: Call) -> str | None:
 
 
 def _format_of_pad() -> Rule:
-    alike = same_format("input", "out")
+    same = same_format("input", "out")
 
     def test(call: Call) -> str | None:
         plain = call.tensors["input"].format == aclFormat.ACL_FORMAT_ND
-        return None if plain else alike.test(call)
+        return None if plain else same.test(call)
 
     return Rule("`out` has the format of `input`, unless that is ND", test, ("input", "out"))
 
@@ -642,7 +642,7 @@ constant_pad_nd = _moved(
         ),
         argument("value", 0, "scalar", "The value of the padding."),
     ),
-    unlike={"pad": (0, 0)},
+    sample_specs={"pad": (0, 0)},
     notes="Negative margins remove elements.",
     keeps_channels_last=True,
     gradient={"input": "without_padding(grad, pad)"},
@@ -660,14 +660,13 @@ def _stacked_shape(call: Call) -> tuple[int, ...]:
 
 
 @rule("`tensors` have one shape")
-def _alike(call: Call) -> str | None:
+def _one_shape(call: Call) -> str | None:
     first = call.lists["tensors"][0].shape
     for place, one in enumerate(call.lists["tensors"]):
         if one.shape != first:
             return (
                 f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of "
-                f"the "
-                f"first, {first}"
+                f"the first, {first}"
             )
     return None
 
@@ -723,7 +722,7 @@ stack = Operator(
         _tensors_promote(),
         _joined_castable(),
         _few_stacked_dims(),
-        _alike(),
+        _one_shape(),
         _new_dim(),
         has_shape("out", _stacked_shape, "the shape of the result"),
     ),
@@ -768,7 +767,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
                 "The diagonal: 0 is the main one, positive ones are to its right.",
             ),
         ),
-        unlike=specs("input: [1,1]"),
+        sample_specs=specs("input: [1,1]"),
         entries=(
             entry(f"aclnn{name.capitalize()}", "self=input diagonal:int out:out"),
             entry(f"aclnnInplace{name.capitalize()}", "selfRef=input:inout diagonal:int"),
@@ -790,10 +789,10 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
 
 
 def _is_empty() -> Rule:
-    alike = same_shape("out", "input")
+    same = same_shape("out", "input")
 
     def test(call: Call) -> str | None:
-        return (alike.test(call) or NOTHING_TO_DO) if call.tensors["input"].size == 0 else None
+        return (same.test(call) or NOTHING_TO_DO) if call.tensors["input"].size == 0 else None
 
     return Rule("an empty `input` may have any number of dimensions", test, ("input", "out"))
 
@@ -928,7 +927,7 @@ split = _split(
     argument("split_size", REQUIRED, "int", "The size of each piece."),
     (_positive_size(), *require("input: if empty ends")),
     "split(np.float32([1, 2, 3]), 2)",
-    unlike={"split_size": 2},
+    sample_specs={"split_size": 2},
     seealso=("split_with_sizes",),
     differentiated_as="pieces(input, split_size, dim)",
     chunking="dask.array: x[start:end]",
@@ -941,7 +940,7 @@ split_with_sizes = _split(
     argument("split_sizes", REQUIRED, "ints", "The size of each piece."),
     (_whole_size(),),
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
-    unlike={"split_sizes": (2,)},
+    sample_specs={"split_sizes": (2,)},
     seealso=("split",),
     differentiated_as="pieces(input, split_sizes, dim)",
     chunking="dask.array: x[start:end]",

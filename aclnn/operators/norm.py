@@ -228,7 +228,7 @@ native_layer_norm = Operator(
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
     optional=("weight", "bias", "mean", "rstd"),
-    unlike=_PAIRS,
+    sample_specs=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(
@@ -268,7 +268,7 @@ layer_norm = Operator(
     notes="The weight defaults to 1, the bias to 0.",
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
-    unlike=_PAIRS,
+    sample_specs=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(),
@@ -367,7 +367,7 @@ native_layer_norm_backward = Operator(
     inputs=("grad_out", "input", "mean", "rstd", "weight", "bias"),
     outputs=_GRADIENTS,
     optional=("weight", "bias", *_GRADIENTS),
-    unlike=_PAIRS,
+    sample_specs=_PAIRS,
     attributes=(_SHAPE, _MASK),
     parameters=(
         "grad_out",
@@ -583,7 +583,7 @@ rms_norm_backward = Operator(
     ),
     inputs=("grad_output", "x", "gamma", "rstd"),
     outputs=("grad_input", "grad_gamma"),
-    unlike=specs("x, grad_output: [1,2]; rstd: FLOAT[1]"),
+    sample_specs=specs("x, grad_output: [1,2]; rstd: FLOAT[1]"),
     entries=(
         entry(
             "aclnnRmsNormGrad",
@@ -619,7 +619,7 @@ rms_norm = Operator(
     notes="Without an `eps`, or with a negative one, it is that of float32, 2⁻²³, as in PyTorch.",
     inputs=("input", "weight"),
     optional=("weight",),
-    unlike=_PAIRS,
+    sample_specs=_PAIRS,
     attributes=(
         _SHAPE,
         argument("eps", None, "float", "Added to the mean square."),

@@ -132,7 +132,7 @@ adamw_ = Operator(
         Attribute("amsgrad", False, "bool", doc="Whether the largest second moment counts."),
         Attribute("maximize", False, "bool", doc="Whether to go along the gradient."),
     ),
-    unlike=specs("step: INT64[1]"),
+    sample_specs=specs("step: INT64[1]"),
     entries=(
         entry(
             "aclnnApplyAdamWV2",

@@ -64,8 +64,8 @@ def in_float32(formula: str, *roles: str, numbers: tuple[str, ...] = ()) -> Any:
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
-        alike = {lowering.call.dtype(role) for role in roles} == {dtype}
-        within = dtype if alike and dtype in FLOATING else aclDataType.ACL_FLOAT
+        uniform = {lowering.call.dtype(role) for role in roles} == {dtype}
+        within = dtype if uniform and dtype in FLOATING else aclDataType.ACL_FLOAT
         operands = [lowering.dense(role, within, shape) for role in roles]
         params = tuple([lowering.number(role, number_form(within)) for role in numbers])
         made = lowering.point(formula, operands, within, shape, params=params)

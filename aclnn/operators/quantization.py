@@ -246,7 +246,7 @@ dynamic_quant = Operator(
     outputs=("y", "scale"),
     attributes=(_DST_TYPE,),
     parameters=("input",),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     entries=(
         entry(
             "aclnnDynamicQuant",
@@ -294,7 +294,7 @@ dynamic_quant_asymmetric = Operator(
     outputs=("y", "scale", "offset"),
     attributes=(_DST_TYPE,),
     parameters=("input",),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     entries=(
         entry(
             "aclnnDynamicQuantV2",
@@ -418,7 +418,7 @@ ascend_quant = Operator(
         ),
         Attribute("axis", -1, "int", doc="The dimension that scales are along."),
     ),
-    unlike=specs("x: [1,8]; scale: [1]; out: INT8"),
+    sample_specs=specs("x: [1,8]; scale: [1]; out: INT8"),
     entries=(
         entry(
             "aclnnAscendQuantV3",
@@ -519,7 +519,7 @@ quantize = Operator(
         argument("axis", 1, "int", "The dimension that scales are along."),
         argument("div_mode", True, "bool", "Whether scales divide."),
     ),
-    unlike={**specs("input: [1,8]; scales: [1]; out: INT8"), "dtype": BYTE},
+    sample_specs={**specs("input: [1,8]; scales: [1]; out: INT8"), "dtype": BYTE},
     entries=(
         entry(
             "aclnnQuantize",
@@ -587,7 +587,7 @@ trans_quant_param = Operator(
     notes="Scales lose their 13 lowest bits.",
     inputs=("scale", "offset"),
     optional=("offset",),
-    unlike=specs("scale: [1]; out: UINT64"),
+    sample_specs=specs("scale: [1]; out: UINT64"),
     entries=(entry("aclnnTransQuantParamV2", "scale offset:in? out:out"),),
     rules=(
         *require("scale, offset: FLOAT; out: UINT64; scale, offset: 1 to 2 dims"),
@@ -631,7 +631,7 @@ convert_weight_to_int4pack = Operator(
         "write INT4, two to a byte. Of each integer the four lowest bits are kept."
     ),
     inputs=("weight",),
-    unlike=specs("weight: INT32[1,8]; out: INT32"),
+    sample_specs=specs("weight: INT32[1,8]; out: INT32"),
     entries=(entry("aclnnConvertWeightToINT4Pack", "weight weightInt4Pack=out:out"),),
     rules=(
         *require("weight: INT32; out: INT32 INT4; weight: 2 to 3 dims; weight, out: plain format"),

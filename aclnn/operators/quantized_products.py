@@ -353,7 +353,7 @@ quant_matmul = Operator(
     optional=("offset", "pertoken_scale", "bias"),
     attributes=(*_TRANSPOSES, _OUTPUT_DTYPE),
     parameters=("x1", "x2", "scale"),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     entries=(
         entry(
             "aclnnQuantMatmulV4",
@@ -484,7 +484,7 @@ quant_matmul_v5 = Operator(
         _OUTPUT_DTYPE,
         Attribute("group_size", 0, "int", doc="Must be 0."),
     ),
-    unlike=_UNLIKE,
+    sample_specs=_UNLIKE,
     entries=(
         entry(
             "aclnnQuantMatmulV5",
@@ -635,7 +635,7 @@ weight_quant_batchmatmul = Operator(
     attributes=(
         argument("antiquant_group_size", 0, "int", "Rows of the weight that share scales; 0: all."),
     ),
-    unlike=specs("x: [1,8]; weight: INT8[8,1]; antiquant_scale: [1]"),
+    sample_specs=specs("x: [1,8]; weight: INT8[8,1]; antiquant_scale: [1]"),
     entries=(
         entry(
             "aclnnWeightQuantBatchMatmulV2",

@@ -183,7 +183,7 @@ _NORM_QUANT = {
         f"{ROUNDED} Without `div_mode`, y·scales1. y2 is written with `scales2` only. x is the rounded sum; the "
         f"norm is that of the sum before rounding."
     ),
-    "unlike": specs("gamma, scales1: [2]; y1, y2: INT8"),
+    "sample_specs": specs("gamma, scales1: [2]; y1, y2: INT8"),
     "accuracy": _ACCURACY,
 }
 _AXIS = Attribute("axis", -1, "int", doc="Has no effect.")
@@ -400,7 +400,7 @@ _NORM_DYNAMIC = {
         f"{ROUNDED} The second pair is written with both smooth scales, or as a mask of outputs says. x is the "
         "rounded sum; the norm is that of the sum before rounding."
     ),
-    "unlike": specs("gamma: [2]; y1, y2: INT8; scale1, scale2: FLOAT"),
+    "sample_specs": specs("gamma: [2]; y1, y2: INT8; scale1, scale2: FLOAT"),
     "outputs": ("y1", "y2", "x", "scale1", "scale2"),
     "infer": _infer_norm_dynamic,
     "lower": _lower_norm_dynamic,
@@ -668,7 +668,7 @@ dequant_swiglu_quant = Operator(
         Attribute("glu_bias", 1.0, "float", doc="Of modes 1 and 2."),
     ),
     parameters=("x",),
-    unlike=specs("x: [1,2]; y: INT8; scale: FLOAT"),
+    sample_specs=specs("x: [1,2]; y: INT8; scale: FLOAT"),
     entries=(
         entry(
             "aclnnDequantSwigluQuant",
@@ -757,7 +757,7 @@ dequant_swiglu_quant_v2 = replace(
         _offset_of_static(),
         _second_version(),
     ),
-    unlike={**specs("x: INT32[1,2]; y: INT8; scale: FLOAT; weight_scale: FLOAT[2]"), "quant_mode": "dynamic"},
+    sample_specs={**specs("x: INT32[1,2]; y: INT8; scale: FLOAT; weight_scale: FLOAT[2]"), "quant_mode": "dynamic"},
     example=(
         "dequant_swiglu_quant_v2(np.int32([[0, 100, 2, 1]]), weight_scale=np.float32([1, 1, 1, 1]), "
         "activate_left=True, quant_mode='dynamic')",

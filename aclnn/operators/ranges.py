@@ -1,4 +1,4 @@
-"""Numbers that are a step apart."""
+"""Numbers in equal steps."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ arange = Operator(
         _number("step", 1, "Difference between adjacent elements."),
         _DTYPE,
     ),
-    unlike={"start": {"value": 0}, "end": {"value": 6}, "step": {"value": 1}},
+    sample_specs={"start": {"value": 0}, "end": {"value": 6}, "step": {"value": 1}},
     entries=(entry("aclnnArange", "start:scalar end:scalar step:scalar out:out"),),
     rules=(
         *[scalar_dtype_among(role, REAL) for role in ("start", "end", "step")],
@@ -260,7 +260,7 @@ linspace = Operator(
         argument("steps", REQUIRED, "int", "How many there are."),
         _DTYPE,
     ),
-    unlike={"start": {"value": 0}, "end": {"value": 5}, "steps": 6},
+    sample_specs={"start": {"value": 0}, "end": {"value": 5}, "steps": 6},
     entries=(entry("aclnnLinspace", "start:scalar end:scalar steps:int out:out"),),
     rules=(
         *[scalar_dtype_among(role, REAL) for role in ("start", "end")],

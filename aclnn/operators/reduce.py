@@ -385,11 +385,11 @@ def variance(lowering: Lowering, dtype: aclDataType) -> int:
     sizes = lowering.builder.value(value).shape
     middle = chained(lowering, "mean", value, double, double)
     operands = [lowering.dense(one, double, sizes) for one in (value, middle)]
-    apart = lowering.point("sub", operands, double, sizes, params=(1.0,))
-    squares = lowering.point("square", [apart], double, sizes)
+    centered = lowering.point("sub", operands, double, sizes, params=(1.0,))
+    squares = lowering.point("square", [centered], double, sizes)
     total = chained(lowering, "sum", squares, double, double)
     if dtype == double:
-        total = _without_rest(lowering, total, chained(lowering, "sum", apart, double, double))
+        total = _without_rest(lowering, total, chained(lowering, "sum", centered, double, double))
     made = lowering.builder.value(total).shape
     return lowering.point("divs", [total], double, made, params=(freedom(lowering.call),))
 
@@ -554,7 +554,7 @@ arg_max = Operator(
         argument("dim", None, "int", "The dimension; None means all elements."),
         KEEPDIM,
     ),
-    unlike=specs("out: INT64"),
+    sample_specs=specs("out: INT64"),
     entries=(entry("aclnnArgMax", "self=input dim:int keepdim:bool out:out"),),
     rules=(
         *require("input: FLOATING_AND_DOUBLE INTEGERS; out: INT32 INT64; input: at most 8 dims"),
@@ -579,7 +579,7 @@ argmin = Operator(
     notes="A NaN counts as the smallest. Without `dim`, indices count all elements.",
     inputs=("input",),
     attributes=arg_max.attributes,
-    unlike=arg_max.unlike,
+    sample_specs=arg_max.sample_specs,
     entries=(entry("aclnnArgMin", "self=input dim:int keepdim:bool out:out"),),
     rules=(
         KNOWN_DIMS,
@@ -721,7 +721,7 @@ def _extreme(name: str, word: str, cann: str, kernel: str, example: str) -> Oper
             argument("dim", REQUIRED, "int", "The dimension to look along."),
             KEEPDIM,
         ),
-        unlike=specs("indices: INT64"),
+        sample_specs=specs("indices: INT64"),
         entries=(entry(cann, "self=input dim:int keepdim:bool out:out indices=indices:out"),),
         rules=(
             *require("input: REAL"),
@@ -812,7 +812,7 @@ def _truth_of(name: str, words: str, empty: str, found: str) -> Operator:
         notes=f"NaN is true. Of no elements it is {empty}. Of uint8 the result is uint8, as in PyTorch.",
         inputs=("input",),
         attributes=(DIM, KEEPDIM),
-        unlike=specs("out: BOOL"),
+        sample_specs=specs("out: BOOL"),
         entries=(entry(f"aclnn{name.capitalize()}", "self=input dim:ints keepdim:bool out:out"),),
         rules=(
             *require("input: REAL; out: BOOL UINT8"),

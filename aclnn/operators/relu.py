@@ -243,7 +243,7 @@ prelu = Operator(
         *require("input, weight, out: at most 8 dims; out: shape of input; weight: if empty done"),
         _weights_for("input"),
     ),
-    unlike=specs("weight: [1]"),
+    sample_specs=specs("weight: [1]"),
     example=(
         "prelu(np.float32([[-1, -2], [3, 4]]), np.float32([0.5, 0.25]))",
         "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
@@ -310,7 +310,7 @@ prelu_backward = Operator(
         *require("grad_input: shape of self"),
         has_shape("grad_weight", _weight_shape, "an element for each one of `weight`"),
     ),
-    unlike=specs("weight: [1]"),
+    sample_specs=specs("weight: [1]"),
     example=(
         "prelu_backward(np.float32([1, 2]), np.float32([-3, 4]), np.float32([0.5]))",
         "(array([0.5, 2. ], dtype=float32), array([-3.], dtype=float32))",

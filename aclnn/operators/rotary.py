@@ -189,7 +189,7 @@ def _layout_fits(call: Call, role: str) -> str | None:
 
 
 @rule("`query` and `key` differ in the number of heads only", "query", "key", "layout")
-def _alike_but_for_heads(call: Call) -> str | None:
+def _equal_but_for_heads(call: Call) -> str | None:
     _, heads = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
     one, other = (list(call.shape(role)) for role in ("query", "key"))
     one[heads] = other[heads]
@@ -219,7 +219,7 @@ apply_rotary_pos_emb = Operator(
     lower=_lower_both,
     inputs=("query", "key", "cos", "sin"),
     outputs=("query_out", "key_out"),
-    unlike=specs("query, key, cos, sin: [1,1,1,2]"),
+    sample_specs=specs("query, key, cos, sin: [1,1,1,2]"),
     attributes=(
         argument("layout", 1, "int", "The layout of dimensions, by number."),
         argument("rotary_mode", "half", "str", "Which elements form a pair.", choices=_NAMES),
@@ -244,7 +244,7 @@ apply_rotary_pos_emb = Operator(
             ACLNN_ERR_INNER_TILING_ERROR,
             _layout_fits("query"),
             _layout_fits("key"),
-            _alike_but_for_heads(),
+            _equal_but_for_heads(),
             _divides("query", "rotary_mode"),
             _spread("cos", "query"),
             _spread("cos", "key"),

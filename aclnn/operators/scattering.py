@@ -174,7 +174,7 @@ def _scatter(
         notes=f"{_ORDER} {_CHECKED}",
         inputs=("input", "index", "src"),
         parameters=("input", "dim", "index", "src"),
-        unlike=specs("index: INT64"),
+        sample_specs=specs("index: INT64"),
         rules=(*_scatter_rules("src"), *rules),
         infer=like_input,
         lower=_lower_scatter(how),
@@ -218,7 +218,7 @@ scatter_value = Operator(
     notes=f"The number is converted to the dtype of `input`. {_CHECKED}",
     inputs=("input", "index"),
     parameters=("input", "dim", "index", "src"),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     attributes=(
         _DIM,
         argument("src", REQUIRED, "scalar", "The number that is put."),
@@ -312,7 +312,7 @@ index_add = Operator(
         _DIM,
         Attribute("alpha", 1, doc="The factor of `source`.", facts=("one", "zero")),
     ),
-    unlike=specs("index: INT64"),
+    sample_specs=specs("index: INT64"),
     entries=(entry("aclnnIndexAdd", "self=input dim:int index source alpha:scalar out:out"),),
     rules=(
         *require("input: REAL; index: INT32 INT64; source, out: dtype of input; alpha: numbers"),
@@ -369,7 +369,7 @@ index_fill = Operator(
         _DIM,
         argument("value", REQUIRED, "scalar", "The number that is put.", facts=("zero",)),
     ),
-    unlike=specs("index: INT64[1]"),
+    sample_specs=specs("index: INT64[1]"),
     entries=(
         entry("aclnnIndexFillTensor", "self=input dim:int index:ints value:scalar out:out"),
         entry("aclnnInplaceIndexFillTensor", "selfRef=input:inout dim:int index:ints value:scalar"),
@@ -446,7 +446,7 @@ scatter_nd_update_ = Operator(
     expression="var[indices[i, :]] = updates[i]",
     notes=f"Of rows that are the same the last one counts. {_CHECKED}",
     inputs=("var", "indices", "updates"),
-    unlike=specs("indices: INT64[1,1]; updates: [1]"),
+    sample_specs=specs("indices: INT64[1,1]; updates: [1]"),
     entries=(entry("aclnnScatterNdUpdate", "varRef=var:inout indices updates"),),
     rules=(
         *require("var: NUMERIC; cann var: FLOATING INT32 INT64 INT8 BOOL; indices: INT32 INT64"),
@@ -500,7 +500,7 @@ gather_nd = Operator(
             "negative_index_support", False, "bool", "Whether negative indices count from the end."
         ),
     ),
-    unlike=specs("indices: INT64[1,1]"),
+    sample_specs=specs("indices: INT64[1,1]"),
     entries=(
         entry(
             "aclnnGatherNd",
@@ -601,7 +601,7 @@ one_hot = Operator(
         argument("num_classes", REQUIRED, "int", "How many classes there are."),
         Attribute("axis", -1, "int", doc="Where the new dimension is."),
     ),
-    unlike={**specs("input: INT64; on_value, off_value: [1]"), "num_classes": 1, "axis": -1},
+    sample_specs={**specs("input: INT64; on_value, off_value: [1]"), "num_classes": 1, "axis": -1},
     entries=(
         entry(
             "aclnnOneHot",
@@ -670,9 +670,9 @@ def _lower_repeated(lowering: Lowering) -> Mapping[str, int]:
     """One more dimension, with a stride of 0."""
     call, builder, (_, shape) = lowering.call, lowering.builder, lowering.results["out"]
     own, axis = _flat_or_own(call)
-    ahead, behind = math.prod(own[: axis + 1]), math.prod(own[axis + 1 :])
-    value = lowering.reshaped("input", (ahead, 1, behind))
-    lines = builder.broadcast_to(value, (ahead, number(call, "repeats"), behind))
+    leading, trailing = math.prod(own[: axis + 1]), math.prod(own[axis + 1 :])
+    value = lowering.reshaped("input", (leading, 1, trailing))
+    lines = builder.broadcast_to(value, (leading, number(call, "repeats"), trailing))
     return {"out": lowering.reshaped(lines, shape)}
 
 
@@ -739,7 +739,7 @@ repeat_interleave = _repetition(
             "self=input repeats:int dim:int outputSize=output_size:int out:out",
         ),
     ),
-    unlike={"repeats": 1},
+    sample_specs={"repeats": 1},
     example=(
         "repeat_interleave(np.float32([1, 2]), 2, 0, output_size=4)",
         "array([1., 1., 2., 2.], dtype=float32)",
@@ -758,7 +758,7 @@ repeat_interleave_int = _repetition(
             "aclnnRepeatInterleaveInt", "self=input repeats:int outputSize=output_size:int out:out"
         ),
     ),
-    unlike={"repeats": 1},
+    sample_specs={"repeats": 1},
     example=(
         "repeat_interleave_int(np.float32([1, 2]), 2, output_size=4)",
         "array([1., 1., 2., 2.], dtype=float32)",
@@ -847,7 +847,7 @@ repeat_interleave_tensor = _spread(
             "self=input repeats dim:int outputSize=output_size:int out:out",
         ),
     ),
-    unlike=_SPREAD | {"dim": 0},
+    sample_specs=_SPREAD | {"dim": 0},
     example=(
         "repeat_interleave_tensor(np.float32([1, 2]), np.int64([1, 2]), output_size=3)",
         "array([1., 2., 2.], dtype=float32)",
@@ -864,7 +864,7 @@ repeat_interleave_elements = _spread(
     entries=(
         entry("aclnnRepeatInterleave", "self=input repeats outputSize=output_size:int out:out"),
     ),
-    unlike=_SPREAD,
+    sample_specs=_SPREAD,
     example=(
         "repeat_interleave_elements(np.float32([1, 2]), np.int64([1, 2]), output_size=3)",
         "array([1., 2., 2.], dtype=float32)",
@@ -936,7 +936,7 @@ roll = Operator(
         argument("shifts", REQUIRED, "ints", "By how many places, for each of `dims`."),
         argument("dims", (), "ints", "The dimensions; none means all elements."),
     ),
-    unlike={"shifts": (1,), "dims": (0,)},
+    sample_specs={"shifts": (1,), "dims": (0,)},
     entries=(entry("aclnnRoll", "x=input shifts:ints dims:ints out:out"),),
     rules=(
         *require("input: NUMERIC UINT32"),

@@ -88,7 +88,7 @@ sort = Operator(
         _DESCENDING,
         Attribute("stable", False, "bool", doc="Has no effect."),
     ),
-    unlike=specs("indices: INT64"),
+    sample_specs=specs("indices: INT64"),
     entries=(
         entry(
             "aclnnSort",
@@ -138,7 +138,7 @@ argsort = Operator(
     notes=_ORDER,
     inputs=("input",),
     attributes=(_DIM, _DESCENDING),
-    unlike=specs("out: INT64"),
+    sample_specs=specs("out: INT64"),
     entries=(entry("aclnnArgsort", "self=input dim:int descending:bool out:out"),),
     rules=(
         *require("dim: axis of input"),
@@ -231,7 +231,7 @@ topk = Operator(
         argument("largest", True, "bool", "Whether to find the largest, else the smallest."),
         argument("sorted", True, "bool", "Has no effect."),
     ),
-    unlike={**specs("indices: INT64"), "k": 1},
+    sample_specs={**specs("indices: INT64"), "k": 1},
     entries=(
         entry(
             "aclnnTopk",
@@ -294,7 +294,7 @@ top_k_top_p = Operator(
     ),
     inputs=("logits", "p", "k"),
     optional=("p", "k"),
-    unlike=specs("logits: [1,1]; k: INT32[1]"),
+    sample_specs=specs("logits: [1,1]; k: INT32[1]"),
     entries=(entry("aclnnApplyTopKTopP", "logits p:in? k:in? out:out"),),
     rules=(
         _one_given(),
@@ -323,8 +323,8 @@ _MOST_COLUMNS = 4096
 @rule("`mask` has the shape of `{role}`, or ones in its first two dimensions")
 def _mask_fits(call: Call, role: str) -> str | None:
     own, mask = call.shape(role), call.shape("mask")
-    alike = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
-    if mask[2:] == own[2:] and alike:
+    matching = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
+    if mask[2:] == own[2:] and matching:
         return None
     return (
         f"{call.names['mask']} has shape {mask}, must have that of {call.names[role]}, {own}, or ones "
@@ -389,7 +389,7 @@ scaled_masked_softmax_backward = Operator(
     summary="Gradient of softmax of scaled scores with a mask, from its result.",
     expression="where(mask, 0, scale·y·(g - Σ g·y)), along the last dimension",
     inputs=("y_grad", "y", "mask"),
-    unlike=specs("y_grad, y: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
+    sample_specs=specs("y_grad, y: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
     entries=(
         entry(
             "aclnnScaledMaskedSoftmaxBackward",
@@ -424,7 +424,7 @@ scaled_masked_softmax = Operator(
         "Scores are scaled in float32."
     ),
     inputs=("x", "mask"),
-    unlike=specs("x: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
+    sample_specs=specs("x: [1,1,1,1]; mask: BOOL[1,1,1,1]"),
     entries=(
         entry(
             "aclnnScaledMaskedSoftmax",

@@ -236,8 +236,8 @@ def _lower_logsumexp(lowering: Lowering) -> Mapping[str, int]:
     finite = lowering.point("eq", [rest, nothing], _TRUTH, kept, reads="float64")
     most = lowering.point("where", [finite, most, nothing], _DOUBLE, kept, reads="float64")
     operands = [lowering.dense(one, _DOUBLE, sizes) for one in (value, most)]
-    apart = lowering.point("sub", operands, _DOUBLE, sizes, params=(1.0,))
-    grown = lowering.point("exp", [apart], _DOUBLE, sizes)
+    shifted = lowering.point("sub", operands, _DOUBLE, sizes, params=(1.0,))
+    grown = lowering.point("exp", [shifted], _DOUBLE, sizes)
     total = chained(lowering, "sum", grown, _DOUBLE, _DOUBLE)
     made = lowering.point("log", [total], _DOUBLE, kept)
     made = lowering.point("add", [made, most], _DOUBLE, kept, params=(1.0,))
@@ -292,7 +292,7 @@ logsumexp = Operator(
 
 
 def _one_or_left(call: Call, role: str) -> Shape:
-    """In C-shaped calls any two shapes of one element are alike."""
+    """In C-shaped calls any two shapes of one element are equal."""
     shape = shape_left(call)
     if call.c_shaped and role in call.tensors and math.prod(shape) == 1 == call.tensors[role].size:
         return call.shape(role)

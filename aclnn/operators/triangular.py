@@ -115,7 +115,7 @@ triangular_solve = Operator(
             )
         ]
     ),
-    unlike=specs("input, A: [1,1]"),
+    sample_specs=specs("input, A: [1,1]"),
     entries=(
         entry(
             "aclnnTriangularSolve",

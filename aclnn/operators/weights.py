@@ -33,7 +33,7 @@ trans_matmul_weight_ = Operator(
     ),
     lower=_lower,
     inputs=("input",),
-    unlike=specs("input: [2,2]"),
+    sample_specs=specs("input: [2,2]"),
     entries=(entry("aclnnTransMatmulWeight", "mmWeightRef=input:inout"),),
     rules=(
         dtype_among(

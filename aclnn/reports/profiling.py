@@ -108,7 +108,7 @@ class Profile(Tabled):
             Shape of the loops, of matrix products m × k × n; dtypes; threads; median time in
             microseconds; work, which is bytes moved or, of matrix products, multiplications and
             additions; work in a second; and share of the medians. The wide form has besides
-            elements, runs, the least time, bytes read and written, and GB/s and GFLOP/s apart. Lines
+            elements, runs, the least time, bytes read and written, and separate GB/s and GFLOP/s. Lines
             that begin with ≈ are estimates for the operators of one step. After an executor's steps
             come the time between steps, the whole run and, for runs on a stream, the wait in its
             queue.

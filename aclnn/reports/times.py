@@ -24,7 +24,7 @@ def _median_of(times: Sequence[int]) -> str:
 class OpTime:
     """One of several operators that a step's loop runs, tile by tile.
 
-    A run does not tell them apart: the time is estimated, as the part of the step's median that the
+    A run does not distinguish them: the time is estimated, as the part of the step's median that the
     operator has of the bytes that all of them read and write, in memory or in a tile.
     """
 

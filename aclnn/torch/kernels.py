@@ -87,7 +87,7 @@ def _may_be_number(given: Any) -> bool:
 
 
 def _has_own_dtype(schema: Schema, role: str) -> bool:
-    return "dtype" in schema.operator.unlike.get(role, {})
+    return "dtype" in schema.operator.sample_specs.get(role, {})
 
 
 def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:

@@ -286,6 +286,6 @@ def _walked(value: Value, loops: tuple[int, ...], strides: list[int], start: int
 
 
 def _tile(value: Value, loops: tuple[int, ...], cols: int) -> Value:
-    """A tile of the loop itself: dense rows, each behind the other."""
+    """A tile of the loop itself: dense rows, each after the other."""
     strides = (*[0] * (len(loops) - 2), cols, 1)
     return Value(value.id, value.name, loops, strides, value.dtype, value.storage)

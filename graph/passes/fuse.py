@@ -333,7 +333,7 @@ class _Fusion:
         """Whether an output in place of an input has the layout of all that is read of it in the loop."""
         for id in node.outputs:
             alias = self._in_place_of(id)
-            if alias is not None and not self._all_alike(alias, id, loop.members, node):
+            if alias is not None and not self._all_same(alias, id, loop.members, node):
                 return False
         return not any(self.roots[id] in loop.overwritten for id in node.inputs)
 
@@ -342,7 +342,7 @@ class _Fusion:
         value = self.graph.value(id)
         return value.alias_of if value.storage == "output" else None
 
-    def _all_alike(self, alias: int, out: int, members: Sequence[int], node: Node) -> bool:
+    def _all_same(self, alias: int, out: int, members: Sequence[int], node: Node) -> bool:
         written = self.graph.value(out)
         reads = [id for i in members for id in self.nodes[i].inputs] + list(node.inputs)
         return all(

@@ -46,11 +46,11 @@ def inputs_in_place(graph: Graph) -> tuple[int, ...]:
     """
     (out,) = map(graph.value, graph.outputs)
     writers = graph.writers().get(out.id, ())
-    alike = [at for at, id in enumerate(graph.inputs) if same_layout(graph.value(id), out)]
-    if not writers or not alike:
+    matching = [at for at, id in enumerate(graph.inputs) if same_layout(graph.value(id), out)]
+    if not writers or not matching:
         return ()
     order = _Order(graph)
-    taken = ((at, replace(out, alias_of=graph.inputs[at])) for at in alike)
+    taken = ((at, replace(out, alias_of=graph.inputs[at])) for at in matching)
     return tuple([at for at, one in taken if not order.hazard(one, writers)])
 
 
@@ -79,13 +79,13 @@ class _Order:
             if self.step[node.name] is not step:
                 continue
             reads = [id for id in node.inputs if graph.root(id).id == out.alias_of]
-            alike = all(_lie_alike(graph.value(id), written) for id in reads)
-            if not alike or not _may_write_over(node, reads) or len(writers) > 1:
+            matching = all(_have_same_layout(graph.value(id), written) for id in reads)
+            if not matching or not _may_write_over(node, reads) or len(writers) > 1:
                 return f"{node.name} reads it in another layout"
         return ""
 
 
-def _lie_alike(read: Value, written: Value) -> bool:
+def _have_same_layout(read: Value, written: Value) -> bool:
     """Whether elements [i] of two values, whose roots begin at one address, are the same bytes."""
     return read.offset == written.offset and same_layout(read, written)
 

@@ -102,7 +102,7 @@ def _common(made: list[int], over: list[int]) -> int:
 def _waiting(
     groups: Sequence[Group], after: Sequence[Sequence[int]]
 ) -> tuple[list[list[int]], list[int]]:
-    """Waiters of each step, and numbers of steps that each waits for; barriers come behind steps."""
+    """Waiters of each step, and numbers of steps that each waits for; barriers come after steps."""
     unit: dict[int, int] = {at: number for number, group in enumerate(groups) for at in group}
     for at in range(len(after)):
         unit.setdefault(at, len(groups) + at)

@@ -12,7 +12,7 @@ from .notes import Note, Notes
 
 
 def rematerialize(graph: Graph) -> tuple[Graph, Notes]:
-    """Repeat broadcasts of arguments for readers behind nodes of other calls.
+    """Repeat broadcasts of arguments for readers after nodes of other calls.
 
     The small array that such a broadcast reads is there all the time; the large one that it writes is
     not kept while other calls run.

@@ -168,15 +168,15 @@ class _Stores:
         (writer,) = writers
         if out.alias_of is None:
             alone = len(self.writers[self.graph.root(out.id).id]) == 1
-            alike = same_layout(source, root) and same_layout(root, out)
-            return writer.domain == "opaque" and alone and (alike or _are_rows(source, root, out))
+            same = same_layout(source, root) and same_layout(root, out)
+            return writer.domain == "opaque" and alone and (same or _are_rows(source, root, out))
         if not same_layout(source, root):
             return False
         roots = {self.graph.root(id).id for id in writer.overwritable}
         return out.alias_of in roots and same_layout(root, out)
 
     def reading(self, node: Node, root: Value, out: Value) -> Node:
-        """A node that reads an output instead of a value whose elements lie alike, be it in another shape."""
+        """A node that reads an output instead of a value whose elements have the same layout, be it in another shape."""
         found = []
         for id in node.inputs:
             value = self.draft.value(id)

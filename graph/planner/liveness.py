@@ -198,10 +198,10 @@ def _in_place_results(
             result = graph.value(node.output)
             if result.storage != "workspace" or result.is_view or len(node.outputs) > 1:
                 continue
-            alike = next((value for value in dead if same_layout(value, result)), None)
-            if alike is not None:
-                found[result.id] = alike.name
-                dead.remove(alike)
+            match = next((value for value in dead if same_layout(value, result)), None)
+            if match is not None:
+                found[result.id] = match.name
+                dead.remove(match)
     return found
 
 

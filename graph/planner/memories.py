@@ -80,7 +80,7 @@ class Move:
     name : str
         The buffer.
     step : int
-        The step before which it is made; of what leaves, the step behind its last use.
+        The step before which it is made; of what leaves, the step after its last use.
     source : str
     target : str
         Names of memories.
@@ -271,8 +271,8 @@ def fit_lifetimes(
     128
     """
     lives = tuple(lifetimes)
-    apart = merged(lives)[0] if any(life.same_as for life in lives) else lives
-    check_capacity(apart, capacity, what, steps)
+    distinct = merged(lives)[0] if any(life.same_as for life in lives) else lives
+    check_capacity(distinct, capacity, what, steps)
     limit = timeout if strategy == "exact" else None
     plan = plan_lifetimes(lives, strategy, steps=steps, timeout=limit)
     if plan.size > capacity and plan.lower_bound <= capacity and strategy == "default":

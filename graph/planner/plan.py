@@ -120,7 +120,7 @@ class Buffer:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The first byte after it."""
         return self.offset + self.padded
 
     @property
@@ -470,12 +470,12 @@ def plan_lifetimes(
         return _nothing(strategy, threads)
     _check_lifetimes(lives)
     name = strategy if isinstance(strategy, str) else called(strategy)
-    apart, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
+    distinct, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
     numbers = places or range(len(lives))
     heirs = _heirs(lives, numbers, spare)
-    demands = any(map(has_demands, apart))
+    demands = any(map(has_demands, distinct))
     if demands and strategy in BY_SIZE:
-        first = next(filter(has_demands, apart))
+        first = next(filter(has_demands, distinct))
         raise ValueError(
             f"strategy is {strategy!r}, which places by sizes alone, but {first.name} has an "
             "alignment, an offset, a hint or gaps"
@@ -483,19 +483,19 @@ def plan_lifetimes(
     if demands:
         planner = partial(planned_with_demands, planner=planner)
     uses_outputs = spare and strategy in USE_OUTPUTS and not demands
-    held = in_outputs(apart, spare, heirs) if uses_outputs else {}
-    inside = [life for i, life in enumerate(apart) if i not in held] if held else apart
-    chosen, search = planner(inside), Search(apart)
-    bound = bound_beside(apart, spare, heirs) if held else max(search.peak, chosen.bound)
+    held = in_outputs(distinct, spare, heirs) if uses_outputs else {}
+    inside = [life for i, life in enumerate(distinct) if i not in held] if held else distinct
+    chosen, search = planner(inside), Search(distinct)
+    bound = bound_beside(distinct, spare, heirs) if held else max(search.peak, chosen.bound)
     if demands:  # places may have fewer bytes than others have, and ends that are fixed
-        bound = max([*live_bytes(_spans(apart, chosen.padded)).values(), chosen.bound])
+        bound = max([*live_bytes(_spans(distinct, chosen.padded)).values(), chosen.bound])
     optimal = chosen.size == bound or (chosen.searched and not held)
     return WorkspacePlan(
         size=chosen.size,
         lower_bound=bound,
         naive_size=search.naive,
         bucket_size=search.bucket,
-        buffers=_buffers(lives, _spots(len(apart), chosen, held), numbers) if lives else (),
+        buffers=_buffers(lives, _spots(len(distinct), chosen, held), numbers) if lives else (),
         strategy=name,
         proof="optimal" if optimal else "feasible",
         steps=tuple(steps),

@@ -113,8 +113,8 @@ def propose_reductions(
             chosen.append(change)
     model = [life for life in lives if not life.parts]
     bound = order_bound(model)[0]
-    apart = merged(model)[0]
-    live = plan_lifetimes(apart).lower_bound if not any(life.gaps for life in apart) else 0
+    distinct = merged(model)[0]
+    live = plan_lifetimes(distinct).lower_bound if not any(life.gaps for life in distinct) else 0
     return Reduction(plan, tuple(chosen[:best]), live or plan.model_bytes, bound)
 
 
@@ -138,10 +138,10 @@ class _Trials:
         """The last use before the peak and the first one after it."""
         at = self.plan.peak_step
         before = [step for step in life.used if step < at]
-        behind = [step for step in life.used if step > at]
-        if at in life.used or not before or not behind:
+        after = [step for step in life.used if step > at]
+        if at in life.used or not before or not after:
             return None
-        return before[-1], behind[0]
+        return before[-1], after[0]
 
     def _is_shared(self, life: Lifetime) -> bool:
         return bool(life.same_as) or any(one.same_as == life.name for one in self.lives)

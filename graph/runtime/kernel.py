@@ -40,7 +40,7 @@ class Packing:
     nbytes : int
         Bytes of the form.
     form : hashable
-        What tells forms of one dtype apart.
+        What distinguishes forms of one dtype.
     kernel : callable
         Makes the kernel that takes the form instead of the operand.
     pack : callable

@@ -76,7 +76,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
             raise PlanError(f"{memory.output}: holds others than {memory.heir}, but is an input")
     for output in dict.fromkeys([a.output for a in plan.buffers]):
         here = [a for a in plan.buffers if a.output == output]
-        _check_apart(here, [_owner(a, by_name) for a in here])
+        _check_disjoint(here, [_owner(a, by_name) for a in here])
     if plan.size and all(a.output for a in plan.buffers):
         raise PlanError("asks for space without buffers")
     return plan
@@ -110,7 +110,7 @@ def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
     return at.name
 
 
-def _check_apart(buffers: Sequence[Buffer], owners: Sequence[str]) -> None:
+def _check_disjoint(buffers: Sequence[Buffer], owners: Sequence[str]) -> None:
     """Go through the steps with the places in use; a new one is compared with its neighbours."""
     pieces = [
         (b, owner, *one) for b, owner in zip(buffers, owners, strict=True) for one in _used(b)

@@ -180,13 +180,13 @@ class TraceChecker:
         return {one.moment.event.row for page in self.pages.values() for one in page.values()}
 
     def forget(self, stream: str) -> None:
-        """Drop accesses of a stream whose work is done, or of all: what follows is ordered behind them."""
+        """Drop accesses of a stream whose work is done, or of all: what follows is ordered after them."""
         for page in self.pages.values():
             for key in [key for key in page if stream in ("", key[0])]:
                 del page[key]
 
     def _clock_of(self, event: TraceEvent) -> Clock:
-        """The stream's clock, one tick on; a kernel that is launched is behind what the program waited for."""
+        """The stream's clock, one tick on; a kernel that is launched is after what the program waited for."""
         clock = self.clocks.setdefault(event.stream, {})
         _join(clock, self.clocks.setdefault(HOST, {}))
         clock[event.stream] = clock.get(event.stream, 0) + 1
@@ -390,7 +390,7 @@ def check_trace(
 ) -> tuple[TraceFault, ...]:
     """All faults of a trace.
 
-    Uses of a buffer before its allocation or behind its end, allocations of bytes that are in use, accesses
+    Uses of a buffer before its allocation or after its end, allocations of bytes that are in use, accesses
     to the same bytes of which one writes and that may happen at once, workspaces that two streams share.
 
     Parameters

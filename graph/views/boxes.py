@@ -71,7 +71,7 @@ class Box:
     labels: list[str] = field(
         default_factory=list
     )  # on what colours it: one line is seen at a time
-    like: Hashable = None  # neighbours that are alike have it in common
+    like: Hashable = None  # equal neighbours have it in common
     count: int = 1
     sources: list[tuple[Box, tuple[str, ...]]] = field(default_factory=list)  # and what they bring
     path: tuple[Group, ...] = ()  # the groups that it is in, the outermost first
@@ -102,7 +102,7 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
     """A box per argument and node, and one for each value that several nodes write.
 
     Weights and constants are lines in the boxes of the nodes that read them.  In an order in which
-    everything is behind what it reads; only what is written further after it was read is behind
+    everything is after what it reads; only what is written further after it was read is after
     none of its later writers.
     """
     graph = small.graph

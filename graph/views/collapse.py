@@ -10,7 +10,7 @@ from .boxes import GAP_Y, Box, Group, both, clipped
 from .groups import CALL, FUNCTION, LINE, LOOP, REPEAT, common_start
 from .text import some
 
-MOST_TOGETHER = 8  # boxes of a loop, a chain or alike neighbours that are drawn one by one
+MOST_TOGETHER = 8  # boxes of a loop, a chain or equal neighbours that are drawn one by one
 MOST_READ = 40  # boxes of nodes; beyond, those of a line or call of the program are one
 TALL = 3000  # pixels: three screens, without margins
 FRAME = 36 + GAP_Y  # pixels that the frame of a group adds, above and below
@@ -22,7 +22,7 @@ MOST_LISTED = 5  # names in the lines of a box that stands for several
 
 def collapsed(boxes: list[Box]) -> list[Box]:
     """The boxes, several of them in one where there are many of a kind."""
-    for groups in (_loops, _chains, _alike):
+    for groups in (_loops, _chains, _neighbours):
         boxes = _merged(boxes, [group for group in groups(boxes) if len(group) > MOST_TOGETHER])
     boxes = _merged(boxes, *_odd_ones(boxes))
     if not _readable(boxes):
@@ -32,7 +32,7 @@ def collapsed(boxes: list[Box]) -> list[Box]:
     for box in boxes:
         box.path = tuple(group for group in box.path if group.kind == REPEAT)
     boxes = _merged(boxes, _stretches(boxes))
-    return _merged(boxes, [group for group in _alike(boxes) if len(group) > 1])
+    return _merged(boxes, [group for group in _neighbours(boxes) if len(group) > 1])
 
 
 def _loops(boxes: list[Box]) -> Iterator[list[Box]]:
@@ -58,7 +58,7 @@ def _chains(boxes: list[Box]) -> Iterator[list[Box]]:
         yield chain
 
 
-def _alike(boxes: list[Box]) -> Iterator[list[Box]]:
+def _neighbours(boxes: list[Box]) -> Iterator[list[Box]]:
     """Neighbours of a kind that read the same and are read by the same."""
     targets = targets_of(boxes)
     return _grouped(

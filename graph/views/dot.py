@@ -65,7 +65,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def gathered(graph: Graph) -> list[Value]:
-    """Values with boxes of their own apart from those of the nodes that write them: outputs, and values that
+    """Values with boxes of their own besides those of the nodes that write them: outputs, and values that
     several nodes write."""
     writers = graph.writers()
     several = [

@@ -1,7 +1,7 @@
 """Pictures of graphs: boxes in rows, edges from what makes values to what reads them.
 
 What is long or wide is drawn as one box that lists what is in it: tile loops, chains, neighbours
-that read and are read alike, and stretches of graphs that are larger than anybody reads. Sequences
+with the same readers and operands, and stretches of graphs that are larger than anybody reads. Sequences
 that come again, such as the layers of a network, are drawn once, in a frame that says how often.
 """
 

@@ -382,7 +382,7 @@ def _height(entry: Entry) -> float:
 
 
 def _ordered(items: Sequence[Item], after: dict[Item, dict[Item, None]]) -> dict[Item, int]:
-    """The place of each item in an order in which everything is behind what it reads.
+    """The place of each item in an order in which everything is after what it reads.
 
     What goes round, because something is written after it was read, begins with its first item.
     """
@@ -419,7 +419,7 @@ def _rows_of(
 ) -> Iterator[list[Entry]]:
     """Ranks in rows that are not too wide: what begins or ends at one of several stands next to it.
 
-    Everything stays behind all that it reads, in whichever row of a rank that is.
+    Everything stays after all that it reads, in whichever row of a rank that is.
     """
     place = {item: (n, at) for n, one in enumerate(ranks) for at, item in enumerate(one)}
     wide = {n for n, one in enumerate(ranks) if sum(_width(i) + GAP_X for i in one) > WIDEST}

@@ -75,7 +75,7 @@ def node_names(passes: PassResult) -> tuple[str, ...]:
 
 
 def _link(after: dict[str, str | None], before: str, names: Iterable[str]) -> None:
-    """Put names behind `before` in a list of which each knows the next."""
+    """Put names after `before` in a list of which each knows the next."""
     last = after.get(before)
     for name in names:
         after[before] = name

@@ -18,7 +18,7 @@ MOST_CARRIED = 3  # names of what one reads of the one before
 LAGS = 4  # occurrences of a kind of node between which a period may lie
 MOST_PERIODS = 8  # that are tried
 MOST_STARTS = 32  # where the first one may begin
-MOST_DEPTH = 6  # of searches before and behind what was found
+MOST_DEPTH = 6  # of searches before and after what was found
 
 
 Links = tuple[tuple[int, int], ...]
@@ -26,7 +26,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`count` times `period` nodes alike, from node number `start` on."""
+    """`count` times `period` equal nodes, from node number `start` on."""
 
     start: int
     period: int
@@ -120,7 +120,7 @@ class Search:
         self.least = max(LEAST_SPARED, len(kinds) // LEAST_PART)
 
     def within(self, low: int, high: int, depth: int = MOST_DEPTH) -> Iterator[Repeat]:
-        """The repeat that spares most between two places, then those before and behind it."""
+        """The repeat that spares most between two places, then those before and after it."""
         best = self._best(low, high) if depth and high - low > self.least else None
         if best is not None:
             yield best
@@ -129,7 +129,7 @@ class Search:
 
     def _best(self, low: int, high: int) -> Repeat | None:
         found = chain.from_iterable(
-            self._alike(low, high, period) for period in self._periods(low, high)
+            self._equal_runs(low, high, period) for period in self._periods(low, high)
         )
         checked = [one for one in map(self._checked, found) if one and one.spared >= self.least]
         return max(checked, key=lambda one: (one.spared, -one.period), default=None)
@@ -145,7 +145,7 @@ class Search:
         del distances[1]  # chains of one kind are shown as such
         return [period for period, _ in distances.most_common(MOST_PERIODS)]
 
-    def _alike(self, low: int, high: int, period: int) -> Iterator[Repeat]:
+    def _equal_runs(self, low: int, high: int, period: int) -> Iterator[Repeat]:
         """Stretches in which each thing is of the kind of the one a period further on."""
         begin = low
         for place in range(low, high - period + 1):
@@ -202,7 +202,7 @@ class _GraphSearch(Search):
         return {id for id in read if any(start <= w < middle for w in self.writers.get(id, ()))}
 
     def _checked(self, one: Repeat) -> Repeat | None:
-        """The longest part of a repeat whose repetitions are linked alike."""
+        """The longest part of a repeat whose repetitions have the same links."""
         parts = []
         while one.count > 1:
             count = self._count_linked(one)
@@ -303,7 +303,7 @@ class _Folding:
         return not self.graph.writers().get(self.graph.root(id).id)
 
     def _is_of_others(self, id: int, one: Repeat) -> bool:
-        """Whether a value is an argument that only repetitions behind the first one read."""
+        """Whether a value is an argument that only repetitions after the first one read."""
         begin = one.start + one.period
         readers = self.readers[self.graph.root(id).id]
         return self._is_argument(id) and all(

@@ -109,9 +109,9 @@ def cut_apart(names: Iterable[str], width: int) -> dict[str, str]:
     for name in known:
         if name not in made:
             groups.setdefault(cut(name, width), []).append(name)
-    for usual, alike in groups.items():
-        start = _shared(alike) if len(alike) > 1 else 0
-        for name in alike:
+    for usual, group in groups.items():
+        start = _shared(group) if len(group) > 1 else 0
+        for name in group:
             short = _window(name, start, width) if start else usual
             if short in made.values():
                 short = "\n".join(textwrap.wrap(name, width, drop_whitespace=False))
@@ -128,7 +128,7 @@ def _shared(names: Sequence[str]) -> int:
 
 
 def _window(name: str, start: int, width: int) -> str:
-    """The part of a name from a place on, from the beginning of the word there, behind its indentation."""
+    """The part of a name from a place on, from the beginning of the word there, after its indentation."""
     lead = len(name) - len(name.lstrip(" <>"))
     room = width - lead - 1
     word = re.search(r"[._/:]?[^._/:]{0,6}$", name[lead:start])
@@ -228,15 +228,15 @@ def _cutters(made: Table, widths: Sequence[int], wrap: bool) -> list[Callable[[s
     for k, (header, width) in enumerate(zip(made.headers, widths, strict=True)):
         name, cells = header.strip(), [row[k] for row in made.rows]
         if name in made.accent and not wrap and any(len(cell) > width for cell in cells):
-            apart = cut_apart([line for cell in cells for line in cell.split("\n")], width)
-            found.append(partial(_lines_apart, apart))
+            broken = cut_apart([line for cell in cells for line in cell.split("\n")], width)
+            found.append(partial(_broken_lines, broken))
         else:
             found.append(partial(_lines, width=width, wrap=wrap or name in made.wrapped))
     return found
 
 
-def _lines_apart(apart: Mapping[str, str], cell: str) -> list[str]:
-    return [part for line in cell.split("\n") for part in apart.get(line, line).split("\n")]
+def _broken_lines(broken: Mapping[str, str], cell: str) -> list[str]:
+    return [part for line in cell.split("\n") for part in broken.get(line, line).split("\n")]
 
 
 def _lines(cell: str, width: int, wrap: bool) -> list[str]:

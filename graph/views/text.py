@@ -454,7 +454,7 @@ def proof_words(plan: WorkspacePlan) -> str:
     return f"optimal for {'this order of steps' if plan.steps else 'these lifetimes'}"
 
 
-def _apart_words(plan: WorkspacePlan) -> list[str]:
+def _disjoint_words(plan: WorkspacePlan) -> list[str]:
     """The model's buffers and scratch, each at the step where it is most."""
     if not plan.scratch_bytes:
         return []
@@ -473,7 +473,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
         [
             f"workspace {plan.size} bytes ({human_bytes(plan.size)}), "
             f"strategy {plan.strategy}, {proof_words(plan)}",
-            *_apart_words(plan),
+            *_disjoint_words(plan),
             f"lower bound {plan.lower_bound}, gap {plan.gap}, "
             f"naive {plan.naive_size}, bucket {plan.bucket_size}",
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
