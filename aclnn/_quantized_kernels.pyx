@@ -24,7 +24,7 @@ This file is compiled once per instruction set, each time into a module of its o
 
 from libc.math cimport ceilf, floorf, truncf
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from aclnn._kernel_reference cimport checked_by, refer_to
@@ -74,6 +74,8 @@ cdef extern from "quantized/tiles.h" nogil:
     void find_range(const float *, ptrdiff_t, float *, float *) noexcept
     int32_t nearest_within(float, float, float) noexcept
     int32_t nearest_of_all(float) noexcept
+    void requantize_row(const int32_t *sums, int32_t less, double scale, double shift, double low,
+                        double high, double zero, uint8_t *out, ptrdiff_t n) noexcept
 
 cdef enum:
     BLOCK = 256             # elements that are converted at a time
@@ -1243,3 +1245,32 @@ def nibbles_kernel(str name not None, tuple inputs not None, tuple outputs not N
     cdef call_kernel fn = pack4 if name == "pack4" else unpack4
     cdef int unit = NIBBLE_UNITS[(outputs if name == "pack4" else inputs)[0]]
     return refer_to(name, inputs, outputs, fn, &unit, sizeof(unit), 1.0 * lines * n, lines, 0, {})
+
+
+def requantize(size_t sums, size_t less, size_t scale, size_t shift, Py_ssize_t rows,
+               Py_ssize_t channels, Py_ssize_t n, double low, double high, double zero,
+               size_t out):
+    """Requantize rows of `n` sums of int32, several for each channel, into bytes.
+
+    Parameters
+    ----------
+    sums, less, scale, shift, out : int
+        Addresses: of all sums, of an int32 and two float64 for each channel, of a byte of each.
+    rows, channels, n : int
+        Sizes of the sums; all elements are contiguous.
+    low, high, zero : float
+        Whole numbers: results are rounded between the first two, then the third is added.
+    """
+    cdef const int32_t *sum_ = <const int32_t *>sums
+    cdef const int32_t *less_ = <const int32_t *>less
+    cdef const double *scale_ = <const double *>scale
+    cdef const double *shift_ = <const double *>shift
+    cdef uint8_t *to = <uint8_t *>out
+    cdef Py_ssize_t _row, channel
+    with nogil:
+        for _row in range(rows):
+            for channel in range(channels):
+                requantize_row(sum_, less_[channel], scale_[channel], shift_[channel], low, high,
+                               zero, to, n)
+                sum_ += n
+                to += n

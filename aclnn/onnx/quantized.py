@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from aclnn import isa
 from aclnn.acl.errors import invalid
 from aclnn.api import functional
 from aclnn.tracing.array import TracedArray
+from aclnn.tracing.opaque import call
 
 ours: Any = functional  # whose names are made from declarations
 BYTES = ("int8", "uint8")
@@ -100,8 +102,21 @@ class Geometry(NamedTuple):
     groups: int
 
 
-def convolution(x: Integers, weight: Integers, geometry: Geometry) -> Any:
-    """A convolution of integers from their zeros on, in int32; margins are zeros.
+class Sums(NamedTuple):
+    """Sums of int32 of a convolution, and what is to be taken from those of each channel; None for nothing."""
+
+    array: Any
+    less: Any
+
+    def whole(self) -> Any:
+        """The sums without what is to be taken from them."""
+        if self.less is None:
+            return self.array
+        return ours.sub(self.array, self.less.reshape(-1, *(1,) * (self.array.ndim - 2)))
+
+
+def convolution(x: Integers, weight: Integers, geometry: Geometry) -> Sums:
+    """A convolution of integers from their zeros on; margins are zeros.
 
     The zero of `weight` may be one for each of its channels.
     """
@@ -110,8 +125,8 @@ def convolution(x: Integers, weight: Integers, geometry: Geometry) -> Any:
     if plain and _is_none(weight.zero) and taps >= LEAST_TAPS:
         return _by_columns(x, weight, geometry)
     if taps * _reach(x.zero) * _reach(weight.zero) < MOST_EXACT:
-        return _by_floats(x, weight, geometry)
-    return _by_parts(x, weight, geometry)
+        return Sums(_by_floats(x, weight, geometry), None)
+    return Sums(_by_parts(x, weight, geometry), None)
 
 
 def _reach(zero: Any) -> int:
@@ -147,7 +162,7 @@ def padded(x: Any, geometry: Geometry, value: Any) -> Any:
     return ours.constant_pad_nd(x, [n for pair in reversed(ends) for n in pair], value)
 
 
-def _by_columns(x: Integers, weight: Integers, geometry: Geometry) -> Any:
+def _by_columns(x: Integers, weight: Integers, geometry: Geometry) -> Sums:
     """One product of matrices: what each result is made of stands in a column."""
     left = padded(x.array, geometry, x.zero)
     kernel, sizes = weight.array.shape[2:], left.shape[2:]
@@ -163,9 +178,8 @@ def _by_columns(x: Integers, weight: Integers, geometry: Geometry) -> Any:
     else:
         columns = ours.im2col(left, kernel, geometry.dilations, (0, 0), geometry.strides)
     sums = ours.quant_matmul(rows, columns, ONE, output_dtype=np.int32)
-    if not _is_none(x.zero):
-        sums = ours.sub(sums, _times(_sum(rows, -1), x.zero))
-    return sums.reshape(left.shape[0], rows.shape[0], *made)
+    less = None if _is_none(x.zero) else _times(_sum(rows, -1), x.zero)
+    return Sums(sums.reshape(left.shape[0], rows.shape[0], *made), less)
 
 
 def _by_parts(x: Integers, weight: Integers, geometry: Geometry) -> Any:
@@ -191,6 +205,38 @@ def _by_parts(x: Integers, weight: Integers, geometry: Geometry) -> Any:
     return groups[0] if len(groups) == 1 else ours.cat(groups, 1)
 
 
+class _OfChannels:
+    """A step that makes bytes of the sums of images' channels, which it passes over once."""
+
+    __name__ = "requantize"
+
+    def __init__(self, less: Any, scale: Any, shift: Any, limits: tuple[float, float], zero: int):
+        self._less = np.ascontiguousarray(less, np.int32)
+        self._scale, self._shift = (np.ascontiguousarray(one, np.float64) for one in (scale, shift))
+        self._numbers = (limits[0] - zero, limits[1] - zero, float(zero))
+
+    def __call__(self, sums: np.ndarray, out: np.ndarray) -> None:
+        sums, made = np.ascontiguousarray(sums), np.ascontiguousarray(out)
+        rows, channels = sums.shape[:2]
+        isa.quantized_kernels().requantize(
+            sums.ctypes.data, self._less.ctypes.data, self._scale.ctypes.data,
+            self._shift.ctypes.data, rows, channels, math.prod(sums.shape[2:]), *self._numbers,
+            made.ctypes.data,
+        )  # fmt: skip
+        if made is not out:
+            out[...] = made
+
+
+def _spread(numbers: Any, channels: int) -> np.ndarray | None:
+    """Constant numbers for each channel of images; None for others."""
+    if isinstance(numbers, TracedArray):
+        return None
+    wide = np.asarray(0 if numbers is None else numbers)
+    if wide.size not in (1, channels) or not np.isfinite(wide).all():
+        return None
+    return np.broadcast_to(wide.reshape(-1), channels)
+
+
 def requantized(
     sums: Any, scale: Any, shift: Any, zero: Any, kind: Any,
     limits: tuple[float, float] = (-math.inf, math.inf),
@@ -199,7 +245,7 @@ def requantized(
 
     Parameters
     ----------
-    sums : array
+    sums : array or Sums
         Of int32.
     scale, shift : float or array of float64
         Arrays broadcast; a shift may be None.
@@ -211,18 +257,45 @@ def requantized(
         Of results before they are quantised, in units of their scale.
     """
     info = np.iinfo(kind)
+    if isinstance(sums, Sums):
+        found = _in_one_step(sums, scale, shift, zero, kind, limits)
+        if found is not None:
+            return found
+        sums = sums.whole()
     made = sums.astype(np.float64) * scale
     if shift is not None:
         made = made + shift
     made = ours.round(made)
     if isinstance(zero, int):
-        low = max(float(info.min), _rounded(limits[0]) + zero)
-        high = min(float(info.max), _rounded(limits[1]) + zero)
+        low, high = _bounds(info, limits, zero)
         made = made + float(zero) if zero else made
     else:
         low, high = float(info.min), float(info.max)
         made = made + zero.astype(np.float64)
     return ours.clamp(made, low, max(low, high)).astype(np.int32).astype(kind)
+
+
+def _in_one_step(
+    sums: Sums, scale: Any, shift: Any, zero: Any, kind: Any, limits: tuple[float, float]
+) -> Any:
+    """The same of images whose numbers are constants; None of others."""
+    array, channels = sums.array, sums.array.shape[1]
+    less, scales, shifts = (_spread(one, channels) for one in (sums.less, scale, shift))
+    if not isinstance(array, TracedArray) or less is None or scales is None or shifts is None:
+        return None
+    if not isinstance(zero, int):
+        if isinstance(zero, TracedArray) or np.size(zero) != 1:
+            return None
+        zero = int(np.reshape(zero, -1)[0])
+    low, high = _bounds(np.iinfo(kind), limits, zero)
+    step = _OfChannels(less, scales, shifts, (low, max(low, high)), zero)
+    return call(step, array, shape=array.shape, dtype=kind)
+
+
+def _bounds(info: Any, limits: tuple[float, float], zero: int) -> tuple[float, float]:
+    """The least and greatest results."""
+    low = max(float(info.min), _rounded(limits[0]) + zero)
+    return low, min(float(info.max), _rounded(limits[1]) + zero)
 
 
 def _rounded(limit: float) -> float:

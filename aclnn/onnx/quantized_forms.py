@@ -16,6 +16,7 @@ from aclnn.onnx.quantized import (
     NIBBLES,
     Geometry,
     Integers,
+    Sums,
     convolution,
     integers,
     product,
@@ -63,7 +64,7 @@ def _product(step: Step) -> Any:
     return requantized(sums, factor, None, zero, np.dtype(zero.dtype))
 
 
-def _sums(step: Step, x: Any, weight: Any, zeros: tuple[Any, Any]) -> Any:
+def _sums(step: Step, x: Any, weight: Any, zeros: tuple[Any, Any]) -> Sums:
     axes = x.ndim - 2
     ones = (1,) * axes
     strides, dilations = step.attribute("strides", ones), step.attribute("dilations", ones)
@@ -75,7 +76,7 @@ def _sums(step: Step, x: Any, weight: Any, zeros: tuple[Any, Any]) -> Any:
 
 def _integer_convolution(step: Step) -> Any:
     x, weight = step.inputs[:2]
-    return _sums(step, x, weight, (step.given(2), step.given(3)))
+    return _sums(step, x, weight, (step.given(2), step.given(3))).whole()
 
 
 def _of_channels(numbers: Any, rank: int) -> Any:
@@ -87,7 +88,12 @@ def _convolution(step: Step) -> Any:
     x, scale_x, zero_x, weight, scale_w, zero_w, scale, zero = step.inputs[:8]
     sums, bias = _sums(step, x, weight, (zero_x, zero_w)), step.given(8)
     if bias is not None:
-        sums = ours.add(sums, _of_channels(bias, x.ndim))
+        if isinstance(bias, TracedArray):
+            sums = Sums(ours.add(sums.whole(), _of_channels(bias, x.ndim)), None)
+        elif sums.less is None:
+            sums = sums._replace(less=-np.asarray(bias).reshape(-1, 1))
+        else:
+            sums = sums._replace(less=sums.less - np.asarray(bias).reshape(-1, 1))
     factor = _wide(scale_x) * _of_channels(_wide(scale_w), x.ndim) / _wide(scale)
     return requantized(sums, factor, None, zero, np.dtype(zero.dtype))
 

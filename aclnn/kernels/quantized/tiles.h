@@ -369,6 +369,20 @@ static inline int32_t nearest_within(float x, float low, float high) {
     return (int32_t)((inside + 12582912.0f) - 12582912.0f);
 }
 
+/* Sums of integers, from `less` on, as integers of a byte: one product and one sum in double precision, rounded to the
+ * nearest between `low` and `high`, which are whole numbers, and `zero` after that. */
+static inline void requantize_row(const int32_t *sums, int32_t less, double scale, double shift, double low, double high,
+                                  double zero, uint8_t *out, ptrdiff_t n) {
+    const double magic = 0x1.8p52;
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) {
+        double x = (double)(sums[i] - less) * scale + shift;
+        x = x > low ? x : low;
+        x = x < high ? x : high;
+        out[i] = (uint8_t)(int32_t)(((x + magic) - magic) + zero);
+    }
+}
+
 /* The nearest of all integers of 32 bits; 0 for a NaN. */
 static inline int32_t nearest_of_all(float x) {
     if (x != x) return 0;
