@@ -1,5 +1,6 @@
 """The emulated npu device: tests that run in processes of their own, since a device stays for its process."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -22,6 +23,25 @@ pytestmark = [
         not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler"
     ),
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_once(measurements_apart, tmp_path_factory):
+    """The device's C++ part takes half a minute: processes of the suite have one, not each its own."""
+    from aclnn import measurements
+    from aclnn.torch.npu import building
+
+    compiler = building._compiler()
+    name = f"npu-{building._fingerprint(compiler)}.so"
+    own, shared = measurements.folder(), tmp_path_factory.getbasetemp().parent / "compiled"
+    for folder in (own, shared):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open(shared / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / name).is_file():
+            building._compile(compiler, shared / name)
+    if not (own / name).exists():
+        (own / name).symlink_to(shared / name)
 
 
 def run(*words, **variables):
