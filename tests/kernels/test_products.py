@@ -8,6 +8,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,8 +115,8 @@ def test_what_is_added(mnk, batch, data, alpha, beta, dtype):
     assert_near(out, a, b, c, alpha, beta)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("batch", [(), (4,)])
+@each("dtype", ["float32", "float16"])
+@each("batch", [(), (4,)])
 def test_the_output_may_be_what_is_added(dtype, batch):
     rng = np.random.default_rng(1)
     a, b = random(rng, (*batch, 70, 130), dtype), random(rng, (*batch, 130, 90), dtype)
@@ -125,8 +126,8 @@ def test_the_output_may_be_what_is_added(dtype, batch):
     assert_near(out, a, b, c, 2.0, 0.5)
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 300), (300, 1), (1, 1), (300, 200)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@each(("m", "n"), [(1, 300), (300, 1), (1, 1), (300, 200)])
+@each("dtype", ["float32", "float64", "bfloat16"])
 def test_an_output_of_nans_is_forgotten(m, n, dtype):
     """A beta of 0 is no factor: what the output held before does not count."""
     rng = np.random.default_rng(2)
@@ -137,7 +138,7 @@ def test_an_output_of_nans_is_forgotten(m, n, dtype):
     assert_near(multiply(a, b, np.full_like(out, np.nan), out, numbers=(1.0, 0.0)), a, b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@each("dtype", ["float32", "float16"])
 def test_sums_of_nothing(dtype):
     a, b = np.empty((5, 0), DTYPES[dtype]), np.empty((0, 3), DTYPES[dtype])
     c, out = np.full((5, 3), 2, DTYPES[dtype]), np.full((5, 3), np.nan, DTYPES[dtype])
@@ -145,8 +146,8 @@ def test_sums_of_nothing(dtype):
     assert (multiply(a, b, c, out, numbers=(1.0, 1.5)) == 3).all()
 
 
-@pytest.mark.parametrize("layouts", [*itertools.product(LAYOUTS, LAYOUTS, LAYOUTS[:4])])
-@pytest.mark.parametrize("batch", [(), (2,)])
+@each("layouts", [*itertools.product(LAYOUTS, LAYOUTS, LAYOUTS[:4])])
+@each("batch", [(), (2,)])
 def test_float64_is_computed_in_float64(layouts, batch):
     rng = np.random.default_rng(3)
     a = operand(rng, (*batch, 30, 150), "float64", layouts[0])
@@ -157,7 +158,7 @@ def test_float64_is_computed_in_float64(layouts, batch):
     assert (np.abs(out - want) <= magnitude * 300 * 2.0**-53).all()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@each("dtype", ["float16", "bfloat16"])
 def test_halves_are_rounded_once(dtype):
     """Sums that float32 holds exactly: the result is the half nearest to the exact one."""
     rng = np.random.default_rng(4)
@@ -182,8 +183,8 @@ def test_float32_against_fractions():
         assert abs(Fraction(float(out[i, j])) - sum(terms)) <= sum(map(abs, terms)) * 500 / 2**24
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("m", "n"), [(3, 70), (1, 70), (70, 1)])
+@each("dtype", ["float32", "float16", "bfloat16"])
+@each(("m", "n"), [(3, 70), (1, 70), (70, 1)])
 def test_nan_and_infinity_reach_their_row_and_column(dtype, m, n):
     a, b = np.ones((m, 130), DTYPES[dtype]), np.ones((130, n), DTYPES[dtype])
     a[0, 120], b[5, -1] = np.inf, np.nan
@@ -193,7 +194,7 @@ def test_nan_and_infinity_reach_their_row_and_column(dtype, m, n):
     assert (out[1:, :-1] == 130).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each("dtype", ["float32", "float64"])
 def test_inputs_may_be_rounded_to_float16_first(dtype):
     rng = np.random.default_rng(6)
     a, b = random(rng, (20, 30), dtype), random(rng, (30, 10), dtype)
@@ -205,10 +206,8 @@ def test_inputs_may_be_rounded_to_float16_first(dtype):
         assert_near(out, a, b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize(
-    "shape", [(3, 4, 200, 90, 130), (1, 1, 300, 300, 300), (1, 1, 513, 64, 120)]
-)
+@each("dtype", ["float32", "float16"])
+@each("shape", [(3, 4, 200, 90, 130), (1, 1, 300, 300, 300), (1, 1, 513, 64, 120)])
 def test_bits_do_not_depend_on_chunks(dtype, shape):
     *batch, m, n, k = shape
     rng = np.random.default_rng(7)
@@ -325,8 +324,8 @@ def test_numbers_below_the_normal_ones_count():
     assert (out[4] == 2.0**-130 + 2.0**-131).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
+@each("dtype", ["float32", "float16", "bfloat16"])
+@each("layout", ["rows", "columns", "gaps"])
 def test_memory_around_the_output_is_left_alone(dtype, layout):
     rng = np.random.default_rng(8)
     a, b = random(rng, (3, 65, 113), dtype), random(rng, (3, 113, 67), dtype)
@@ -341,7 +340,7 @@ def test_memory_around_the_output_is_left_alone(dtype, layout):
     assert (memory[rest] == 77).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@each("dtype", ["float32", "float16"])
 def test_many_threads_at_once_with_data_of_their_own(dtype):
     failures, start = [], threading.Barrier(6)
 
@@ -366,7 +365,7 @@ def test_many_threads_at_once_with_data_of_their_own(dtype):
     assert not failures
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@each("dtype", ["float32", "float16"])
 def test_chunks_of_one_product_run_side_by_side(dtype):
     rng = np.random.default_rng(9)
     a, b = random(rng, (8, 100, 130), dtype), random(rng, (8, 130, 90), dtype)
@@ -420,14 +419,14 @@ def test_arrays_that_are_not_those_of_the_plan_fail():
     assert (gaps == 0).all()
 
 
-@pytest.mark.parametrize("dtypes", [("int32", "float32"), ("float32", "bool"), ("complex64",) * 2])
+@each("dtypes", [("int32", "float32"), ("float32", "bool"), ("complex64",) * 2])
 def test_other_dtypes_are_refused(dtypes):
     with pytest.raises(ValueError, match="no product is computed in"):
         isa.product_kernels().product_kernel(dtypes, "float32", m=2, n=2, k=2)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("rows", [1, 3, 4])
+@each("dtype", ["float32", "float16", "bfloat16"])
+@each("rows", [1, 3, 4])
 def test_few_rows_by_columns_wherever_these_begin(dtype, rows):
     """Of columns a multiple of 2 KiB apart, which lie alike in lines: bits are those by rows."""
     rng, apart = np.random.default_rng(rows), 4096 // np.dtype(DTYPES[dtype]).itemsize

@@ -7,13 +7,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import oracle
-import pytest
 import wide
+from cases import each as named
 
 import aclnn
 from aclnn.operators import REGISTRY
 
-named = pytest.mark.parametrize
 DIGITS = 120
 
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -20,7 +21,6 @@ HALVES = [np.dtype(np.float16), BF16]
 FLOATS = [np.dtype(np.float32), *HALVES]
 OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
 SCALE, ALPHA = float(oracle.SCALE), float(oracle.ALPHA)
-named = pytest.mark.parametrize
 
 
 def numbers(shape, dtype=np.float32, seed=0):

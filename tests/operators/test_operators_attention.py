@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each as named
 from references import attention, attention_gradients
 from row_calls import bits, layouts
 from wide import DIGITS
@@ -11,7 +12,6 @@ import aclnn
 
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float32, np.float16, BF16)
-named = pytest.mark.parametrize
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ SHAPES = [
 ]
 
 
-@named("dtype", FLOATS)
-@named("shape", SHAPES)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_attention_is_that_of_the_reference(shape, dtype, rng):
     b, n, m, s, keys, d, e = shape
     q, k, v = (random(rng, x, dtype) for x in ((b, n, s, d), (b, m, keys, d), (b, m, keys, e)))
@@ -73,8 +73,8 @@ def test_attention_is_that_of_the_reference(shape, dtype, rng):
 # --- Bits -----------------------------------------------------------------------------------------
 
 
-@named("dtype", FLOATS)
-@named("causal", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("causal", [False, True])
 def test_bits_depend_on_no_other_query(dtype, causal, rng, threads_as_before):
     q, k, v = (random(rng, (2, 3, n, 40), dtype) for n in (301, 1400, 1400))
     mask = rng.random((2, 3, 301, 1400)) < 0.9
@@ -141,7 +141,7 @@ def test_broadcast_batches_and_heads(rng):
 # --- Hidden keys ----------------------------------------------------------------------------------
 
 
-@named("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_queries_that_see_nothing_are_zero(dtype, rng):
     q, k, v = (random(rng, (1, 1, n, 8), dtype) for n in (20, 9, 9))
     shown = rng.random((20, 9)) < 0.5
@@ -157,7 +157,7 @@ def test_queries_that_see_nothing_are_zero(dtype, rng):
     assert not nothing.any()
 
 
-@named("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_hidden_values_do_not_count_whatever_they_are(bad, rng):
     q, k, v = (random(rng, (1, 2, n, 24)) for n in (40, 300, 300))
     mask = rng.random((40, 300)) < 0.5
@@ -179,7 +179,7 @@ def test_hidden_values_do_not_count_whatever_they_are(bad, rng):
 
 
 @pytest.mark.each_instruction_set
-@named("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_results_of_a_query_that_is_no_number_are_none(dtype, rng):
     for keys in (*range(1, 40), 127, 129, 515, 1090):
         for rows, bad in ((1, 0), (5, 2)):
@@ -240,7 +240,7 @@ def test_no_matrix_of_scores():
 
 
 @pytest.mark.each_instruction_set
-@named("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_every_instruction_set_agrees(dtype, rng):
     q, k, v = (random(rng, (1, 2, n, 36), dtype) for n in (19, 1090, 1090))
     mask = rng.random((19, 1090)) < 0.8
@@ -260,7 +260,7 @@ def test_every_instruction_set_agrees(dtype, rng):
 # --- Gradients --------------------------------------------------------------------------------------
 
 
-@named("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_gradients_are_those_of_the_reference(shape, rng, threads_as_before):
     b, n, m, s, keys, d, e = shape
     q, k, v = (random(rng, x) for x in ((b, n, s, d), (b, m, keys, d), (b, m, keys, e)))

@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from calls import refused, tensor
+from cases import each as named
 
 import aclnn
 
 INVALID, NULLPTR, TILING = 161002, 161001, 561002
 BF16 = np.dtype(ml_dtypes.bfloat16)
-named = pytest.mark.parametrize
 same = np.testing.assert_array_equal
 
 

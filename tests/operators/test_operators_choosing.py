@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from calls import BF16, NULLPTR, OK, empty, refused, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 
 INVALID, NO_ROOM = 161002, 161002
-named = pytest.mark.parametrize
 DTYPES = ["f4", "f2", BF16, "f8", "i1", "u1", "i2", "i4", "i8", "?"]
 
 

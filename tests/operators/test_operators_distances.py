@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from calls import BF16, FLOATS, NULLPTR, refused, rounded, run, tensor
+from cases import each as named
 
 import aclnn
 
 INVALID = 161002
-named = pytest.mark.parametrize
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.each_instruction_set,

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from calls import refused, run, tensor
+from cases import each as named
 
 import aclnn
 
@@ -11,7 +12,6 @@ INVALID, NULLPTR, TILING, FAILED_PLAN = 161002, 161001, 561002, 561103
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = [np.dtype(np.float32), np.dtype(np.float16), BF16]
 EPS = {np.dtype(np.float32): 1e-6, np.dtype(np.float16): 2.0**-10, BF16: 2.0**-7}
-named = pytest.mark.parametrize
 same = np.testing.assert_array_equal
 
 

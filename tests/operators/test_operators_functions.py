@@ -24,6 +24,7 @@ from calls import (
     scalar,
     tensor,
 )
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.each_instruction_set
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
 HALVES = [np.dtype(np.float16), BF16]
-named = pytest.mark.parametrize
 
 # In float64, and with many digits.
 UNARY = {
@@ -112,7 +112,7 @@ def product_as_before():
     aclnn.set_soc_version(before)
 
 
-@named("name", [*FLOATING_ONLY, "abs", "floor", "square"])
+@pytest.mark.parametrize("name", [*FLOATING_ONLY, "abs", "floor", "square"])
 def test_the_checks_of_functions(name, product_as_before):
     cann = name.capitalize()
     plan = f"aclnn{cann}"

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attention_calls import B, D, K, M, N, S, call, near, operands, random
+from cases import each as named
 from references import attention, attention_gradients
 from row_calls import bits
 
@@ -16,7 +17,6 @@ BF16 = ml_dtypes.bfloat16
 OK, NULLPTR, INVALID, RUNTIME, TILING = 0, 161001, 161002, 361001, 561002
 COMPRESSED = np.ones((2048, 2048), bool)
 ROW, J = np.arange(S)[:, None], np.arange(K)
-named = pytest.mark.parametrize
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ PAIRS = (
 )
 
 
-@named("layout", PAIRS)
+@pytest.mark.parametrize("layout", PAIRS)
 def test_layouts(layout, given):
     want, lse, _ = attention(*given, scale=0.5)
     first, _, second = layout.partition("_")
@@ -67,7 +67,7 @@ def test_layouts(layout, given):
     assert call(*map(TO[first], given), layout=layout)[1] is None
 
 
-@named("layout", ["TND", "NTD", "TND_NTD", "NTD_TND"])
+@pytest.mark.parametrize("layout", ["TND", "NTD", "TND_NTD", "NTD_TND"])
 def test_batches_one_after_the_other(layout, rng):
     queries, keys = [3, 3, 10], [40, 90, 230]
     q, k, v = random(rng, 10, N, D), random(rng, 230, M, D), random(rng, 230, M, D)
@@ -104,13 +104,13 @@ MODES = {
 }
 
 
-@named("mode", MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_modes_with_compressed_masks(mode, given):
     options = {"sparse_mode": mode, "pre_tokens": 3, "next_tokens": 1, "atten_mask": COMPRESSED}
     near(call(*given, **options)[0], attention(*given, scale=1.0, visible=MODES[mode])[0])
 
 
-@named("dtype", [np.bool_, np.int8, np.uint8])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8])
 def test_full_masks(dtype, given, rng):
     hidden = rng.random((B, 1, S + 3, K + 9)) < 0.5
     own = hidden[:, :, :S, :K]
@@ -167,7 +167,7 @@ def shown(queries, keys):
     return (cols > J) & (rows > ROW)
 
 
-@named("lengths", [([3, 5], [60, 0]), ([5], [149]), ([0, 5, 9], [1, 150, 7])])
+@pytest.mark.parametrize("lengths", [([3, 5], [60, 0]), ([5], [149]), ([0, 5, 9], [1, 150, 7])])
 def test_lengths(lengths, given):
     queries, keys = [(one * 2)[:2] for one in lengths]
     options = dict(zip(("actual_seq_lengths", "actual_seq_lengths_kv"), lengths, strict=True))
@@ -199,7 +199,7 @@ def paged(rng, cache, lengths, size=16):
     return blocks, table
 
 
-@named("lengths", [[150, 33], [16, 1], [0, 129]])
+@pytest.mark.parametrize("lengths", [[150, 33], [16, 1], [0, 129]])
 def test_pages(lengths, given, rng):
     q, k, v = given
     (keys, table), (values, _) = paged(rng, k, lengths), paged(rng, v, lengths)
@@ -220,7 +220,7 @@ def test_pages(lengths, given, rng):
     )
 
 
-@named("bad", [24, -1, 2**31 - 1])
+@pytest.mark.parametrize("bad", [24, -1, 2**31 - 1])
 def test_blocks_that_do_not_exist_end_the_run(bad, given, rng):
     q, k, v = given
     (keys, table), (values, _) = paged(rng, k, [150, 33]), paged(rng, v, [150, 33])
@@ -232,7 +232,7 @@ def test_blocks_that_do_not_exist_end_the_run(bad, given, rng):
     call(q, keys, values, block_table=table, block_size=16, actual_seq_lengths_kv=[150, 33])
 
 
-@named("lengths", [[151, 3], [-1, 3], [3, 2**40]])
+@pytest.mark.parametrize("lengths", [[151, 3], [-1, 3], [3, 2**40]])
 def test_lengths_out_of_range_end_the_run(lengths, given):
     with pytest.raises(aclnn.AclnnError, match="length of keys"):
         call(*given, actual_seq_lengths_kv=lengths)
@@ -241,8 +241,8 @@ def test_lengths_out_of_range_end_the_run(lengths, given):
 # --- Training ---------------------------------------------------------------------------------------
 
 
-@named("layout", ["BSH", "SBH", "BSND", "BNSD"])
-@named("mode", [0, 2, 5])
+@pytest.mark.parametrize("layout", ["BSH", "SBH", "BSND", "BNSD"])
+@pytest.mark.parametrize("mode", [0, 2, 5])
 def test_training(layout, mode, rng):
     to = {**TO, "SBH": lambda x: merged(x, (2, 0, 1, 3))}[layout]
     shapes = (B, N, S, D), (B, M, K, D), (B, M, K, 8), (B, N, S, 8)
@@ -290,7 +290,7 @@ def varlen(q, k, v, mode, **more):
     return status, out, *made
 
 
-@named("mode", [0, 2, 3])
+@pytest.mark.parametrize("mode", [0, 2, 3])
 def test_training_with_cumulative_lengths(mode, rng):
     q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
     status, out, most, total = varlen(q, k, v, mode)
@@ -311,8 +311,8 @@ def test_training_with_cumulative_lengths(mode, rng):
         near(own, lse[0].T, 1e-5)
 
 
-@named("lead", [(), (1, 1), (3, 1), (3, N), (1, N)])
-@named("mode", [0, 1])
+@pytest.mark.parametrize("lead", [(), (1, 1), (3, 1), (3, N), (1, N)])
+@pytest.mark.parametrize("mode", [0, 1])
 def test_masks_of_scores_with_cumulative_lengths(lead, mode, rng):
     """A row of the mask is for that row of each batch; it may have more rows and columns than these."""
     q, k, v = (random(rng, *s, dtype=np.float32) for s in ((10, N, D), (150, M, D), (150, M, 8)))
@@ -363,8 +363,8 @@ def test_masks_that_batches_exceed(rng):
     assert varlen(q, k, v, 0, mask=np.zeros((2, 7, 100), bool))[0] == TILING
 
 
-@named("mode", [0, 2, 3])
-@named("c_shaped", [False, True])
+@pytest.mark.parametrize("mode", [0, 2, 3])
+@pytest.mark.parametrize("c_shaped", [False, True])
 def test_gradients_with_cumulative_lengths(mode, c_shaped, rng):
     shapes = (10, N, D), (150, M, D), (150, M, 8), (10, N, 8)
     q, k, v, grad = (random(rng, *shape, dtype=np.float32) for shape in shapes)
@@ -401,7 +401,7 @@ def test_gradients_with_cumulative_lengths(mode, c_shaped, rng):
             near(one[place], right[0].swapaxes(0, 1), 2e-5)
 
 
-@named("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 2, 5])
 def test_gradients_with_cumulative_lengths_have_the_same_bits(threads, rng):
     ends, rows = np.int64([150, 151, 600]), np.int64([100, 101, 300])
     shapes = (300, N, D), (600, M, D), (600, M, D), (300, N, D)

@@ -406,7 +406,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "arguments", "wanted", "words"), REFUSED)
+@each(("name", "arguments", "wanted", "words"), REFUSED)
 def test_what_is_refused_and_when(name, arguments, wanted, words):
     assert status(name, *arguments) == wanted
     assert words in aclnn.aclGetRecentErrMsg()

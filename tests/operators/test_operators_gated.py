@@ -8,6 +8,7 @@ import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn import aclDataType as T
@@ -56,8 +57,8 @@ def split(array, dim):
     return np.split(array, 2, axis=dim)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("dim", [0, 1, -1])
+@each("dtype", DTYPES, ids=str)
+@each("dim", [0, 1, -1])
 def test_swiglu(dim, dtype):
     x = numbers((6, 4, 8), dtype)
     mpmath.mp.dps = 50
@@ -69,8 +70,8 @@ def test_swiglu(dim, dtype):
     np.testing.assert_array_equal(aclnn.swiglu(turned, dim=dim), actual)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("dim", [0, 1, -1])
+@each("dtype", DTYPES, ids=str)
+@each("dim", [0, 1, -1])
 def test_the_gradient_of_swiglu(dim, dtype):
     x = numbers((6, 4, 8), dtype, 1)
     a, b = split(x, dim)
@@ -98,7 +99,7 @@ def test_the_gradient_is_that_of_pytorch():
     np.testing.assert_allclose(actual, wanted.numpy(), rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("shift", [0, 2, 8])
+@each("shift", [0, 2, 8])
 def test_the_result_may_overlap(shift):
     """In place both halves of the input are needed for each half of the result."""
     store = numbers(40, np.float32)
@@ -132,7 +133,7 @@ def empty(shape, dtype=T.ACL_FLOAT):
     return aclnn.aclCreateTensor(shape, dtype, None, 0, aclnn.ACL_FORMAT_ND, shape, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "dim", "out", "status", "words"),
     [
         (None, 5, empty((1,)), NULLPTR, "x is null"),
@@ -219,9 +220,9 @@ def many_digits():
 
 
 @pytest.mark.usefixtures("many_digits")
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("dim", [0, -1])
+@each("unit", UNITS, ids=str)
+@each("dtype", DTYPES, ids=str)
+@each("dim", [0, -1])
 def test_units(unit, dim, dtype):
     x = numbers((6, 4, 8), dtype, 3)
     x[:2, 0, :3] = [[1e-4, -1e-7, 0], [3e-6, 90, -90]]
@@ -238,9 +239,9 @@ def test_units(unit, dim, dtype):
 
 
 @pytest.mark.usefixtures("many_digits")
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("dim", [0, -1])
+@each("unit", UNITS, ids=str)
+@each("dtype", DTYPES, ids=str)
+@each("dim", [0, -1])
 def test_gradients_of_units_are_differences(unit, dim, dtype):
     x = numbers((4, 2, 6), dtype, 4)
     x[0, 0, :3] = [1e-4, -1e-7, 3e-6]
@@ -326,7 +327,7 @@ def test_both_results_of_geglu():
 
 
 @pytest.mark.usefixtures("many_digits")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@each("dtype", DTYPES, ids=str)
 def test_products_of_halves_of_rows(dtype):
     x = numbers((5, 3, 8), dtype, 6)
     a, b = map(digits, split(x, -1))
@@ -412,7 +413,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "status", "words"), REFUSED)
+@each(("name", "arguments", "status", "words"), REFUSED)
 def test_what_units_refuse(name, arguments, status, words):
     found, message = refused(name, *arguments)
     assert found == status

@@ -28,13 +28,12 @@ from calls import (
     tensor,
 )
 from cases import each
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl import dtypes
 from aclnn.acl.rounding import nearest_float32
-
-named = pytest.mark.parametrize
 
 
 @pytest.fixture

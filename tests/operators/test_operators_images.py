@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from calls import BF16, OK, empty, refused, run, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -14,7 +15,6 @@ pytestmark = pytest.mark.each_instruction_set
 
 NULLPTR, INVALID = 161001, 161002
 FLOATS = [np.dtype(np.float32), np.dtype(np.float16), BF16, np.dtype(np.float64)]
-named = pytest.mark.parametrize
 
 
 def images(shape, dtype=np.float32, seed=0):

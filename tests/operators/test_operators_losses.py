@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 from calls import BF16, NULLPTR, empty, refused, run, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -11,7 +12,6 @@ from aclnn import aclDataType as T
 pytestmark = pytest.mark.each_instruction_set
 
 INVALID = 161002
-named = pytest.mark.parametrize
 HALVES = [np.dtype(np.float16), BF16]
 
 

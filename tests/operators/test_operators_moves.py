@@ -19,13 +19,13 @@ from calls import (
     scalar,
     tensor,
 )
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
 ALL = [*REAL, *COMPLEX]
-named = pytest.mark.parametrize
 same = np.testing.assert_array_equal
 
 
@@ -124,7 +124,7 @@ def test_gather(dtype, dim):
     assert aclnn.gather(x, dim, more).shape == more.shape
 
 
-@named("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_many_indices_on_threads(threads, threads_as_before):
     aclnn.set_num_threads(threads)
     rng = np.random.default_rng(3)
@@ -624,7 +624,7 @@ def test_running_sums(dtype, dim):
     assert half.dtype == (np.float32 if dtype in FLOATS else np.int8 if dtype == BOOL else dtype)
 
 
-@named("axis", [0, 1, 2])
+@pytest.mark.parametrize("axis", [0, 1, 2])
 def test_lines_along_axes_on_threads(axis, threads_as_before):
     """However lines are divided, and whether they are walked one by one or beside each other."""
     x = filled(FLOATS[0], (3, 700, 601))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from calls import BF16, NULLPTR, empty, refused, run, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -10,7 +11,6 @@ from aclnn import aclDataType as T
 pytestmark = pytest.mark.each_instruction_set
 
 INVALID = 161002
-named = pytest.mark.parametrize
 OPTIONS = {"lr": 0.125, "beta1": 0.75, "beta2": 0.9375, "weight_decay": 0.25, "eps": 2.0**-20}
 
 

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attention_calls import B, D, K, M, N, S, call, operands, random
+from cases import each as named
 from references import attention
 
 import aclnn
@@ -12,7 +13,6 @@ from aclnn.api.c_shaped import tensor
 BF16 = ml_dtypes.bfloat16
 OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
 H, F, I8 = np.float16, np.float32, np.int8
-named = pytest.mark.parametrize
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def status(name, **changes):
 BYTES = np.zeros((2, 1, 8), I8)
 
 
-@named("dtype", [H, BF16, F])
+@pytest.mark.parametrize("dtype", [H, BF16, F])
 def test_results_are_rounded_once(dtype, given):
     given = [x.astype(dtype) for x in given]
     found = call(*given, quant_scale2=F([100]), quant_offset2=F([-3]), scale=0.25)[0]
@@ -97,8 +97,10 @@ def test_results_saturate(given):
     assert (found.min(), found.max()) == (-128, 127)
 
 
-@named("shape", [(N * D,), (1, 1, N * D), (N, D), (1, 1, N, D), (N, 1, D), (1, N, 1, D)])
-@named("layout", ["BNSD", "BSND", "BNSD_BSND", "BSH"])
+@pytest.mark.parametrize(
+    "shape", [(N * D,), (1, 1, N * D), (N, D), (1, 1, N, D), (N, 1, D), (1, N, 1, D)]
+)
+@pytest.mark.parametrize("layout", ["BNSD", "BSND", "BNSD_BSND", "BSH"])
 def test_scales_of_channels(shape, layout, given, rng):
     scale, offset = (rng.uniform(5, 90, N * D).astype(BF16).reshape(shape) for _ in range(2))
     tensors = given if layout.startswith("BN") else [x.transpose(0, 2, 1, 3) for x in given]
@@ -228,9 +230,9 @@ ALONE = [
 ]
 
 
-@named(("mode", "shape", "along"), ALONE)
-@named("dtype", [H, BF16, F])
-@named("has_offset", [False, True])
+@pytest.mark.parametrize(("mode", "shape", "along"), ALONE)
+@pytest.mark.parametrize("dtype", [H, BF16, F])
+@pytest.mark.parametrize("has_offset", [False, True])
 def test_caches_with_scales_of_their_own(mode, shape, along, dtype, has_offset, cached, rng):
     q, k, v = cached[0].astype(dtype), *cached[1:]
     scales = [of(rng, *shape, dtype=dtype if mode == 0 else F) for _ in "kv"]
@@ -255,8 +257,8 @@ def test_caches_with_scales_of_their_own(mode, shape, along, dtype, has_offset, 
     np.testing.assert_array_equal(other, found)
 
 
-@named(("mode", "shape", "along"), [one for one in ALONE if one[0] < 2])
-@named("has_offset", [False, True])
+@pytest.mark.parametrize(("mode", "shape", "along"), [one for one in ALONE if one[0] < 2])
+@pytest.mark.parametrize("has_offset", [False, True])
 def test_caches_with_scales_of_both(mode, shape, along, has_offset, cached, rng):
     q, k, v = cached
     both = (2,) if shape == (1,) else (2, *shape)
@@ -298,7 +300,7 @@ def test_caches_in_layouts_and_with_other_operands(cached, rng):
     np.testing.assert_array_equal(eight, rounded(whole, 40))
 
 
-@named(("mode", "shape"), [(0, (M, D)), (4, (20, 15)), (5, (20, M, 15))])
+@pytest.mark.parametrize(("mode", "shape"), [(0, (M, D)), (4, (20, 15)), (5, (20, M, 15))])
 def test_pages_of_int8(mode, shape, cached, rng):
     q, k, v = cached
     table = rng.permutation(20).astype(np.int32).reshape(B, 10)
@@ -429,7 +431,7 @@ def test_statuses_of_operands_of_int8(name, changes, wanted):
     assert status(name, **changes) == wanted
 
 
-@named("signed", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
 def test_scales_of_products_as_bits(signed, cached, rng):
     q, (k, v) = rng.integers(-128, 128, (B, N, S, D)).astype(I8), cached[1:]
     numbers = [rng.random(1).astype(F) * 1e-3 for _ in range(2)]

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from calls import refused, run, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -13,7 +14,6 @@ from aclnn.acl import dtypes
 
 INVALID, NULLPTR, TILING = 161002, 161001, 561002
 BF16 = np.dtype(ml_dtypes.bfloat16)
-named = pytest.mark.parametrize
 same = np.testing.assert_array_equal
 
 
@@ -48,7 +48,7 @@ def layouts(x):
 SIZES = [(1, 1, 1), (1, 3, 2), (4, 64, 32), (5, 17, 33), (13, 130, 70), (30, 257, 40)]
 
 
-@named("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_sums_are_exact(sizes):
     m, k, n = sizes
     a, b = integers((m, k)), integers((k, n), 1)
@@ -136,8 +136,8 @@ def test_integers_of_four_bits():
         same(found, wanted)
 
 
-@named("dtype", [np.dtype(np.float16), BF16], ids=str)
-@named(("m", "k", "n"), [(1, 40, 20), (9, 300, 45)])
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BF16], ids=str)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 40, 20), (9, 300, 45)])
 def test_weights(dtype, m, k, n):
     rng = rng_of(m, k, n)
     x, weight = rng.normal(size=(m, k)).astype(dtype), integers((k, n))
@@ -521,7 +521,7 @@ def test_rules_of_lists():
 # --- Elements and rows ----------------------------------------------------------------------------
 
 
-@named("dtype", [np.dtype(np.float16), BF16], ids=str)
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BF16], ids=str)
 def test_rows_have_scales_of_their_own(dtype):
     x = rng_of(0).normal(size=(4, 3, 72)).astype(dtype)
     x[1, 2] = 0
@@ -855,9 +855,11 @@ def forms_of_four(x):
         yield tensor(packed(np.ascontiguousarray(x.T)).T)
 
 
-@named("function", ["aclnnWeightQuantBatchMatmulV2", "aclnnWeightQuantBatchMatmulV3"])
-@named("dtype", [np.dtype(np.float16), BF16], ids=str)
-@named(("m", "k", "n"), [(1, 64, 16), (7, 96, 40), (3, 130, 34), (70, 256, 72)])
+@pytest.mark.parametrize(
+    "function", ["aclnnWeightQuantBatchMatmulV2", "aclnnWeightQuantBatchMatmulV3"]
+)
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BF16], ids=str)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 64, 16), (7, 96, 40), (3, 130, 34), (70, 256, 72)])
 def test_weights_of_four_bits(function, dtype, m, k, n):
     rng = rng_of(m, k, n)
     x, weight = rng.normal(size=(m, k)).astype(dtype), rng.integers(-8, 8, (k, n))
@@ -894,7 +896,7 @@ def test_weights_of_four_bits(function, dtype, m, k, n):
                 assert (error <= unit * np.abs(wanted) * 1.01 + k * 2.0**-23 * bound).all()
 
 
-@named(("m", "k", "n"), [(1, 2, 2), (3, 64, 16), (20, 130, 70), (65, 256, 96)])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 2, 2), (3, 64, 16), (20, 130, 70), (65, 256, 96)])
 def test_products_of_four_bits(m, k, n):
     rng = rng_of(m, k, n)
     a, b = rng.integers(-8, 8, (m, k)), rng.integers(-8, 8, (k, n))

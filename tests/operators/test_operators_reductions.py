@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 from calls import BF16, BOOL, FLOATS, WHOLE, empty, numbers, refused, run, scalar, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 
 NULLPTR, INVALID = 161001, 161002
-named = pytest.mark.parametrize
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.each_instruction_set,

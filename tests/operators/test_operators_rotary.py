@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 from row_calls import bits, call, layouts, status
 from wide import WIDE, ulps
 
@@ -164,7 +165,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "wanted", "words"), REFUSED)
+@each(("name", "arguments", "wanted", "words"), REFUSED)
 def test_what_is_refused_and_when(name, arguments, wanted, words):
     assert status(name, *arguments) == wanted
     assert words in aclnn.aclGetRecentErrMsg()

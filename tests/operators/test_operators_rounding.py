@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from calls import BF16, BOOL, FLOATS, WHOLE, empty, numbers, refused, rounded, run, scalar, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 
 OK, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
 HALVES = [np.dtype(np.float16), BF16]
-named = pytest.mark.parametrize
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.each_instruction_set,

@@ -5,6 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 from row_calls import assert_near, bits, bools, call, ints, layouts, random, status
 from wide import (
     DIGITS,
@@ -81,7 +82,7 @@ def test_gradients_of_short_rows_that_cancel(name, rng):
     assert_near(found[far], want[far], 2)
 
 
-@pytest.mark.parametrize("name", FORWARD)
+@each("name", FORWARD)
 def test_special_rows(name):
     inf, nan = np.inf, np.nan
     x = np.float32([[-inf, -inf], [inf, 0], [nan, 0], [-inf, 0], [inf, inf]])
@@ -90,7 +91,7 @@ def test_special_rows(name):
     assert found[3].tolist() == {"softmax": [0, 1], "log_softmax": [-inf, 0]}[name]
 
 
-@pytest.mark.parametrize("name", FORWARD)
+@each("name", FORWARD)
 def test_no_dimensions_count_as_one(name):
     for axis in (-1, 0):
         found = getattr(aclnn, name)(np.full((), 3, np.float32), axis)
@@ -479,7 +480,7 @@ def test_reduce_sum_through_both_phases(rng):
     assert "out has shape (1, 5), must have (4, 1)" in aclnn.aclGetRecentErrMsg()
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@each("dtype", [np.float16, np.float32])
 def test_softmax_of_numbers_far_apart_is_never_negative(dtype):
     x = np.array([[9.2e18, -200, 1], [3e38, 1e30, -3e38], [-3e38, -9e18, 5]], np.float32)
     y = aclnn.softmax(x, -1, out=np.empty(x.shape, dtype))

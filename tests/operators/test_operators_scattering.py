@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 from calls import BF16, BOOL, COMPLEX, FLOATS, WHOLE, empty, refused, run, scalar, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
 
 NULLPTR, INVALID, RUNTIME = 161001, 161002, 361001
-named = pytest.mark.parametrize
 SHAPES = [
     ((4, 5, 6), (3, 5, 4)),
     ((7,), (9,)),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from attention_calls import B, D, K, M, N, S, call, near, operands, random
+from cases import each as named
 from references import attention
 from row_calls import bits
 
@@ -15,7 +16,6 @@ COMPRESSED = np.ones((2048, 2048), bool)
 F, H = np.float32, np.float16
 V4, V5 = (f"aclnnFusedInferAttentionScoreV{n}" for n in (4, 5))
 ROW, J = np.arange(S)[:, None], np.arange(P + K)
-named = pytest.mark.parametrize
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ TO = {"BSH": merged, "BSND": lambda x: x.swapaxes(1, 2), "BNSD": lambda x: x}
 # --- Keys that all batches share --------------------------------------------------------------------
 
 
-@named("layout", ["BSH", "BSND", "BNSD", "BNSD_BSND"])
-@named("count", [None, 0, 1, P])
+@pytest.mark.parametrize("layout", ["BSH", "BSND", "BNSD", "BNSD_BSND"])
+@pytest.mark.parametrize("count", [None, 0, 1, P])
 def test_shared_keys(layout, count, given, shared):
     first, _, second = layout.partition("_")
     q, *caches = given
@@ -67,7 +67,7 @@ def test_shared_keys(layout, count, given, shared):
     near(logarithm[..., 0], lse, 1e-5)
 
 
-@named("dtype", [F, H])
+@pytest.mark.parametrize("dtype", [F, H])
 def test_shared_keys_have_the_bits_of_keys_in_one_piece(dtype, rng):
     q = random(rng, B, N, 9, D, dtype=dtype)
     own, shared = (
@@ -79,7 +79,7 @@ def test_shared_keys_have_the_bits_of_keys_in_one_piece(dtype, rng):
     assert bits(found) == bits(call(q, *joined, sparse_mode=3, atten_mask=COMPRESSED)[0])
 
 
-@named("lengths", [[150, 3], [0, 77]])
+@pytest.mark.parametrize("lengths", [[150, 3], [0, 77]])
 def test_shared_keys_with_lengths_masks_and_shifts(lengths, given, shared, rng):
     q, *caches = given
     keys, values = (whole(a, b) for a, b in zip(shared, caches, strict=True))
@@ -111,7 +111,7 @@ def test_shared_keys_of_int8(rng):
     near(found, attention(q, *numbers, scale=1.0)[0])
 
 
-@named("count", [-1, P + 1])
+@pytest.mark.parametrize("count", [-1, P + 1])
 def test_counts_of_shared_keys_out_of_range_end_the_run(count, given, shared):
     more = {"key_shared_prefix": shared[0], "value_shared_prefix": shared[1]}
     with pytest.raises(aclnn.AclnnError, match=f"shared keys is {count}"):
@@ -143,8 +143,8 @@ def at_the_end(x, lengths, padding):
     return moved
 
 
-@named("paddings", [(0, 0), (2, 30), (-4, 1)])
-@named("dtype", [np.int64, np.int32])
+@pytest.mark.parametrize("paddings", [(0, 0), (2, 30), (-4, 1)])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
 def test_padding(paddings, dtype, given):
     queries, keys = [3, 1], [60, 120]
     q, k, v = given
@@ -208,8 +208,8 @@ def test_padding_without_room_ends_the_run(given):
 # --- Slopes -----------------------------------------------------------------------------------------
 
 
-@named("kind", [2, 3])
-@named("starts", [(None, None), ([100], [40])])
+@pytest.mark.parametrize("kind", [2, 3])
+@pytest.mark.parametrize("starts", [(None, None), ([100], [40])])
 def test_slopes(kind, starts, given, rng):
     slopes = np.abs(random(rng, N, dtype=F))
     distance = np.abs(ROW + (starts[0] or [0])[0] - (np.arange(K) + (starts[1] or [0])[0]))
@@ -224,7 +224,7 @@ def test_slopes(kind, starts, given, rng):
     np.testing.assert_allclose(logarithm[..., 0], lse, 1e-5, 1e-4)
 
 
-@named("kind", [0, 1])
+@pytest.mark.parametrize("kind", [0, 1])
 def test_shifts_before_and_after_the_scale(kind, given, rng):
     shift = random(rng, B, N, S, K)
     want = attention(*given, scale=0.25, shift=shift, shift_first=kind == 1)[0]

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 from calls import BF16, BOOL, FLOATS, WHOLE, numbers, refused, run, tensor
+from cases import each as named
 
 import aclnn
 
 NULLPTR, INVALID = 161001, 161002
-named = pytest.mark.parametrize
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.each_instruction_set,

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from calls import NULLPTR, empty, refused, run, tensor
+from cases import each as named
 
 import aclnn
 from aclnn import aclDataType as T
@@ -13,7 +14,6 @@ from aclnn import aclDataType as T
 pytestmark = pytest.mark.each_instruction_set
 
 INVALID = 161002
-named = pytest.mark.parametrize
 SWITCHES = list(itertools.product((False, True), repeat=3))
 
 

@@ -16,12 +16,14 @@ def around(**case):
 ONE = False  # whether a single case stands for all: in the quick part of the suite
 
 
-def each(names, values):
+def each(names, values, ids=str):
     """As `pytest.mark.parametrize`, but all in one test, which tells every case that fails.
 
-    `values` may be a function of other arguments of the test, by their names.
+    `values` may be a function of other arguments of the test, by their names, and `ids` a function
+    that gives a value in words.
     """
-    keys = [name.strip() for name in names.split(",")]
+    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    shown = ids if callable(ids) else str
 
     def decorated(test):
         signature = inspect.signature(test)
@@ -43,7 +45,9 @@ def each(names, values):
                 except pytest.skip.Exception as reason:
                     skipped.append(reason)
                 except (Exception, pytest.fail.Exception) as error:
-                    error.add_note(f"where {', '.join(f'{k} is {v}' for k, v in case.items())}")
+                    error.add_note(
+                        f"where {', '.join(f'{k} is {shown(v)}' for k, v in case.items())}"
+                    )
                     failed.append(error)
             if failed:
                 raise BaseExceptionGroup(f"{len(failed)} of {len(found)} cases", failed)
