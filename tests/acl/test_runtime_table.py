@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from cases import each
 from runtime_calls import Runtime
 
 import aclnn
@@ -545,7 +546,7 @@ def test_a_handle_stays_dead_when_others_take_its_place():
         assert rt.aclrtDestroyStream(other) == OK
 
 
-@pytest.mark.parametrize("name", prototypes.RUNTIME)
+@each("name", prototypes.RUNTIME)
 def test_null_instead_of_results(name):
     one = prototypes.RUNTIME[name]
     results = [place for place, parameter in enumerate(one.parameters) if parameter.is_result]

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 
@@ -16,8 +17,8 @@ def sparse(shape, dtype, seed=0):
     return np.asarray(values, np.float64).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@each("dtype", DTYPES)
+@each("shape", SHAPES)
 def test_nonzero_is_numpys(shape, dtype):
     x = sparse(shape, dtype)
     found = aclnn.nonzero(x)
@@ -31,8 +32,8 @@ def test_nonzero_is_numpys(shape, dtype):
     assert all((a == b).all() and a.shape == b.shape for a, b in zip(of_each, wanted, strict=True))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@each("dtype", DTYPES)
+@each("shape", SHAPES)
 def test_masked_select_is_numpys(shape, dtype):
     x, mask = sparse(shape, dtype), sparse(shape, bool, 1)
     found = aclnn.masked_select(x, mask)

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 from aclnn.graph.views.tables import to_markdown, to_text
+from cases import each
 
 from aclnn import cli, isa
 from aclnn.benchmark import (
@@ -83,7 +84,7 @@ def test_selections():
     assert cells.select(["logit_backward"], regimes=["strided"]) == []
 
 
-@pytest.mark.parametrize("cell", cells.select(**SMALL), ids=lambda cell: cell.title)
+@each("cell", cells.select(**SMALL), ids=lambda cell: cell.title)
 def test_cells_build_and_our_calls_fill_the_output(cell):
     memory = cells.build(cell)
     assert np.broadcast_shapes(*(array.shape for array in memory.inputs)) == memory.out.shape
@@ -162,8 +163,8 @@ def test_adapters_agree_with_us(key, by_all_peers):
     assert covered == expected[key]
 
 
-@pytest.mark.parametrize("dtype", cells.DTYPES)
-@pytest.mark.parametrize("name", [name for name in cells.measurable() if name in REGISTRY])
+@each("dtype", cells.DTYPES)
+@each("name", [name for name in cells.measurable() if name in REGISTRY])
 def test_pytorchs_forms_compute_the_same(name, dtype):
     pytest.importorskip("torch")
     if peers.torch_form(name) is None:

@@ -208,12 +208,10 @@ def test_threads_tiles_and_materialized_graphs_give_the_same_bits(dtype):
         aclnn.set_num_threads(before)
 
 
-@pytest.mark.parametrize(
-    "name", ["leaky_relu", "elu", "hardshrink_backward", "gelu_backward", "logit_backward"]
-)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shift", [0, 1, -1, 7, 300])
-@pytest.mark.parametrize("which", [0, 1])
+@each("name", ["leaky_relu", "elu", "hardshrink_backward", "gelu_backward", "logit_backward"])
+@each("dtype", DTYPES, ids=str)
+@each("shift", [0, 1, -1, 7, 300])
+@each("which", [0, 1])
 def test_overlap_behaves_as_if_inputs_were_read_first(name, dtype, shift, which):
     rng = np.random.default_rng(5)
     n = 1000
@@ -485,10 +483,8 @@ TRANSPOSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 9), (8, 8), (9, 7), (33, 65), (130, 517), (600, 40), (3, 999)]
-)
-@pytest.mark.parametrize("formula", TRANSPOSED)
+@each("shape", [(1, 9), (8, 8), (9, 7), (33, 65), (130, 517), (600, 40), (3, 999)])
+@each("formula", TRANSPOSED)
 def test_transposed_operands(formula, shape):
     """Every element goes where it belongs, from parts and remainders, beside others that lie along."""
     rng = np.random.default_rng(12)
@@ -925,8 +921,8 @@ def test_special_values_at_every_position(name, dtype):
                 check_special(function(g, x)[position], wanted)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
+@each("dtype", DTYPES, ids=str)
+@each(
     ("eps", "dy", "x", "wanted"),
     [(math.nan, 1, 0.5, math.nan), (math.inf, 1, 0.5, 0.0), (math.inf, 1, math.nan, math.nan),
      (2.0, 1, 0.5, math.nan), (1.0, 2, 0.5, math.inf), (1.0, -2, 0.5, -math.inf),

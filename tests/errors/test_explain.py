@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn.acl import arguments, constants
@@ -18,7 +19,7 @@ def test_what_is_no_status_is_said_to_be_none(status):
     assert aclnn.explain(status).endswith("no status of this library")
 
 
-@pytest.mark.parametrize("status", [*constants.aclnnStatus, *constants.aclError])
+@each("status", [*constants.aclnnStatus, *constants.aclError])
 def test_every_status_is_explained(status):
     text = aclnn.explain(status)
     assert status.name in text

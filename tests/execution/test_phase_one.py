@@ -281,7 +281,7 @@ def test_dtypes_that_no_operator_knows(name, parameter, dtype):
     assert dtype.name.removeprefix("ACL_").lower() in message.lower()
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@each("name", ALIKE)
 @each("dtype", [T.ACL_INT8, T.ACL_BOOL, T.ACL_COMPLEX64, T.ACL_DT_UNDEFINED])
 def test_dtypes_no_operator_computes_with(name, dtype):
     operator, entry = ENTRIES[name]
@@ -360,7 +360,7 @@ def test_logit_exists_on_three_products(name, soc, status):
     assert phase_one(name)[2] == status
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@each("name", ALIKE)
 @each("rank", [0, 1, 8])
 def test_up_to_8_dims(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
@@ -388,7 +388,7 @@ def test_more_than_8_dims(name, parameter, rank):
     assert parameter in message
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@each("name", ALIKE)
 @each("rank", [9, 20])
 def test_more_than_8_dims_of_all(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 
@@ -117,7 +118,7 @@ def far(made, exact):
     return float(np.abs(made.astype(np.float64) - exact).max())
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda one: f"{one.name}-{one.text[:60]}")
+@each("pattern", PATTERNS, ids=lambda one: f"{one.name}-{one.text[:60]}")
 def test_a_pattern_is_one_node_and_as_exact_as_its_pieces(pattern):
     written, wide = of_pattern(pattern), of_pattern(pattern, np.float64)
     proto = written.model()

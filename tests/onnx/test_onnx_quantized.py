@@ -4,6 +4,7 @@ import fractions
 
 import numpy as np
 import pytest
+from cases import each
 from guarded_memory import watched
 
 import aclnn
@@ -205,10 +206,10 @@ def of_pieces(kind, dtype, activation, bias):
     return nodes, x, given, wanted
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("bias", ["", "int32", "float32"])
-@pytest.mark.parametrize("activation", ["", "Relu", "Clip"])
-@pytest.mark.parametrize("kind", ["Conv", "Gemm", "MatMul"])
+@each("dtype", DTYPES)
+@each("bias", ["", "int32", "float32"])
+@each("activation", ["", "Relu", "Clip"])
+@each("kind", ["Conv", "Gemm", "MatMul"])
 def test_what_is_between_quantisations_is_one_step_on_integers(kind, activation, bias, dtype):
     nodes, x, given, wanted = of_pieces(kind, dtype, activation, bias)
     proto = model_of(nodes, {"x": x}, ["y"], given)
@@ -297,10 +298,10 @@ def scales_of(kind, k, n, block):
     return scale, attributes, (lambda one: np.repeat(one, block, 0) if kind == "block" else one)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 40])
-@pytest.mark.parametrize("has_zero", [False, True])
-@pytest.mark.parametrize("kind", ["tensor", "channel", "block"])
-@pytest.mark.parametrize("dtype", RANGES)
+@each("rows", [1, 3, 40])
+@each("has_zero", [False, True])
+@each("kind", ["tensor", "channel", "block"])
+@each("dtype", RANGES)
 def test_products_by_weights_of_few_bits_keep_them_so(dtype, kind, has_zero, rows):
     k, n, block = 64, 10, 16
     low, high = RANGES[dtype]

@@ -724,10 +724,8 @@ def result_of(body, *inputs, opset=21):
     return aclnn.from_onnx(model_of(body, inputs, opset))(*inputs)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int32", "uint32", "int64", "float16", "float64"]
-)
-@pytest.mark.parametrize(
+@each("dtype", ["int8", "uint8", "int32", "uint32", "int64", "float16", "float64"])
+@each(
     ("body", "wanted"),
     [
         ("y = ReduceSum (a)", lambda x: x.sum(keepdims=True)),
