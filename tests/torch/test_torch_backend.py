@@ -95,7 +95,7 @@ def explained(function, *inputs, **options):
 
 def test_nodes_without_effect_are_folded():
     def function(x):
-        same = torch.nn.functional.dropout(x.contiguous().to(torch.float32), 0.5, False)
+        same = x.contiguous().to(torch.float32).clone()
         return torch.atan(same.view(same.shape).expand(2, 3))
 
     found = explained(function, tensor(2, 3))
