@@ -412,15 +412,48 @@ def _largest_of_windows_backward(
     return form("scatter_add")(none, planes.ndim - 1, *rows).reshape(x.shape)
 
 
+WIDEST = 64  # rows or columns of an image, up to which matrices of windows cost less than a call
+
+
 def _mean_of_windows_backward(
     grad: Any, x: Any, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     ceil: bool, counts_padding: bool, divisor: int | None,
 ) -> Any:  # fmt: skip
-    size = list(kernel) * 2 if len(kernel) == 1 else list(kernel)
-    step = list(stride or size)
-    if step * (3 - len(step)) != size or any(padding) or divisor:
-        raise NotImplementedError("windows overlap, or have a margin")
-    return _spread_over_windows(grad, x, size)
+    size, step, margin = (
+        list(one) * (2 // len(one)) for one in (kernel, stride or kernel, padding)
+    )
+    if size == step and not any(margin) and not divisor and _are_whole(grad, x, size):
+        return _spread_over_windows(grad, x, size)
+    if x.dtype.itemsize < 4 or 0 in (*grad.shape, *x.shape) or max(x.shape[-2:]) > WIDEST:
+        raise NotImplementedError(
+            "PyTorch rounds what is between to half precision, or the image is large, or there is nothing"
+        )
+    sides = zip(x.shape[-2:], grad.shape[-2:], size, step, margin, strict=True)
+    rows, columns = (_shares_of_strides(*side, counts_padding, bool(divisor)) for side in sides)
+    made = form("matmul")(
+        form("matmul")(rows.astype(grad.dtype).T, grad), columns.astype(grad.dtype)
+    )
+    return made / float(divisor) if divisor else made
+
+
+def _are_whole(grad: Any, x: Any, size: Sequence[int]) -> bool:
+    """Whether windows side by side are all of an image."""
+    pairs = zip(grad.shape[-2:], size, x.shape[-2:], strict=True)
+    return all(n * width == whole for n, width, whole in pairs)
+
+
+def _shares_of_strides(
+    whole: int, made: int, width: int, step: int, margin: int, counts_margin: bool, are_sums: bool
+) -> np.ndarray:
+    """A row for each window of a mean, of what share each element has in it; or 1 for all that it has."""
+    shares = np.zeros((made, whole))
+    for place in range(made):
+        first = place * step - margin
+        end = min(first + width, whole + margin)
+        inside = slice(max(first, 0), min(end, whole))
+        count = end - first if counts_margin else inside.stop - inside.start
+        shares[place, inside] = 1.0 if are_sums else 1.0 / count
+    return shares
 
 
 def _adaptive_mean_backward(grad: Any, x: Any) -> Any:
