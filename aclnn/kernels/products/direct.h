@@ -109,10 +109,18 @@ INLINED vecf direct_smooth(const int kind, const direct_end *end, vecf x) {
     return x;
 #endif
 }
+/* The next larger double of one that is not 0. */
+static double next_above(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits += x > 0 ? 1 : -1;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 /* The formula of hardswish for doubles: beside 0 it is a little more than half of x, which breaks ties. */
 static double direct_hardswish(double x, const double *p) {
     (void)p;
-    if (fabs(x) < 1e-9) return x ? nextafter(x / 2, INFINITY) : x;
+    if (fabs(x) < 1e-9) return x ? next_above(x / 2) : x;
     return x > 3 ? x : x <= -3 ? 0 : x * (x + 3) / 6;
 }
 INLINED void direct_smooth_row(const int kind, const direct_end *end, const char *from, char *out, ptrdiff_t n) {
