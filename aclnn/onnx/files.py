@@ -20,7 +20,6 @@ from aclnn.acl.errors import invalid
 GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto
 VARINT, BITS_64, BYTES, BITS_32 = 0, 1, 2, 5
 LEAST_MAPPED = 1024  # bytes of a weight that is left where it is
-ALIGNMENT = 8  # bytes: of the largest elements
 PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")  # several elements to a byte
 MARK = "aclnn.mapped"  # key of the external data that stands for a mapped weight
 
@@ -148,9 +147,12 @@ def read_file(path: str | os.PathLike[str]) -> tuple[Any, dict[str, np.ndarray]]
     return proto, weights_of(proto, Path(path), mapped, skeleton.places)
 
 
-def _mapped(file: Path | None, mapped: Any, begin: int, end: int) -> np.ndarray:
-    """Bytes of a file: mapped, or read into memory where no kernel could read them in their place."""
-    if begin % ALIGNMENT and file is not None:
+def _mapped(one: Any, file: Path | None, mapped: Any, begin: int, end: int) -> np.ndarray:
+    """Bytes of a weight: mapped, or read into memory where no kernel could read them in their place."""
+    import onnx
+
+    alignment = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one.data_type)).alignment
+    if begin % alignment and file is not None:
         return np.fromfile(file, np.uint8, end - begin, offset=begin)
     return np.frombuffer(mapped, np.uint8, end - begin, begin)
 
@@ -177,7 +179,7 @@ def weights_of(
         try:
             if MARK in entries:
                 begin, end = places[int(entries[MARK])]
-                found[one.name] = _tensor(one, _mapped(file, mapped, begin, end))
+                found[one.name] = _tensor(one, _mapped(one, file, mapped, begin, end))
             elif one.data_location == onnx.TensorProto.EXTERNAL:
                 found[one.name] = _tensor(one, _external(entries, file, files))
             else:
