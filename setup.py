@@ -55,13 +55,19 @@ SIZE_FLAGS = {
     "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
 # The generic set is for processors from before 2013 and for tests: what is long is made small there, not fast.
+PLAIN = ("-O2", "-fno-tree-vectorize")  # half of the bytes and of the time to compile
 GENERIC_FLAGS = {
-    "_kernels": ("-O2", "-ftree-vectorize"), "_row_kernels": ("-Os",), "_product_kernels": ("-Os",),
+    "_kernels": PLAIN, "_row_kernels": ("-Os",), "_product_kernels": ("-Os",),
     "_attention_kernels": ("-Os",), "_convolution_kernels": ("-Os",), "_image_kernels": ("-Os",),
     "_sorting_kernels": ("-Os",),
     # With -Os, roundings are calls of the C library.
-    "_quantized_kernels": ("-O2",), "_formula_kernels": ("-O2", "-ftree-vectorize"),
+    "_quantized_kernels": ("-O2",), "_formula_kernels": PLAIN,
 }  # fmt: skip
+# These loops are as fast without the copies that -O3 makes of them, and a fifth to a quarter shorter; what vectors they
+# get, a cost model of -O3 decides. Sums of rows, pooling, attention and transposed operands took 1.1 to 1.6 times as
+# long, and four loops of formulas had no vectors.
+SHORT_FLAGS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
+SHORT = ("_product_kernels", "_convolution_kernels", "_quantized_kernels")
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
 # and conversions that wait for memory. `_kernels` reads the masks of the loops over vectors, one for each vector of
 # the set's own length, and cannot be borrowed.
@@ -111,6 +117,10 @@ ROW_FLAGS = ["--param=inline-unit-growth=60"]
 # Loops over a block's formula have no vectors of half the length for what is left at the end: they were a
 # fourteenth of the module.
 FORMULA_FLAGS = ["--param=vect-epilogues-nomask=0"]
+OWN_FLAGS = {
+    "_simd_kernels": SIMD_FLAGS, "_row_kernels": ROW_FLAGS, "_fused_kernels": INLINED_FLAGS,
+    "_formula_kernels": [*INLINED_FLAGS, *FORMULA_FLAGS],
+}  # fmt: skip
 
 
 DIRECTIVES = {
@@ -658,31 +668,30 @@ def kernel_extensions() -> list[Extension]:
     }
     found = []
     variants = kernel_variants()
-    for name, flags in variants.items():
+    for name in variants:
         for stem, translated in zip(KERNELS, sources, strict=True):
             if stem == "_simd_kernels" and name not in VECTORS:
                 continue
-            if stem == "_fused_kernels" and not runs_programs(name, flags):
+            if stem == "_fused_kernels" and not runs_programs(name, variants[name]):
                 continue
             if BORROWED.get(name, {}).get(stem) in variants:
                 continue
-            if name == "generic":
-                flags = GENERIC_FLAGS.get(stem, ())
-            ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
+            ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], loop_flags(stem, name))
             ext.parts = divided.get(stem, [])
             # The C file is written for a module called _kernels; the variant's own name is needed
             # only where the interpreter looks its entry point up.
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
-            if stem == "_simd_kernels":
-                ext.extra_compile_args += SIMD_FLAGS
-            if stem == "_row_kernels":
-                ext.extra_compile_args += ROW_FLAGS
-            if stem in ("_formula_kernels", "_fused_kernels"):
-                ext.extra_compile_args += INLINED_FLAGS
-            if stem == "_formula_kernels":
-                ext.extra_compile_args += FORMULA_FLAGS
             found.append(ext)
     return found
+
+
+def loop_flags(stem: str, isa: str) -> tuple[str, ...]:
+    """The compiler's flags for a family's modules of an instruction set, besides those of all modules."""
+    if isa == "generic":
+        flags = GENERIC_FLAGS.get(stem, ())
+    else:
+        flags = (*kernel_variants()[isa], *(SHORT_FLAGS if stem in SHORT else ()))
+    return *flags, *OWN_FLAGS.get(stem, ())
 
 
 # Commands that compile. All others pack or describe the sources, for which translating these would take

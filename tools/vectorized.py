@@ -101,7 +101,8 @@ def all_specialised(isa, flags):
 
 def main():
     variants = kernel_variants()
-    chosen = sys.argv[1:] or list(variants)
+    # The generic set is made small: its loops have no vectors.
+    chosen = sys.argv[1:] or [isa for isa in variants if isa != "generic"]
     found = {isa: reported(variants[isa]) for isa in chosen}
     wanted = {loop.name for loop in make_kernels.plain_loops()}
     wanted = {name for name in wanted if not ELEMENT_BY_ELEMENT.match(name)}

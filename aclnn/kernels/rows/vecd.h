@@ -12,7 +12,12 @@
 #include <string.h>
 #include "../half.h"
 
+/* What is made small calls these functions: its rows took 2.2 times as many bytes with all of them inlined. */
+#ifdef __OPTIMIZE_SIZE__
+#define VECD_INLINE static inline
+#else
 #define VECD_INLINE static inline __attribute__((always_inline))
+#endif
 
 enum { VECD = 8 };
 
