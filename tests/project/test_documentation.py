@@ -766,7 +766,7 @@ t = aclnn.aclCreateTensor((2,) * 9, 0, None, 0, 2, (512,), None)
 print(aclnn.aclnnSoftshrinkGetWorkspaceSize(t, aclnn.aclCreateScalar(1, 0), t)[2])
 print(aclnn.aclGetRecentErrMsg().splitlines()[0])
 """
-    assert declared_softshrink(code, without='at_most_8_dims("self", "out"),').splitlines() == [
+    assert declared_softshrink(code, without="self, out: at most 8 dims; ").splitlines() == [
         "161002", "aclnnSoftshrinkGetWorkspaceSize: self has 9 dimensions, at most 8 are supported",
     ]  # fmt: skip
 
