@@ -25,6 +25,7 @@ from aclnn.torch.private import (
     BoxedCodeGen,
     LazyGraphModule,
     aot_autograd,
+    compile_lock,
     default_partition,
     fuse_by_partitions,
     make_boxed_func,
@@ -161,11 +162,12 @@ class Compiler:
         return self._compiled(graph_module)
 
     def _compiled(self, graph_module: GraphModule) -> Callable[..., Any]:
-        draw_apart(graph_module)
-        folded = fold(graph_module)
-        if self._observe is not None:
-            self._observe.add_folded(folded)
-        return code_of(self._with_executors(graph_module))
+        with compile_lock:  # which gradients' graphs are not compiled under
+            draw_apart(graph_module)
+            folded = fold(graph_module)
+            if self._observe is not None:
+                self._observe.add_folded(folded)
+            return code_of(self._with_executors(graph_module))
 
     def _with_executors(self, graph: GraphModule) -> GraphModule:
         """The graph with calls of executors in the place of the parts that they do."""

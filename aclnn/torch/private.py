@@ -33,6 +33,10 @@ INTERFACES = {
         ("torch._dynamo.backends.common:aot_autograd",),
         "call functorch.compile.aot_module_simplified, which it wraps",
     ),
+    "compile_lock": Interface(
+        ("torch._dynamo.convert_frame:compile_lock",),
+        "take a lock of our own: notes on nodes are global, and threads that trace mix them up",
+    ),
     "default_partition": Interface(
         ("functorch.compile:default_partition",), "let aot_autograd choose the partitioner"
     ),

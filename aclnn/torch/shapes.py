@@ -16,7 +16,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from aclnn.torch.graphs import value_of
-from aclnn.torch.private import FakeTensor, FakeTensorMode, free_unbacked_symbols
+from aclnn.torch.private import FakeTensor, FakeTensorMode, compile_lock, free_unbacked_symbols
 
 MOST_SHAPES = (
     64  # of a graph, whose plans are kept; the one that was used least recently goes first
@@ -79,7 +79,8 @@ class Specialized:
                 self._made.move_to_end(key)
 
     def _make(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Call:
-        with self._lock:
+        # Dynamo's lock first, as threads that compile have it when they come here.
+        with compile_lock, self._lock:
             if key not in self._made:
                 self._made[key] = self._compile(specialized(self._graph_module, inputs))
                 while len(self._made) > MOST_SHAPES:
