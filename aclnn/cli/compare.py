@@ -43,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
         limit = float(options.limit)
     except ValueError:
         raise invalid(f"--limit is {shown(options.limit)}, must be a number") from None
+    if not limit >= 0:
+        raise invalid(f"--limit is {shown(options.limit)}, must be from 0 on")
     with progress(f"reading {options.model}"):
         proto = with_every_result(loaded(options.model))
         model = from_onnx(proto, fallback="allow", packed=False)

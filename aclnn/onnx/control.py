@@ -25,8 +25,22 @@ def graph_of(node: Any, name: str) -> Any:
 
 def branch_of(node: Any, condition: Any) -> Any:
     """The graph that a known condition chooses."""
-    chosen = bool(np.asarray(condition).reshape(-1)[0])
-    return graph_of(node, "then_branch" if chosen else "else_branch")
+    return graph_of(node, "then_branch" if truth_of(node, condition) else "else_branch")
+
+
+def truth_of(node: Any, condition: Any) -> bool:
+    """The truth of a condition of a node, an array of one element."""
+    return bool(_only(node, condition, "its condition"))
+
+
+def _only(node: Any, array: Any, what: str) -> Any:
+    """The only element of an array."""
+    array = np.asarray(array)
+    if array.size != 1:
+        raise invalid(
+            f"{titled(node)}: {what} has shape {list(array.shape)}, must have one element"
+        )
+    return array.reshape(-1)[0]
 
 
 def run_loop(
@@ -48,7 +62,7 @@ def run_loop(
     """
     body = graph_of(node, "body")
     count = inputs[0] if inputs else None
-    most = None if count is None else int(np.asarray(count).reshape(-1)[0])
+    most = None if count is None else int(_only(node, count, "its count"))
     goes_on = True if len(inputs) < 2 or inputs[1] is None else known(inputs[1])
     carried = list(inputs[2:])
     n_carried = len(carried)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.onnx.schemas import STANDARD, lacks_inputs, schema_of
 
 # What gives other results each time.
@@ -169,6 +169,45 @@ def inferred(model: Any) -> list[tuple[np.dtype, tuple[int, ...]] | None]:
     return [_described(onnx, one.type) for one in made.graph.output]
 
 
+def nodes_within(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Nodes, and those of the graphs that are their attributes, at any depth."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                yield from nodes_within(graph.node)
+
+
+def unfit(node: Any, opsets: Mapping[str, int], ir_version: int) -> str:
+    """The attribute or number of inputs that a node's operator does not have, in a line; empty where all fit.
+
+    Graphs of branches and loops, and constants, are not looked at.
+
+    >>> import onnx
+    >>> unfit(onnx.helper.make_node("Relu", ["x"], ["y"], alpha=1.0), {"": 21}, 10)
+    'Unrecognized attribute: alpha for operator Relu'
+    """
+    import onnx
+
+    if any(one.HasField("g") or one.HasField("t") for one in node.attribute):
+        return ""
+    schema = schema_of(node.domain, node.op_type, opsets.get(_domain(node), 1))
+    if schema is None or schema.deprecated:
+        return ""
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = ir_version
+    context.opset_imports = {"": 1, **opsets, "ai.onnx": opsets.get("", 1)}
+    try:
+        onnx.checker.check_node(node, context)
+    except Exception as error:  # of C++
+        return " ".join(str(error).split()).partition(" ==> Context")[0]
+    return ""
+
+
+def _domain(node: Any) -> str:
+    return "" if node.domain in STANDARD else str(node.domain)
+
+
 def broken_rule(model: Any) -> str:
     """The rule of the standard that a model's only node breaks, in a line; empty where it breaks none."""
     import onnx
@@ -211,6 +250,13 @@ def runtime() -> Any:
 class Evaluation:
     """A node that ONNX Runtime computes, or ONNX's reference evaluator where that does not take it.
 
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Of that node.
+    failed : AclnnError, optional
+        What this package's own operator said, which is raised where they fail as well.
+
     Attributes
     ----------
     by : str
@@ -219,9 +265,10 @@ class Evaluation:
         What calls took so far.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, failed: AclnnError | None = None):
         (self._node,) = model.graph.node
         self._model = model
+        self._failed = failed
         self._names = [one.name for one in model.graph.input]
         self._session = self._made_session()
         self._reference: Any = None
@@ -275,7 +322,7 @@ class Evaluation:
             with np.errstate(all="ignore"):
                 return self._run(named)
         except Exception as error:  # of the runtimes, which raise what they like
-            raise invalid(f"{titled(self._node)}: {said(error)}") from None
+            raise self._failed or invalid(f"{titled(self._node)}: {said(error)}") from None
         finally:
             self.seconds += time.perf_counter() - begin
 

@@ -22,7 +22,7 @@ from aclnn.onnx.recurrent import RECURRENT
 from aclnn.onnx.resizing import RESIZING
 from aclnn.onnx.sampling import SAMPLING
 from aclnn.onnx.scattering import SCATTERING
-from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
+from aclnn.onnx.steps import Form, NeededError, Step, dtype_of, from_start, margins, number_to_take
 from aclnn.operators import NAMES, REGISTRY
 from aclnn.tracing.array import TracedArray
 
@@ -535,9 +535,7 @@ def _cumsum(step: Step) -> Any:
 
 def _top_k(step: Step) -> Any:
     x, axis = step.inputs[0], from_start(step.attribute("axis", -1), step.inputs[0].ndim)
-    count = step.scalar(1, "k")
-    if not 0 <= count <= x.shape[axis]:
-        raise step.refused(f"k is {count}, must be from 0 to {x.shape[axis]}")
+    count = number_to_take(step, x.shape[axis])
     is_largest = bool(step.attribute("largest", 1))
     # Of equal elements the first come first, which a stable sort says.
     values, places = ours.sort(x, axis, is_largest, stable=True)
@@ -608,6 +606,8 @@ def _split(step: Step) -> Any:
         count = step.attribute("num_outputs", step.n_outputs)
         each = -(-x.shape[axis] // count)
         sizes = tuple([min(each, x.shape[axis] - each * n) for n in range(count)])
+    if min(sizes, default=0) < 0 or sum(sizes) != x.shape[axis]:
+        raise step.broken(f"sizes {list(sizes)} do not add up to {x.shape[axis]}")
     ends = np.cumsum(sizes).tolist()
     before = (slice(None),) * axis
     return tuple(
@@ -661,9 +661,11 @@ def _pad_by_places(step: Step, x: Any, pads: Sequence[int], axes: Sequence[int],
         place = from_start(axis, x.ndim)
         if not before and not after:
             continue
-        if min(before, after) < 0 or not x.shape[place]:
-            raise step.refused(f"pads {list(pads)} in mode {mode} are not supported")
-        places = np.pad(np.arange(x.shape[place]), (before, after), mode=mode)  # type: ignore[call-overload]
+        # What is cut off is gone before margins are made of the rest.
+        left = np.arange(x.shape[place])[max(-before, 0) : x.shape[place] + min(after, 0)]
+        if not left.size:
+            raise step.broken(f"pads {list(pads)} in mode {mode} leave nothing of {list(x.shape)}")
+        places = np.pad(left, (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
         x = ours.gather_v2(x, place, places)
     return x
 
@@ -694,6 +696,11 @@ def _space_to_depth(step: Step) -> Any:
 
 def _tile(step: Step) -> Any:
     return ours.repeat(step.inputs[0], list(step.whole(1) or ()))
+
+
+def _of_numbers(step: Step) -> Any:
+    """An operator whose inputs say how large its result is: once they are known, it is folded."""
+    raise NeededError([n for n, one in enumerate(step.inputs) if isinstance(one, TracedArray)])
 
 
 def _trilu(step: Step) -> Any:
@@ -763,6 +770,7 @@ FORMS: dict[str, Form] = {
     "GatherND": _gather_nd, "Pad": _pad,
     "DepthToSpace": _depth_to_space, "SpaceToDepth": _space_to_depth,
     "Tile": _tile, "Trilu": _trilu,
+    "ConstantOfShape": _of_numbers, "MelWeightMatrix": _of_numbers,
 }  # fmt: skip
 
 # What is known of a traced array without its elements.

@@ -15,7 +15,7 @@ import numpy as np
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import functional
 from aclnn.onnx.evaluation import said
-from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins
+from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins, number_to_take
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.opaque import call
 
@@ -119,8 +119,8 @@ def by_numpy(step: Step) -> Any:
 
 
 def _top_k(step: Step) -> Any:
-    x, count = step.inputs[0], int(step.scalar(1, "k"))
-    axis = from_start(step.attribute("axis", -1), x.ndim)
+    x, axis = step.inputs[0], from_start(step.attribute("axis", -1), step.inputs[0].ndim)
+    count = number_to_take(step, x.shape[axis])
     is_largest = bool(step.attribute("largest", 1))
     shape = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -305,15 +305,26 @@ def _is_number(value: Any, wanted: float) -> bool:
     return abs(found - wanted) <= precision * abs(wanted)
 
 
-def found_in(structure: Structure, patterns: Sequence[Pattern]) -> list[Match]:
-    """The patterns of a graph; those that come first in the list count, and the last nodes of a graph."""
+def found_in(
+    structure: Structure, patterns: Sequence[Pattern], among: Collection[int] | None = None
+) -> list[Match]:
+    """The patterns of a graph; those that come first in the list count, and the last nodes of a graph.
+
+    Parameters
+    ----------
+    structure : Structure
+    patterns : sequence of Pattern
+    among : collection of int, optional
+        The only nodes that count.
+    """
     taken: set[int] = set()
     found = []
-    there = {one.op_type for one in structure.nodes}
+    places = range(len(structure.nodes)) if among is None else sorted(among)
+    there = {structure.nodes[place].op_type for place in places}
     heads: dict[str, list[int]] = {}
-    for place in reversed(range(len(structure.nodes))):
+    for place in reversed(places):
         heads.setdefault(structure.nodes[place].op_type, []).append(place)
-    makers = [structure.kinds_read(place) for place in range(len(structure.nodes))]
+    makers = {place: structure.kinds_read(place) for place in places}
     for pattern in patterns:
         if not _certain(pattern.text) <= there:
             continue
@@ -323,6 +334,8 @@ def found_in(structure: Structure, patterns: Sequence[Pattern]) -> list[Match]:
                 continue
             match = _match(structure, pattern, head)
             if match is None or taken.intersection(match.inner):
+                continue
+            if among is not None and not set(match.inner) <= set(among):
                 continue
             shared = {n for n in match.inner if structure.nodes[n].op_type in SHARED}
             taken.update({head, *match.inner} - shared)

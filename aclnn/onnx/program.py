@@ -48,7 +48,7 @@ from aclnn.onnx.numpy_forms import by_numpy
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
-from aclnn.onnx.steps import NeededError, Step
+from aclnn.onnx.steps import BrokenRuleError, NeededError, Step
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled
 from aclnn.tracing.compiled import compile as compiled
@@ -117,13 +117,22 @@ class Graph:
         self.outputs = tuple([one.name for one in proto.output])
         self.fallback, self.patterns = fallback, patterns
         self.reads = [tuple(dict.fromkeys(names_read(node))) for node in self.nodes]
-        structure = Structure(self.nodes, self.reads, self.outputs, self.constants)
-        found = found_in(structure, PATTERNS) if patterns else []
+        self._structure = Structure(self.nodes, self.reads, self.outputs, self.constants)
+        found = found_in(self._structure, PATTERNS) if patterns else []
         self.matches = {one.head: one for one in found}
+        self._within: dict[int, dict[int, Match]] = {}
         self.joined: dict[int, Match] = {}  # those that were one node when they were last planned
         self.ways: dict[int, str] = {}  # how each node was done when it was last planned
         self.evaluations: dict[int, list[Evaluation]] = {}
         self.seconds_alone: dict[int, float] = {}  # of nodes that run between plans
+
+    def matches_within(self, match: Match) -> dict[int, Match]:
+        """Patterns of the nodes of one that did not suit, by the places of their last nodes."""
+        if match.head not in self._within:
+            rest = PATTERNS[PATTERNS.index(match.pattern) + 1 :]
+            found = found_in(self._structure, rest, {match.head, *match.inner})
+            self._within[match.head] = {one.head: one for one in found}
+        return self._within[match.head]
 
     def opset(self, node: Any) -> int:
         return self.opsets.get("" if node.domain in STANDARD else node.domain, 1)
@@ -196,22 +205,33 @@ class Piece:
             for head, one in self.graph.matches.items()
             if head < stop and start <= min([head, *one.inner])
         }
-        waiting = {place for one in matches.values() for place in one.inner}
-        for place in range(start, stop):
-            if place in waiting:
-                continue
-            if place in matches and tracing.joined(matches[place], values):
-                continue
-            if place in matches:
-                for inner in [one for one in matches[place].inner if one in waiting]:
-                    waiting.discard(inner)
-                    tracing.record(inner, values)
-            tracing.record(place, values)
+        self._record(tracing, values, range(start, stop), matches)
         found = [values[name] for name in self.outputs]
         for one in found:
             if isinstance(one, Carried):  # whoever reads it needs its own dtype
                 raise CutError(one.place)
         return found[0] if len(found) == 1 else tuple(found)
+
+    def _record(
+        self, tracing: _Recorder, values: dict[str, Any], places: Sequence[int],
+        matches: Mapping[int, Match],
+    ) -> None:  # fmt: skip
+        """Record nodes, patterns as one where they suit, else as the smaller ones that they have."""
+        waiting = {place for one in matches.values() for place in one.inner}
+        for place in places:
+            if place in waiting:
+                continue
+            if place not in matches:
+                tracing.record(place, values)
+                continue
+            match = matches[place]
+            if tracing.joined(match, values):
+                continue
+            left = [one for one in match.inner if one in waiting]
+            waiting.difference_update(left)
+            within, every = self.graph.matches_within(match), {*left, place}
+            rest = {head: one for head, one in within.items() if {head, *one.inner} <= every}
+            self._record(tracing, values, [*left, place], rest)
 
 
 class _Recorder:
@@ -300,6 +320,8 @@ class _Recorder:
         if is_shape or form_of(node.domain, node.op_type) is not None:
             try:
                 results = self.formed(node, inputs, opset)
+            except BrokenRuleError:
+                raise
             except AclnnError as error:
                 failed = error
             else:
@@ -406,7 +428,9 @@ class _Recorder:
         self, node: Any, model: Any, given: Mapping[str, TracedArray], failed: AclnnError | None
     ) -> Sequence[Any]:
         """The results by ONNX Runtime or the reference, as steps of the plan."""
-        evaluation = Evaluation(model)
+        if failed is not None and not failed.message.startswith(titled(node)):
+            failed = AclnnError(failed.status, f"{titled(node)}: {failed.message}")
+        evaluation = Evaluation(model, failed)
         try:
             kinds = inferred(model)
         except Exception as error:  # of C++: the node breaks rules, or nobody knows its operator
@@ -462,7 +486,8 @@ class _Recorder:
                     )
                 if inputs[0] is None or np.asarray(inputs[0]).max() > control.MOST_UNROLLED:
                     raise CutError(self.place)
-                return control.run_loop(node, inputs, run, self.known_truth, self.stacked)
+                known = partial(self.known_truth, node)
+                return control.run_loop(node, inputs, run, known, self.stacked)
             attributes = attributes_of(node)
             if opset < 9 or self.longest(inputs) > control.MOST_UNROLLED:
                 raise CutError(self.place)
@@ -497,10 +522,10 @@ class _Recorder:
             raise CutError(self.place) from None
         return [values[one.name] for one in graph.output]
 
-    def known_truth(self, condition: Any) -> bool:
+    def known_truth(self, node: Any, condition: Any) -> bool:
         if isinstance(condition, TracedArray):
             raise CutError(self.place)
-        return bool(np.asarray(condition).reshape(-1)[0])
+        return control.truth_of(node, condition)
 
     def stacked(self, rows: Sequence[Any], kind: Any, axis: int) -> Any:
         if any(isinstance(one, Carried) for one in rows):
@@ -775,6 +800,7 @@ class Runner:
         if key not in self.pieces:
             piece = Piece(self.graph, (at, stop), inputs, made, known)
             self.pieces[key] = compiled(piece, **self._options)
+            self.pieces[key].expect_many()  # values decide sizes, which nobody can keep the same
             while len(self.pieces) > MOST_PIECES:
                 self.pieces.popitem(last=False)
         self.pieces.move_to_end(key)
@@ -807,7 +833,9 @@ class Runner:
         if node.op_type == "If":
             return run(control.branch_of(node, inputs[0]), [])
         if node.op_type == "Loop":
-            return control.run_loop(node, inputs, run, _truth, control.stacked_arrays)
+            return control.run_loop(
+                node, inputs, run, partial(control.truth_of, node), control.stacked_arrays
+            )
         if self.graph.opset(node) < 9:
             return self._evaluated(at, inputs)
         return control.run_scan(node, inputs, attributes_of(node).get, run, control.stacked_arrays)
@@ -914,10 +942,6 @@ class Runner:
 
 def _kind_of(one: Any) -> Any:
     return "list" if isinstance(one, list) else (one.dtype, one.shape)
-
-
-def _truth(condition: Any) -> bool:
-    return bool(np.asarray(condition).reshape(-1)[0])
 
 
 def _is_traceable(one: Any) -> bool:

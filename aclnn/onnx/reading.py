@@ -26,7 +26,16 @@ from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx import control
 from aclnn.onnx.choosing import CHOOSING
-from aclnn.onnx.evaluation import called, has_body, runtime, said, text_of, titled
+from aclnn.onnx.evaluation import (
+    called,
+    has_body,
+    nodes_within,
+    runtime,
+    said,
+    text_of,
+    titled,
+    unfit,
+)
 from aclnn.onnx.files import read_file, weights_of
 from aclnn.onnx.forms import OF_SHAPES
 from aclnn.onnx.microsoft import form_of
@@ -190,9 +199,17 @@ class OnnxModel:
         return self._run(self._program.bound((), inputs), out, workspace)
 
     def _run(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
-        if self._is_timed:
-            return self._run_once(bound, out, workspace)
-        return self._run_timed(bound, out, workspace)
+        run = self._run_once if self._is_timed else self._run_timed
+        try:
+            return run(bound, out, workspace)
+        except AclnnError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: AclnnError) -> AclnnError:
+        """An error that names the model, too."""
+        if error.message.startswith((f"{self.name}:", f"{self.name} ")):
+            return error
+        return AclnnError(error.status, f"{self.name}: {error.message}")
 
     def _run_timed(self, bound: Mapping[str, Any], out: Any, workspace: Any) -> Any:
         """Run with times of steps, for reports: until a call that plans nothing."""
@@ -271,6 +288,12 @@ class OnnxModel:
             bound = self._program.bound(arrays, named)
         else:
             bound = self._program.zeros(dims or {})
+        try:
+            return self._executor(bound, out)
+        except AclnnError as error:
+            raise self._named(error) from None
+
+    def _executor(self, bound: Mapping[str, Any], out: Any) -> aclOpExecutor:
         try:
             if self._is_one and not self._program.optional.intersection(bound):
                 return self._compiled.executor(*bound.values(), out=out)
@@ -384,6 +407,7 @@ class _Program:
         self.outputs = self.graph.outputs
         self._refuse_loose_ends()
         self._refuse_lacking()
+        self._refuse_unfit(proto.ir_version)
         fresh = Names()
         self._parameters = {name: fresh.fresh(identifier(name)) for name in self.inputs}
         fields = Names()
@@ -434,7 +458,7 @@ class _Program:
 
     def _constant(self, name: str, value: Any, declared: tuple[Any, Any]) -> np.ndarray:
         dtype, shape = declared
-        array = np.asarray(value, dtype)
+        array = self._converted(name, value, dtype)
         if shape is None:
             return array
         if (
@@ -453,6 +477,18 @@ class _Program:
                 f"{dtype}[{', '.join(map(str, shape))}]"
             )
         return array
+
+    def _converted(self, name: str, value: Any, dtype: np.dtype | None) -> np.ndarray:
+        """A constant in the dtype that its input declares, which has to hold it."""
+        try:
+            array = np.asarray(value)
+            made = array.astype(dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise invalid(f"{self.name}: {name} is {shown(value)}: {said(error)}") from None
+        kinds = array.dtype.kind, made.dtype.kind
+        if "O" not in kinds and kinds[1] in "iub" and not np.array_equal(made, array):
+            raise invalid(f"{self.name}: {name} is {shown(value)}, which {dtype} does not hold")
+        return made
 
     def is_traceable(self, name: str) -> bool:
         from aclnn.acl import dtypes
@@ -499,7 +535,8 @@ class _Program:
                 continue
             known = {want: size for want, (size, _) in sizes.items()}
             wanted = ", ".join(
-                f"{one}={known[one]}" if one in known else str(one) for one in declared or ("...",)
+                f"{one}={known[one]}" if one in known else str(one)
+                for one in (("...",) if declared is None else declared)
             )
             raise invalid(f"{self.name}: {name} is {found}{list(shape)}, must be {dtype}[{wanted}]")
 
@@ -579,6 +616,13 @@ class _Program:
         if others and self.fallback == "warn":
             self.warned.update(map(called, others))
             _warn(self.name, others)
+
+    def _refuse_unfit(self, ir_version: int) -> None:
+        """Refuse nodes whose attributes or numbers of inputs are not those of their operator."""
+        for node in nodes_within(self.graph.nodes):
+            words = unfit(node, self.graph.opsets, ir_version)
+            if words:
+                raise invalid(f"{self.name}: {titled(node)}: {words}")
 
 
 def _way(node: Any, opset: int) -> str:

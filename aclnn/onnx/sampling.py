@@ -1,4 +1,4 @@
-"""Samples of arrays between their elements: GridSample, DeformConv and RoiAlign."""
+"""Samples of arrays between their elements, and of regions: GridSample, DeformConv, RoiAlign and MaxRoiPool."""
 
 from __future__ import annotations
 
@@ -267,8 +267,51 @@ def _roi_align(step: Step) -> Any:
     return as_step(step, aligned, [x, regions, batches], shape, x.dtype)
 
 
+def _bounds_of_bins(begin: int, end: int, bins: int, size: int) -> list[slice]:
+    """The elements of each bin of a region, both of whose ends are part of it."""
+    each = np.float32(max(end - begin + 1, 1)) / np.float32(bins)
+    at = np.arange(bins, dtype=np.float32)
+    low, high = np.floor(at * each), np.ceil((at + 1) * each)
+    ends = [np.clip(one.astype(np.int64) + begin, 0, size).tolist() for one in (low, high)]
+    return [slice(*one) for one in zip(*ends, strict=True)]
+
+
+def _max_roi_pool(step: Step) -> Any:
+    x, regions = step.inputs
+    sizes, factor = step.required("pooled_shape"), step.attribute("spatial_scale", 1.0)
+    fits = x.ndim == 4 and regions.ndim == 2 and regions.shape[1] == 5 and len(sizes) == 2
+    if not fits or min(sizes) < 1:
+        raise step.refused(
+            f"bins {list(sizes)} of {list(x.shape)} and {list(regions.shape)} are not supported"
+        )
+
+    def pooled(x: np.ndarray, regions: np.ndarray) -> np.ndarray:
+        made = np.zeros((len(regions), x.shape[1], *sizes), x.dtype)
+        for place, region in enumerate(regions):
+            batch = int(region[0])
+            if not 0 <= batch < len(x):
+                raise step.refused(f"an image is {batch}, must be from 0 to {len(x) - 1}")
+            # Half a unit is rounded away from zero.
+            left, top, right, bottom = (
+                int(math.copysign(math.floor(abs(one) * factor + 0.5), one))
+                for one in region[1:].tolist()
+            )
+            rows = _bounds_of_bins(top, bottom, sizes[0], x.shape[2])
+            columns = _bounds_of_bins(left, right, sizes[1], x.shape[3])
+            for y, x_, of_row, of_column in [
+                (y, x_, rows[y], columns[x_]) for y in range(sizes[0]) for x_ in range(sizes[1])
+            ]:
+                bin_ = x[batch, :, of_row, of_column]
+                if bin_.size:
+                    made[place, :, y, x_] = bin_.max((1, 2))
+        return made
+
+    return as_step(step, pooled, [x, regions], (regions.shape[0], x.shape[1], *sizes), x.dtype)
+
+
 SAMPLING: dict[str, Form] = {
     "GridSample": _grid_sample,
     "DeformConv": _deformed_convolution,
     "RoiAlign": _roi_align,
+    "MaxRoiPool": _max_roi_pool,
 }

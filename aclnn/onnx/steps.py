@@ -25,6 +25,10 @@ class NeededError(Exception):
         self.places = tuple(places)
 
 
+class BrokenRuleError(AclnnError):
+    """A broken rule of an operator, so that no other means are asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A node of a model while it is recorded.
@@ -84,7 +88,13 @@ class Step:
         return default if found is None else np.asarray(found).reshape(-1)[0].item()
 
     def refused(self, why: str) -> AclnnError:
+        """The error of what is not supported: other means may do it."""
         return invalid(f"{self.kind} ({self.name}): {why}")
+
+    def broken(self, why: str) -> BrokenRuleError:
+        """The error of values that no operator of this kind takes."""
+        error = self.refused(why)
+        return BrokenRuleError(error.status, error.message)
 
 
 Form = Callable[[Step], Any]
@@ -95,6 +105,14 @@ def from_start(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise invalid(f"axis is {axis}, must be from {-rank} to {rank - 1}")
     return axis % rank
+
+
+def number_to_take(step: Step, size: int) -> int:
+    """The number of elements of an axis that a TopK takes."""
+    count = int(step.scalar(1, "k"))
+    if not 0 <= count <= size:
+        raise step.broken(f"k is {count}, must be from 0 to {size}")
+    return count
 
 
 def margins(step: Step, sizes: Sequence[int], reach: Sequence[int]) -> tuple[Any, Any]:

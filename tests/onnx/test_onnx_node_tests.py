@@ -196,7 +196,7 @@ def compared(kind, word, proto, values):
         model = aclnn.from_onnx(proto, fallback="allow")
         made = model.run(values)
     except aclnn.AclnnError as error:
-        assert str(error).startswith(f"{kind} ("), error
+        assert str(error).startswith(f"typed: {kind} ("), error
         return None, "refused"
     (node,) = model.report().nodes
     if kind in REFERENCES_OWN:

@@ -172,8 +172,10 @@ def test_norms_over_other_axes_stay_in_pieces():
 def test_a_shift_that_is_no_row_is_no_part_of_a_norm():
     text = next(one.text for one in PATTERNS if one.name == "layer_norm")
     column = np.float32([[1], [2], [3]])
-    assert names_of(Written(text)) == ["layer_norm"]
-    assert names_of(Written(text, b=column)) == []
+    written = Written(text)
+    assert names_of(written) == ["layer_norm"]
+    assert names_of(Written(text, b=column)) == ["layer_norm"]  # of what comes before it
+    assert names_of(Written(text, w=column)) == ["layer_norm"]
 
 
 def test_rows_that_see_nothing_are_what_the_pieces_give():

@@ -252,7 +252,7 @@ def test_a_dequantised_array_that_others_read_is_computed_for_them_too():
 
 
 @pytest.mark.parametrize("name", ["sw", "zw"])
-def test_scales_of_blocks_and_zeros_of_channels_stay_in_pieces(name):
+def test_scales_of_blocks_and_zeros_of_channels_make_no_step_on_integers(name):
     nodes, x, given, _ = of_pieces("MatMul", np.uint8, "", "")
     if name == "zw":
         given["zw"] = np.arange(6).astype(np.int8)
@@ -267,7 +267,7 @@ def test_scales_of_blocks_and_zeros_of_channels_stay_in_pieces(name):
         0.01 if name == "sw" else given["sw"]
     )
     exact = ((x.astype(float) - 7) * 0.02) @ wide / float(given["sy"]) + 30
-    assert model.report().patterns == ()
+    assert [one.name for one in model.report().patterns] == ["quantized_weight"]
     assert np.abs(made - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-3
 
 
@@ -322,6 +322,28 @@ def test_products_by_weights_of_few_bits_keep_them_so(dtype, kind, has_zero, row
     wanted = x.astype(np.float64) @ wide
     np.testing.assert_allclose(model(x), wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
     assert [one.name for one in model.report().patterns] == ["quantized_weight"]
+
+
+def test_weights_in_blocks_stay_small_between_quantised_arrays():
+    """Scales of blocks make no step on integers, but the product still reads the weight as it is."""
+    scale, attributes, spread = scales_of("block", 32, 6, 16)
+    weight = RNG.integers(-128, 128, (32, 6))
+    constants = {"w": weight.astype(np.int8), "s": scale, "t": np.float32(0.05), "z": np.uint8(7)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "t", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "t", "z"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], **attributes),
+        helper.make_node("MatMul", ["a", "d"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "t", "z"], ["y"]),
+    ]
+    x = RNG.random((5, 32)).astype(np.float32)
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], constants), fallback="refuse")
+    made = model(x)
+    read = (np.clip(np.rint(x / np.float32(0.05)) + 7, 0, 255) - 7) * np.float64(np.float32(0.05))
+    exact = read @ (weight * spread(scale).astype(np.float64)) / np.float32(0.05) + 7
+    assert (np.abs(made - np.clip(exact, 0, 255)) < 0.5001).all()
+    assert [one.name for one in model.report().patterns] == ["quantized_weight"]
+    assert "folded" not in model.report().counts
 
 
 @pytest.mark.parametrize("kind", ["tensor", "channel", "block"])

@@ -239,6 +239,7 @@ def test_every_operator_that_is_read_is_tried():
     # In files of their own or the standard's tests of nodes, and of old versions.
     elsewhere = {*RECURRENT, *POOLS, *SAMPLING, *SCATTERING, *NUMPY_FORMS, "Upsample"}
     elsewhere |= {"LRN", "LpNormalization", "OptionalGetElement"}
+    elsewhere |= {"ConstantOfShape", "MelWeightMatrix"}  # whose inputs are known
     known = {*FORMS, *OF_SHAPES} - elsewhere
     assert [kind for kind in known if f"{kind} " not in tried] == []
 
@@ -283,8 +284,8 @@ def test_attributes_of_older_versions_are_read(body, opset):
         ("b = ImageDecoder (a) d = SequenceConstruct (a) e = SequenceConstruct (a) y = SequenceAt (d, b)",
          "g has 4 nodes .*\n  ImageDecoder: b\n  SequenceAt: y\n  SequenceConstruct: d, e"),
         ("y = com.acme.Gelu (a)", "1 node that no operator stands for:\n  com.acme::Gelu: y"),
-        ('p = Constant <value_ints = [0, 0, -1, 0, 0, 1]> () y = Pad <mode = "edge"> (a, p)',
-         r"Pad \(y\): pads .* in mode edge are not supported"),
+        ('p = Constant <value_ints = [0, 0, -9, 0, 0, 1]> () y = Pad <mode = "edge"> (a, p)',
+         r"Pad \(y\): pads .* in mode edge leave nothing"),
         ('y = ScatterElements <reduction = "mean"> (a, b, a)', r"ScatterElements \(y\): reduction mean"),
     ],
 )  # fmt: skip
@@ -397,11 +398,11 @@ SEVERAL = "t = Relu (a) u = Softmax (t) y = Concat <axis = 1> (u, t)"
         (lambda graph: graph.output.add(name="z"), "nothing gives the output 'z'"),
         (lambda graph: graph.output.__delitem__(0), "has no outputs"),
         (lambda graph: graph.node.append(graph.node[0]), r"Relu \(t\) gives 't' once more"),
-        (lambda graph: graph.node[0].output.append("v"), r"Relu \(t\): 2 outputs are named, 1"),
+        (lambda graph: graph.node[0].output.append("v"), r"Relu \(t\): .*output size 2"),
         (lambda graph: graph.node[0].input.append("a"), r"Relu \(t\): .*2"),
         (lambda graph: graph.node[2].input.__delitem__(slice(None)), r"Concat \(y\): "),
         (with_attribute("axis", 7, 1), r"Softmax \(u\): .*7"),
-        (with_attribute("axis", "one", 1), r"Softmax \(u\): .*one"),
+        (with_attribute("axis", "one", 1), r"Softmax \(u\): .*axis'. Expected: 'INT'"),
         (with_attribute("axis", -9, 2), r"Concat \(y\): .*-9"),
         (with_attribute("other", 1, 2), r"Concat \(y\): "),
         (with_initializer(name="w", dims=[3], data_type=1, raw_data=b"12"), "initializer 'w': "),
@@ -424,6 +425,46 @@ def test_what_is_wrong_with_a_model_is_told_with_its_place(change, words):
     with pytest.raises(aclnn.AclnnError, match=words) as found:
         read()
     assert found.traceback[-1].path == pathlib.Path(__file__)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("y = Relu <alpha = 1.0> (a)", r"^g: Relu \(y\): .*attribute: alpha"),
+        ("y = Concat (a, a)", r"^g: Concat \(y\): .*'axis' is missing"),
+        ('y = Softmax <axis = "last"> (a)', r"^g: Softmax \(y\): .*axis'. Expected: 'INT'"),
+        ("y = Relu (a, a)", r"^g: Relu \(y\): .*input size 2"),
+        ("c = Constant <value = bool {1}> () y = If (c) <then_branch = p () => (float[n] u) { u = Neg <by = 2> (a) }, "
+         "else_branch = q () => (float[n] v) { v = Abs (a) }>", r"^g: Neg \(u\): .*attribute: by"),
+    ],
+)  # fmt: skip
+def test_attributes_that_do_not_fit_are_said_when_a_model_is_read(body, words):
+    with pytest.raises(aclnn.AclnnError, match=words):
+        aclnn.from_onnx(model_of(body, [X]))
+
+
+@pytest.mark.parametrize(
+    ("body", "second", "words"),
+    [
+        ("y = Split <axis = 2> (a, b)", [2, 9], r"Split \(y\): sizes \[2, 9\] do not add up to"),
+        ("y = Split <axis = 2> (a, b)", [-1, 7], r"Split \(y\): sizes \[-1, 7\] do not add up to"),
+        ("y, i = TopK (a, b)", [9], r"TopK \(y\): k is 9, must be from 0 to"),
+        ("y = MaxRoiPool <pooled_shape = [0, 2]> (a, b)", [1], r"MaxRoiPool \(y\): "),
+        ("y = Expand (a, b)", [5, 5, 5], r"Expand \(y\): .*5"),
+    ],
+)
+def test_values_that_do_not_fit_are_said_with_model_and_node(body, second, words):
+    body = body.replace("y = Split", "y, z = Split")
+    given = [X, np.float32(second) if "Roi" in body else np.int64(second)]
+    model = aclnn.from_onnx(model_of(body, given), fallback="allow")
+    with pytest.raises(aclnn.AclnnError, match=rf"^g: {words}"):
+        model(*given)
+
+
+def test_a_missing_shape_and_none_look_different():
+    proto = model_of("y = Add (a, b)", [ROW, np.float32(1).reshape(())])
+    with pytest.raises(aclnn.AclnnError, match=r"b is float32\[1\], must be float32\[\]$"):
+        aclnn.from_onnx(proto)(ROW, ROW[:1])
 
 
 def changed(message, rng):
@@ -902,7 +943,7 @@ def test_errors_of_runs_name_the_node():
         model(*given)
     region = [IMAGE, np.zeros((1, 4), np.float32), np.int64([7])]
     model = aclnn.from_onnx(model_of("z = RoiAlign (a, b, c)", region, outputs=["z"]))
-    with pytest.raises(aclnn.AclnnError, match=r"^RoiAlign \(z\): IndexError: index 7"):
+    with pytest.raises(aclnn.AclnnError, match=r"^g: RoiAlign \(z\): IndexError: index 7"):
         model(*region)
 
 
@@ -1004,6 +1045,44 @@ def test_scans_go_over_rows():
         np.testing.assert_array_equal(sums, x[::-1].cumsum(0).T)
 
 
+def test_what_shapes_decide_needs_no_other_means():
+    body = "s = Shape (a) t = ConstantOfShape <value = float[1] {2.5}> (s) y = Mul (a, t)"
+    model = aclnn.from_onnx(model_of(body, [X]), fallback="refuse")
+    np.testing.assert_array_equal(model(X), X * np.float32(2.5))
+    assert model.report().counts == {"kernel": 2, "folded": 1}
+    sizes = aclnn.from_onnx(model_of("y = ConstantOfShape (a)", [np.int64([2, 3])]))
+    for shape in ([2, 3], [0, 4], [2, 3]):
+        assert sizes(np.int64(shape)).shape == tuple(shape)
+
+
+GROWING = """<ir_version: 10, opset_import: ["" : 21]>
+g (int64 count, float[1] x) => (float[n] y) {
+  y = Loop (count, , x) <body = b (int64 i, bool before, float[p] v) => (bool after, float[q] w) {
+    after = Identity (before)
+    w = Concat <axis = 0> (v, x)
+  }>
+}"""
+
+
+@pytest.mark.filterwarnings("error")
+def test_loops_whose_values_grow_warn_of_nothing():
+    model = aclnn.from_onnx(onnx.parser.parse_model(GROWING))
+    x = np.float32([3])
+    for count in (3, 80):
+        np.testing.assert_array_equal(model(np.int64(count).reshape(()), x), np.full(count + 1, 3))
+
+
+def test_conditions_and_counts_have_one_element():
+    proto = onnx.parser.parse_model(BRANCHES)
+    proto.graph.input[1].type.tensor_type.shape.dim.add()
+    model = aclnn.from_onnx(proto)
+    np.testing.assert_array_equal(model(X[0, 0], np.array([True])), -np.abs(X[0, 0]))
+    for size in (0, 2):
+        words = rf"^g: If \(y\): its condition has shape \[{size}\], must have one element"
+        with pytest.raises(aclnn.AclnnError, match=words):
+            model(X[0, 0], np.ones(size, bool))
+
+
 def test_dimensions_without_a_name_are_what_the_arrays_are():
     proto = model_of("y = Neg (a)", [X])
     sizes = proto.graph.input[0].type.tensor_type.shape.dim
@@ -1032,6 +1111,15 @@ def test_inputs_may_be_constants_or_have_a_default():
         aclnn.from_onnx(proto, inputs={"c": 1})
     with pytest.raises(aclnn.AclnnError, match=r"b is float32\[5\], must be float32\[6\]"):
         aclnn.from_onnx(proto, inputs={"b": ROW[:5]})
+    whole = model_of("t = Cast <to = 1> (b) y = Add (a, t)", [ROW, np.uint8([1])])
+    for value, words in (
+        ("many", "b is 'many': ValueError"),
+        (300, "b is 300, which uint8 does not hold"),
+        (1.5, "b is 1.5, which uint8 does not hold"),
+    ):
+        with pytest.raises(aclnn.AclnnError, match=f"^g: {words}"):
+            aclnn.from_onnx(whole, inputs={"b": value})
+    np.testing.assert_array_equal(aclnn.from_onnx(whole, inputs={"b": 2.0})(ROW), ROW + 2)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(2 * ROW, "b"))
     model = aclnn.from_onnx(proto)
     np.testing.assert_array_equal(model(ROW), 3 * ROW)

@@ -91,6 +91,27 @@ def test_regions_are_aligned_as_the_runtime_does(mode, ratio, how):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.5, 0.3])
+def test_regions_are_pooled_as_the_runtime_does(factor):
+    """Also those that are outside, turned round, and smaller than a bin."""
+    regions = np.float32(
+        [
+            [0, 0, 0, 7, 5], [1, 1.5, 2.5, 4, 9], [1, -3, -2, 20, 20],
+            [0, 6, 6, 2, 2], [0, 30, 30, 40, 40], [1, 2, 3, 3, 3],
+        ]
+    )  # fmt: skip
+    given = [floats(2, 3, 9, 8), regions]
+    made, wanted = results("MaxRoiPool", given, pooled_shape=[3, 2], spatial_scale=factor)
+    assert np.array_equal(made[0], wanted[0])
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("pads", [[0, -1, 1, 0], [-1, 2, 2, -1], [-1, 0, -1, 0]])
+def test_margins_that_cut_off_are_those_of_the_runtime(mode, pads):
+    made, wanted = results("Pad", [floats(5, 6), np.int64(pads)], mode=mode)
+    assert np.array_equal(made[0], wanted[0])
+
+
 @pytest.mark.parametrize("centred", [0, 1])
 @pytest.mark.parametrize("most", [0, 3, 100])
 @pytest.mark.parametrize("count", [60, 500])  # 500 are more than are compared with each other
