@@ -713,19 +713,27 @@ cdef class AttentionState:
         return max(1, min(self.panels, wanted))
 
 
-def attention_kernel(dict dtypes not None, dict shapes not None, **options):
+def attention_kernel(tuple inputs not None, tuple outputs not None, *, tuple operands not None,
+                     tuple shapes not None, **options):
     """The kernel of attention for certain dtypes and shapes.
 
     Parameters
     ----------
-    dtypes, shapes, **options
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    operands : tuple of str
+        What they are, of `OPERANDS`.
+    shapes : tuple of tuple of int
+    **options
         As `AttentionState` takes them.
 
     Returns
     -------
     Kernel
     """
-    cdef AttentionState kept = AttentionState(dtypes, shapes, **options)
+    cdef dict dtypes = dict(zip(operands, inputs + outputs, strict=True))
+    cdef AttentionState kept = AttentionState(
+        dtypes, dict(zip(operands, shapes, strict=True)), **options)
     cdef str name = "attention_gradient" if kept.is_gradient else "attention"
     length = ("a length of {which} is {{detail}}, for which there is no room, or after a larger "
               "one")

@@ -15,36 +15,24 @@ anything is read or written by it; negative ones are skipped.
 
 from libc.stdint cimport int64_t
 
-from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport copy_elements, unaligned_int32, unaligned_int64
 from aclnn.kernels.lines cimport line_of, lines_in
 from graph.runtime.kernel_abi cimport array_view, call_context
-
-from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef enum:
     MOST_DIMS = 8
     BAD_SLOT = 121
     BAD_BLOCK = 122
     BAD_LENGTH = 123
+    # What indices count: slots of all blocks, those of a batch's own, or, one for each block of
+    # tokens, blocks; or the cache has none.
+    SLOTS = 0
+    POSITIONS = 1
+    BLOCKS = 2
+    WITHOUT_BLOCKS = 3
 
-SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS = range(4)
-FAILURES = {
-    BAD_SLOT: "an index is {detail}, beyond the slots of the cache",
-    BAD_BLOCK: "a table has the block {detail}, which the cache does not have",
-    BAD_LENGTH: "lengths add up to {detail}: more than there are rows, or one is negative, or "
-                "longer than its table",
-}
-
-cdef struct cache_state:
-    int size
-    int index_size
-    int slot_axis
-    int counts              # SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS
-    ptrdiff_t sequence      # tokens of a batch, where indices do not count slots
-    bint strict             # negative indices are beyond the slots
-    bint adds_up            # lengths, which begin with 0
-    bint has_first
+# The state of the kernels: made of the records.
+include "cache_states.pxi"
 
 cdef struct rows_t:
     # The axes of a row in two tensors: neighbours that lie together in both are one.
@@ -233,58 +221,7 @@ cdef int take_pages(const array_view *views, const cache_state *state, bint writ
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
+# --- Kernels of nodes --------------------------------------------------------------------------
 
-def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, counts,
-                   Py_ssize_t sequence,
-                   Py_ssize_t blocks, Py_ssize_t elements, bint strict=False):
-    """The kernel that writes rows of tokens into a cache.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    slot_axis : int
-    counts : {SLOTS, POSITIONS, BLOCKS, WITHOUT_BLOCKS}
-        Whether an index counts the slots of all blocks, those of its batch's own, or, one for each
-        block of tokens, those of all blocks, of which only the block counts; or whether the cache
-        has no blocks.
-    sequence : int
-        Tokens of a batch.
-    blocks, elements : int
-        Blocks of the cache, and elements that are written.
-    strict : bool
-        Negative indices are refused, not skipped.
-    """
-    cdef cache_state state
-    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[2]]
-    state.slot_axis, state.counts, state.sequence = slot_axis, counts, max(1, sequence)
-    state.adds_up = state.has_first = False
-    state.strict = strict
-    made = refer_to("scatter_rows", inputs, outputs, scatter_rows, &state, sizeof(state),
-                    0.1 * elements, blocks, 0, FAILURES)
-    return checked_by(made, check_slots, (2,))
-
-
-def gather_kernel(tuple inputs not None, tuple outputs not None, *, int slot_axis, adds_up,
-                  Py_ssize_t rows,
-                  Py_ssize_t elements):
-    """The kernel that reads tokens out of the pages of a cache.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    slot_axis : int
-    adds_up : bool
-        Whether lengths are running sums, which begin with 0.
-    rows, elements : int
-        Rows, and elements, that are read.
-    """
-    cdef cache_state state
-    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[2]]
-    state.slot_axis, state.counts, state.sequence, state.strict = slot_axis, 0, 1, False
-    state.adds_up, state.has_first = adds_up, len(inputs) > 4
-    made = refer_to("gather_pages", inputs, outputs, gather_pages, &state, sizeof(state),
-                    0.1 * elements, rows, 0, FAILURES)
-    return checked_by(made, check_pages, tuple(range(2, len(inputs))))
+# Made of the records: functions that pack the states.
+include "cache_nodes.pxi"

@@ -19,21 +19,13 @@ The output may be in the place of a base: elements that no index names keep thei
 are looked at before anything is written by one.
 """
 
-from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
-    bfloat16_t,
     bits_t,
     bool_t,
     copy_elements,
-    half_t,
-    load,
-    load_fn,
-    store,
-    store_fn,
     unaligned_double,
     unaligned_float,
     unaligned_int16,
@@ -46,7 +38,6 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.indices cimport index_at, is_within
 from aclnn.kernels.lines cimport line_of, lines_in
-from aclnn.kernels.scratch cimport part_of
 from graph.runtime.kernel_abi cimport array_view, call_context
 
 from aclnn.acl.dtypes import ITEM_SIZES
@@ -57,11 +48,13 @@ cdef enum:
     WRONG_COUNT = 132
     NO_ROOM = 133
     NO_CLASS = 134
-
-REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)
-RANGE = {
-    OUT_OF_RANGE: "an index is {detail}, which the dimension that it counts along does not have",
-}
+    COLUMNS = 32            # of right-hand sides that are solved together
+    # How elements are combined.
+    REPLACE = 0
+    ADD = 1
+    MULTIPLY = 2
+    LARGER = 3
+    SMALLER = 4
 
 cdef struct line_t:
     # n elements of a source, and the places along an axis of a target that they are combined with.
@@ -79,6 +72,9 @@ cdef struct line_t:
     int size                # bytes of an element
 
 ctypedef void (*combine_fn)(const line_t *line) noexcept nogil
+
+# States of the kernels, and what they keep in scratch: made of the records.
+include "indexing_states.pxi"
 
 ctypedef fused summed_t:
     unaligned_float
@@ -235,15 +231,6 @@ cdef combine_fn combiner(str dtype, int how) except NULL:
 
 # --- Along an axis --------------------------------------------------------------------------------
 
-cdef struct scatter_state:
-    int axis
-    int size                # bytes of an element
-    int index_size
-    int how
-    bint wraps              # whether negative indices count from the end
-    combine_fn combine
-
-
 cdef inline ptrdiff_t row_of(const ptrdiff_t *shape, int ndim, int axis, ptrdiff_t line,
                              ptrdiff_t *index) noexcept nogil:
     """The place of a line along each dimension but the axis."""
@@ -334,15 +321,6 @@ cdef int scatter_along(const array_view *views, const void *given, const void *p
 
 
 # --- By an index for each of the first dimensions -------------------------------------------------
-
-cdef struct pieces_state:
-    int size
-    int index_size
-    int how
-    int indexed             # dimensions
-    bint wraps
-    combine_fn combine
-
 
 cdef inline ptrdiff_t elements_in(const array_view *view, int first) noexcept nogil:
     cdef ptrdiff_t count = 1
@@ -477,15 +455,6 @@ cdef int take_at(const array_view *views, const void *given, const void *params,
 
 # --- Lines with one element that is different -----------------------------------------------------
 
-cdef struct line_state:
-    int axis
-    int size
-    int index_size
-    bint is_whole
-    load_fn load
-    store_fn store
-
-
 cdef int one_hot_lines(const array_view *views, const void *given, const void *params,
                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                        call_context *context) noexcept nogil:
@@ -506,12 +475,6 @@ cdef int one_hot_lines(const array_view *views, const void *given, const void *p
 
 
 # --- Targets of losses ----------------------------------------------------------------------------
-
-cdef struct class_state:
-    int size                # bytes of a target
-    int64_t classes
-    int64_t ignored
-
 
 cdef inline int64_t target_at(const char *place, int size) noexcept nogil:
     return (<const uint8_t *>place)[0] if size == 1 else index_at(place, size)
@@ -601,16 +564,6 @@ cdef extern from "fused.h" nogil:
 cdef enum:
     RUN = 64                # of a ramp's numbers that are made together
 
-cdef struct ramp_state:
-    double start
-    double step
-    double last
-    int64_t first           # of whole numbers, and their step
-    int64_t each
-    bint is_whole
-    bint from_both_ends
-    store_fn store
-
 
 cdef int ramp(const array_view *views, const void *given, const void *params,
               void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
@@ -641,15 +594,6 @@ cdef int ramp(const array_view *views, const void *given, const void *params,
 
 
 # --- Elements that are true -----------------------------------------------------------------------
-
-cdef struct truth_state:
-    int size                # bytes of an element
-    uint64_t bits           # of an element that count: not the sign of a number
-    bint by_rows            # whether the indices of an element are adjacent
-    bint exact              # whether there have to be as many as the result has room for
-    bint clears             # whether room that is left is filled with zeros
-    int moved               # bytes of elements that are chosen
-
 
 cdef inline ptrdiff_t count_in(const bits_t *like, const char *at, ptrdiff_t step, ptrdiff_t n,
                                uint64_t bits) noexcept nogil:
@@ -811,29 +755,6 @@ cdef int masked_elements(const array_view *views, const void *given, const void 
 
 # --- Triangles ------------------------------------------------------------------------------------
 
-cdef enum:
-    COLUMNS = 32            # of right-hand sides that are solved together
-
-cdef struct solve_state:
-    bint upper
-    bint unit
-    load_fn load
-    store_fn store
-
-
-cdef struct solve_parts:
-    double *row             # of the matrix
-    double *x               # unknowns, of some right-hand sides
-
-
-cdef size_t divide_solve(ptrdiff_t n, void *scratch, solve_parts *parts) noexcept nogil:
-    """Divide scratch for `n` unknowns; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.row = <double *>part_of(scratch, n * sizeof(double), &used)
-    parts.x = <double *>part_of(scratch, n * COLUMNS * sizeof(double), &used)
-    return used
-
-
 cdef int solve_triangle(const array_view *views, const void *given, const void *params,
                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
                         call_context *context) noexcept nogil:
@@ -846,7 +767,7 @@ cdef int solve_triangle(const array_view *views, const void *given, const void *
     cdef ptrdiff_t n = out.shape[rank - 2], wide = out.shape[rank - 1]
     cdef ptrdiff_t blocks = (wide + COLUMNS - 1) // COLUMNS
     cdef ptrdiff_t work = lines_in(out.shape, rank - 2, -1) * blocks, one, r, i, k, j, first, count
-    cdef solve_parts parts
+    cdef solve_triangle_parts parts
     cdef double *row
     cdef double *x
     cdef double *known
@@ -855,7 +776,7 @@ cdef int solve_triangle(const array_view *views, const void *given, const void *
     cdef char *b
     cdef char *a
     cdef char *to
-    divide_solve(n, scratch, &parts)
+    divide_solve_triangle(state, n, scratch, &parts)
     row, x = parts.row, parts.x
     for one in range(work * chunk // chunks, work * (chunk + 1) // chunks):
         first = one % blocks * COLUMNS
@@ -881,248 +802,14 @@ cdef int solve_triangle(const array_view *views, const void *given, const void *
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
+# --- Kernels of nodes --------------------------------------------------------------------------
 
-def scatter_kernel(tuple inputs not None, tuple outputs not None, *, int axis, how,
-                   Py_ssize_t lines, Py_ssize_t elements, bint wraps=False):
-    """The kernel that combines elements of a source with those of a base that indices name.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    axis : int
-        That indices count along.
-    how : {REPLACE, ADD, MULTIPLY, LARGER, SMALLER}
-    lines : int
-        Along the axis, of the base.
-    elements : int
-        Of the base and the source together.
-    wraps : bool
-        Whether negative indices count from the end.
-    """
-    cdef scatter_state state
-    state.axis, state.how, state.wraps = axis, how, wraps
-    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[1]]
-    state.combine = combiner(inputs[0], how)
-    made = refer_to("scatter_along", inputs, outputs, scatter_along, &state, sizeof(state),
-                    0.6 * elements, max(1, lines), 0, RANGE)
-    return checked_by(made, check_scatter, (1,))
+cdef uint64_t counted_bits(str dtype) noexcept:
+    """The bits of an element that tell whether it is true."""
+    if "float" in dtype:
+        return (<uint64_t>1 << (8 * <int>ITEM_SIZES[dtype] - 1)) - 1
+    return <uint64_t>-1
 
 
-def pieces_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
-                  Py_ssize_t chunks, Py_ssize_t elements, how=REPLACE, bint wraps=False):
-    """The kernel that puts values where indices of the first dimensions say, or takes them.
-
-    Parameters
-    ----------
-    name : {'put_at', 'take_at'}
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    chunks : int
-        Into how many the work may be cut.
-    elements : int
-        Of base and values together.
-    how : {REPLACE, ADD, MULTIPLY, LARGER, SMALLER}
-    wraps : bool
-        Whether negative indices count from the end.
-    """
-    cdef pieces_state state
-    cdef bint puts = name == "put_at"
-    state.indexed = len(inputs) - (2 if puts else 1)
-    state.how, state.wraps = how, wraps
-    state.size, state.index_size = ITEM_SIZES[inputs[0]], ITEM_SIZES[inputs[len(inputs) - 1]]
-    state.combine = combiner(inputs[0], how)
-    made = refer_to(name, inputs, outputs, put_at if puts else take_at, &state, sizeof(state),
-                    1.0 * elements, max(1, chunks), 0, RANGE)
-    first = 2 if puts else 1
-    return checked_by(made, check_put if puts else check_take,
-                      tuple(range(first, first + state.indexed)))
-
-
-def one_hot_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines,
-                   Py_ssize_t elements):
-    """The kernel that makes lines of one number with another in the place of an index.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    axis : int
-        Along which lines lie.
-    lines, elements : int
-        How many there are in the result.
-    """
-    cdef line_state state
-    memset(&state, 0, sizeof(state))
-    state.axis, state.size = axis, ITEM_SIZES[outputs[0]]
-    state.index_size = ITEM_SIZES[inputs[0]]
-    return refer_to("one_hot_lines", inputs, outputs, one_hot_lines, &state, sizeof(state),
-                    0.3 * elements, max(1, lines), 0, {})
-
-
-def class_kernel(tuple inputs not None, tuple outputs not None, *, int64_t classes,
-                 int64_t ignored, Py_ssize_t elements):
-    """The kernel that makes indices of the targets of a loss.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    classes : int
-        How many there are: a target is less.
-    ignored : int
-        The target that is no class: its index is 0.
-    elements : int
-        Of the targets.
-    """
-    cdef class_state state
-    memset(&state, 0, sizeof(state))
-    state.size, state.classes, state.ignored = ITEM_SIZES[inputs[0]], classes, ignored
-    failures = {
-        NO_CLASS: (f"an index is {{detail}}, must be from 0 to {classes - 1}, or {ignored}, "
-                   "which is ignored"),
-    }
-    made = refer_to("class_indices", inputs, outputs, class_indices, &state, sizeof(state),
-                    1.0 * elements, max(1, elements // 4096), 0, failures)
-    return checked_by(made, check_classes, (0,))
-
-
-def spread_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t elements):
-    """The kernel that gives each index as often as its count says.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    elements : int
-        Of the result.
-    """
-    cdef line_state state
-    memset(&state, 0, sizeof(state))
-    state.size, state.index_size = ITEM_SIZES[outputs[0]], ITEM_SIZES[inputs[0]]
-    failures = {
-        WRONG_COUNT: f"counts add up to {{detail}}, or one is negative, must add up to {elements}",
-    }
-    return refer_to("spread_counts", inputs, outputs, spread_counts, &state, sizeof(state),
-                    1.0 * elements, 1, 0, failures)
-
-
-cdef store_fn ramp_storer(str dtype, bint is_whole) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[unaligned_double, unaligned_float]
-    if dtype == "float16":
-        return <store_fn>store[unaligned_double, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[unaligned_double, bfloat16_t]
-    if dtype == "float64":
-        return <store_fn>store[unaligned_double, unaligned_double]
-    if dtype == "int8":
-        return <store_fn>store[unaligned_double, int8_t]
-    if dtype == "uint8":
-        return <store_fn>store[unaligned_double, uint8_t]
-    if dtype == "int16":
-        return <store_fn>store[unaligned_double, unaligned_int16]
-    if dtype == "int32" and is_whole:
-        return <store_fn>store[unaligned_int64, unaligned_int32]
-    if dtype == "int32":
-        return <store_fn>store[unaligned_double, unaligned_int32]
-    if dtype == "int64" and is_whole:
-        return <store_fn>store[unaligned_int64, unaligned_int64]
-    if dtype == "int64":
-        return <store_fn>store[unaligned_double, unaligned_int64]
-    raise ValueError(f"no kernel makes a ramp of {dtype}")
-
-
-def ramp_kernel(tuple inputs not None, tuple outputs not None, *, start not None, step not None,
-                last, Py_ssize_t elements):
-    """The kernel that makes numbers that are a step apart.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands; of the former there are none.
-    start, step : float or int
-        The first number, and what is added for each further one. Integers of 64 bits are computed
-        with as such.
-    last : float or None
-        Where given, the second half is counted back from it.
-    elements : int
-        Of the result.
-    """
-    cdef ramp_state state
-    memset(&state, 0, sizeof(state))
-    state.is_whole = type(start) is int and type(step) is int
-    if state.is_whole:
-        state.first, state.each = start, step
-    else:
-        state.start, state.step = start, step
-    if last is not None:
-        state.from_both_ends, state.last = True, last
-    state.store = ramp_storer(outputs[0], state.is_whole)
-    return refer_to("ramp", inputs, outputs, ramp, &state, sizeof(state),
-                    1.0 * elements, max(1, elements // 4096), 0, {})
-
-
-def truth_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
-                 Py_ssize_t elements, Py_ssize_t room=0, bint by_rows=True, bint exact=False,
-                 bint clears=False):
-    """The kernel that finds true elements, or takes those where a mask is true.
-
-    Parameters
-    ----------
-    name : {'true_places', 'masked_elements'}
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    elements, room : int
-        Of the input, and of the result.
-    by_rows : bool
-        Whether the indices of an element are adjacent, or all of a dimension.
-    exact : bool
-        Whether there have to be as many as there is room for; there is no second result then.
-    clears : bool
-        Whether room that is left is filled with zeros.
-    """
-    cdef truth_state state
-    cdef bint takes = name == "masked_elements"
-    tested = inputs[len(inputs) - 1]
-    state.size, state.moved = ITEM_SIZES[tested], ITEM_SIZES[outputs[0]]
-    state.bits = (<uint64_t>1 << (8 * state.size - 1)) - 1 if "float" in tested else <uint64_t>-1
-    state.by_rows, state.exact, state.clears = by_rows, exact, clears
-    failures = {
-        WRONG_COUNT: f"{{detail}} elements are true, the result has the size {room}",
-        NO_ROOM: f"{{detail}} elements are true, for which the result of {room} has no room",
-    }
-    return refer_to(name, inputs, outputs, masked_elements if takes else true_places, &state,
-                    sizeof(state), 1.0 * elements, 1, 0, failures)
-
-
-def solve_kernel(tuple inputs not None, tuple outputs not None, *, bint upper, bint unit,
-                 Py_ssize_t n, Py_ssize_t wide, Py_ssize_t batch):
-    """The kernel that solves systems whose matrix is a triangle.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    upper : bool
-        Which triangle of the matrix counts.
-    unit : bool
-        Whether the diagonal counts as ones.
-    n, wide, batch : int
-        Unknowns, right-hand sides of a system, systems.
-    """
-    cdef solve_state state
-    cdef solve_parts parts
-    state.upper, state.unit = upper, unit
-    if inputs[0] == "float32":
-        state.load = <load_fn>load[unaligned_float, unaligned_double]
-        state.store = <store_fn>store[unaligned_double, unaligned_float]
-    elif inputs[0] == "float64":
-        state.load = <load_fn>load[unaligned_double, unaligned_double]
-        state.store = <store_fn>store[unaligned_double, unaligned_double]
-    else:
-        raise ValueError(f"no kernel solves systems of {inputs[0]}")
-    return refer_to("solve_triangle", inputs, outputs, solve_triangle, &state, sizeof(state),
-                    0.5 * batch * n * n * wide, max(1, batch * ((wide + 31) // 32)),
-                    divide_solve(n, NULL, &parts), {})
+# Made of the records: functions that pack the states.
+include "indexing_nodes.pxi"

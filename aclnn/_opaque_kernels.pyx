@@ -5,37 +5,26 @@ rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from aclnn._kernel_reference cimport checked_by, refer_to
-from aclnn.kernels.element cimport (
-    bfloat16_t,
-    bool_t,
-    half_t,
-    load,
-    load_fn,
-    store,
-    store_fn,
-    unaligned_double,
-    unaligned_float,
-    unaligned_int16,
-    unaligned_int32,
-    unaligned_int64,
-)
+from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
 from graph.runtime.kernel_abi cimport call_kernel
 
+import math
 from typing import NamedTuple
 
+from aclnn import isa
 from aclnn.acl.dtypes import ITEM_SIZES
+
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 
 class OpaqueFacts(NamedTuple):
-    """Facts about a kernel from its record (`aclnn/kernels/record.py`), and where its body is.
+    """Facts about a kernel with the common state, from its record (`aclnn/kernels/record.py`).
 
     Attributes
     ----------
@@ -47,7 +36,7 @@ class OpaqueFacts(NamedTuple):
         Elements only move; else they are converted, and computed with.
     indices : int
         Which operand has them; -1: none.
-    chunks, maker, loops : str
+    chunks, loops : str
     failures : tuple of (int, str)
     """
 
@@ -56,115 +45,101 @@ class OpaqueFacts(NamedTuple):
     moves: bool
     indices: int
     chunks: str
-    maker: str
     loops: str
     failures: tuple
 
 
-# FACTS by kernel: made of the records.
+# Made of the records: LOADS and STORES by dtypes of elements and of what is computed in; FACTS,
+# MAKERS and GRAPH_MAKERS by kernel, the latter two as "module:function"; and functions that make
+# kernels of nodes with the modules of the instruction set in use.
 include "opaque_facts.pxi"
 
 
-cdef load_fn loader(str dtype) except NULL:
-    """Loader that converts elements to int64, or floating ones to double."""
-    if dtype == "float32":
-        return <load_fn>load[unaligned_float, unaligned_double]
-    if dtype == "float64":
-        return <load_fn>load[unaligned_double, unaligned_double]
-    if dtype == "float16":
-        return <load_fn>load[half_t, unaligned_double]
-    if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, unaligned_double]
-    if dtype == "int8":
-        return <load_fn>load[int8_t, unaligned_int64]
-    if dtype == "uint8":
-        return <load_fn>load[uint8_t, unaligned_int64]
-    if dtype == "int16":
-        return <load_fn>load[unaligned_int16, unaligned_int64]
-    if dtype == "int32":
-        return <load_fn>load[unaligned_int32, unaligned_int64]
-    if dtype == "int64":
-        return <load_fn>load[unaligned_int64, unaligned_int64]
-    if dtype == "bool":
-        return <load_fn>load[bool_t, unaligned_int64]
-    raise ValueError(f"no kernel along an axis computes in {dtype}")
+cdef load_fn reader(str dtype, str computed) except NULL:
+    """Function that converts elements of a dtype to one that is computed in."""
+    if (dtype, computed) not in LOADS:
+        raise ValueError(f"no kernel reads {dtype} as {computed}")
+    return <load_fn><size_t>LOADS[dtype, computed]
 
 
-cdef store_fn storer(str dtype) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[unaligned_double, unaligned_float]
-    if dtype == "float64":
-        return <store_fn>store[unaligned_double, unaligned_double]
-    if dtype == "float16":
-        return <store_fn>store[unaligned_double, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[unaligned_double, bfloat16_t]
-    if dtype == "int8":
-        return <store_fn>store[unaligned_int64, int8_t]
-    if dtype == "uint8":
-        return <store_fn>store[unaligned_int64, uint8_t]
-    if dtype == "int16":
-        return <store_fn>store[unaligned_int64, unaligned_int16]
-    if dtype == "int32":
-        return <store_fn>store[unaligned_int64, unaligned_int32]
-    if dtype == "int64":
-        return <store_fn>store[unaligned_int64, unaligned_int64]
-    if dtype == "bool":
-        return <store_fn>store[unaligned_int64, bool_t]
-    raise ValueError(f"no kernel along an axis computes in {dtype}")
+cdef store_fn writer(str dtype, str computed) except NULL:
+    """Function that converts elements of a dtype that is computed in to another one."""
+    if (dtype, computed) not in STORES:
+        raise ValueError(f"no kernel writes {dtype} from {computed}")
+    return <store_fn><size_t>STORES[dtype, computed]
 
 
-def opaque_kernel(str name not None, tuple in_dtypes not None, str out_dtype not None, *,
-                  Py_ssize_t elements, Py_ssize_t lines, int axis=0, int64_t length=0,
-                  int64_t diagonal=0, bint wraps=False, tuple loops=(0, 0)):
-    """The kernel of that name, for these dtypes.
+cdef object size_of(tuple shape):
+    """The number of elements of a shape."""
+    return math.prod(shape)
+
+
+cdef object lines_of(tuple shape, int axis):
+    """The number of lines along an axis."""
+    return math.prod(shape) // max(1, shape[axis])
+
+
+cdef dict places_of(tuple operands, tuple present):
+    """Places of the operands that there are; names of those that may be absent end in "?"."""
+    found = {}
+    for name in operands:
+        if not name.endswith("?"):
+            found[name] = len(found)
+        elif name[:-1] in present:
+            found[name[:-1]] = len(found)
+    return found
+
+
+def opaque_kernel(attr, tuple inputs not None, tuple outputs not None, tuple shapes not None):
+    """The kernel with the common state of a node.
 
     Parameters
     ----------
-    name : str
-        One of `FACTS`.
-    in_dtypes : tuple of str
-        Of the inputs.
-    out_dtype : str
-    elements : int
-        How many are read or written, for its cost.
-    lines : int
-        Into how many chunks it may be cut.
-    axis : int
-        Along which it works.
-    length : int
-        Of the first input along that axis: indices are less.
-    diagonal : int
-    wraps : bool
-        Whether negative indices count from the end.
-    loops : tuple of int
-        Addresses of loops over lines, if input and output have one dtype; 0: none.
+    attr : callable
+        Gives an attribute of the node: ``kernel``, one of `FACTS`; ``axis``, along which it works,
+        by default the last; ``diagonal``; ``wraps``, whether negative indices count from the end.
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    shapes : tuple of tuple of int
+        Of the inputs, then of the result.
 
     Returns
     -------
     Kernel
     """
     cdef opaque_state state
-    cdef size_t address
-    if name not in FACTS or not FACTS[name].address:
+    name = attr("kernel")
+    if name not in FACTS:
         known = ", ".join(FACTS)
         raise ValueError(f"no opaque kernel is called {name!r}, they are {known}")
     facts = FACTS[name]
-    address = facts.address
+    source, result = shapes[0], shapes[len(inputs)]
+    axis = attr("axis", -1) % len(result)
     memset(&state, 0, sizeof(opaque_state))
-    state.axis, state.length, state.diagonal = axis, length, diagonal
-    state.size = ITEM_SIZES[out_dtype]
-    state.wraps = wraps
-    state.behind, state.across = <lines_fn><size_t>loops[0], <lines_fn><size_t>loops[1]
+    state.axis, state.length, state.diagonal = axis, source[axis], attr("diagonal", 0)
+    state.size = ITEM_SIZES[outputs[0]]
+    state.wraps = attr("wraps", False)
+    if facts.loops and inputs[0] == outputs[0]:
+        loops = getattr(isa.row_kernels(), facts.loops)(outputs[0])
+        state.behind, state.across = <lines_fn><size_t>loops[0], <lines_fn><size_t>loops[1]
     if facts.indices >= 0:
-        state.index_size = ITEM_SIZES[in_dtypes[facts.indices]]
+        state.index_size = ITEM_SIZES[inputs[facts.indices]]
     if not facts.moves:
-        state.load, state.store = loader(in_dtypes[0]), storer(out_dtype)
-        state.is_whole = in_dtypes[0] not in FLOATING
+        state.is_whole = inputs[0] not in FLOATING
+        state.load = reader(inputs[0], "int64" if state.is_whole else "float64")
+        state.store = writer(outputs[0], "float64" if outputs[0] in FLOATING else "int64")
     failures = {}
     for code, text in facts.failures:
-        first = str(-length if wraps else 0)
-        failures[code] = text.replace("{first}", first).replace("{last}", str(length - 1))
-    made = refer_to(name, in_dtypes, (out_dtype,), <call_kernel>address, &state,
-                    sizeof(opaque_state), facts.cost * elements, lines, 0, failures)
+        first = str(-state.length if state.wraps else 0)
+        failures[code] = text.replace("{first}", first).replace("{last}", str(state.length - 1))
+    chunks = 1
+    if facts.chunks == "lines":
+        chunks = lines_of(result, axis)
+    elif facts.chunks == "rows":
+        chunks = size_of(result[:-1])
+    elif facts.chunks == "outer":  # one index stands for many elements along the axis
+        chunks = size_of(result[:axis + 1])
+    elements = size_of(result if facts.indices >= 0 else source)
+    made = refer_to(name, inputs, outputs, <call_kernel><size_t>facts.address, &state,
+                    sizeof(opaque_state), facts.cost * elements, chunks, 0, failures)
     return checked_by(made, <call_kernel>check_gather, (1,)) if facts.indices == 1 else made

@@ -16,28 +16,17 @@ goes first; a NaN counts as the largest. An index is looked at before anything i
 """
 
 from libc.math cimport INFINITY
-from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
-    bfloat16_t,
     copy_elements,
-    half_t,
-    load,
-    load_fn,
-    store,
-    store_fn,
     unaligned_float,
     unaligned_int32,
     unaligned_int64,
 )
-from aclnn.kernels.scratch cimport part_of
-from aclnn.kernels.sorts cimport COUNTS_BYTES, sorted_keys
+from aclnn.kernels.sorts cimport sorted_keys
 from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
-
-from aclnn.acl.dtypes import ITEM_SIZES
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -51,45 +40,12 @@ cdef enum:
     CHOSEN = 2
     UNCOUNTED = 0           # what counts are; else plain ones
     CUMULATIVE = 1
-FAILURES = {
-    BAD_EXPERT: "an index of an expert is {detail}, which there is none of",
-    BAD_ROW: "an index of a row is {detail}, must not be negative",
-}
 
-
-cdef load_fn float_loader(str dtype) except NULL:
-    if dtype == "float32":
-        return <load_fn>load[unaligned_float, unaligned_float]
-    if dtype == "float16":
-        return <load_fn>load[half_t, unaligned_float]
-    if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, unaligned_float]
-    raise ValueError(f"no kernel of experts reads {dtype}")
-
-
-cdef store_fn float_storer(str dtype) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[unaligned_float, unaligned_float]
-    if dtype == "float16":
-        return <store_fn>store[unaligned_float, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[unaligned_float, bfloat16_t]
-    raise ValueError(f"no kernel of experts writes {dtype}")
+# States of the kernels, and what they keep in scratch: made of the records.
+include "routing_states.pxi"
 
 
 # --- Gates ----------------------------------------------------------------------------------------
-
-cdef struct gate_state:
-    load_fn load
-    load_fn load_bias
-    store_fn store
-    int bias, finished, y, experts, rows, normalized   # places of operands, or -1
-    int norm                # SOFTMAX, SIGMOID, CHOSEN
-    int groups, kept        # groups of experts, and how many of them stay
-    bint by_two             # a group counts by the sum of its two largest
-    bint divides            # by the sum of what is chosen
-    ptrdiff_t k
-
 
 cdef inline bint is_ahead(float a, float b) noexcept nogil:
     """Whether `a` is the larger, NaN being the largest."""
@@ -149,29 +105,6 @@ cdef void choose(float *x, ptrdiff_t n, ptrdiff_t k, uint8_t *taken,
         chosen[j] = <int32_t>best
 
 
-cdef struct gate_parts:
-    # What a token needs in scratch.
-    float *values           # of all experts
-    float *ranked           # what they are chosen by
-    float *groups           # best values of groups
-    float *made             # of those that are chosen
-    int32_t *chosen
-    uint8_t *taken
-
-
-cdef size_t divide_gate(const gate_state *state, ptrdiff_t n, void *scratch,
-                        gate_parts *parts) noexcept nogil:
-    """Divide scratch for tokens with `n` experts; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
-    parts.ranked = <float *>part_of(scratch, n * sizeof(float), &used)
-    parts.groups = <float *>part_of(scratch, state.groups * sizeof(float), &used)
-    parts.made = <float *>part_of(scratch, state.k * sizeof(float), &used)
-    parts.chosen = <int32_t *>part_of(scratch, state.k * sizeof(int32_t), &used)
-    parts.taken = <uint8_t *>part_of(scratch, n, &used)
-    return used
-
-
 cdef int gate(const array_view *views, const void *given, const void *params, void *scratch,
               ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const gate_state *state = <const gate_state *>given
@@ -220,7 +153,7 @@ cdef int gate(const array_view *views, const void *given, const void *params, vo
                 made[j] = <float>(made[j] / (total + numbers[1].real))
         for j in range(k):
             made[j] = <float>(made[j] * numbers[0].real)
-        view = &views[state.y]
+        view = &views[state.result]
         state.store(made, view.data + row * view.strides[0], view.strides[1], k)
         if state.finished >= 0:
             finished = (<const uint8_t *>(views[state.finished].data
@@ -243,14 +176,6 @@ cdef int gate(const array_view *views, const void *given, const void *params, vo
 
 
 # --- The order of tokens --------------------------------------------------------------------------
-
-cdef struct route_state:
-    int index_size
-    ptrdiff_t each          # how many places a token has in the list
-    int64_t experts         # indices are less; 0: any
-    ptrdiff_t capacity      # of an expert; 0: tokens of all lie one after the other
-    int counting            # UNCOUNTED, CUMULATIVE, COUNTED, BEFORE capacity
-
 
 cdef inline int64_t id_at(const array_view *ids, ptrdiff_t i, int size) noexcept nogil:
     cdef const char *place = ids.data + i * ids.strides[0]
@@ -276,19 +201,6 @@ cdef void count_ids(const array_view *ids, const route_state *state, const array
             (<unaligned_int32 *>place)[0] = total
 
 
-cdef struct route_parts:
-    uint32_t *counts
-    uint64_t *keys          # and room for as many more
-
-
-cdef size_t divide_route(ptrdiff_t n, void *scratch, route_parts *parts) noexcept nogil:
-    """Divide scratch for a list of `n` experts; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
-    parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
-    return used
-
-
 cdef int route(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """A stable sort by expert: where each place goes, and which token each row is of."""
@@ -301,7 +213,7 @@ cdef int route(const array_view *views, const void *given, const void *params, v
     cdef uint64_t *room
     cdef uint64_t *keys
     cdef int64_t id_, most = state.experts if state.experts else 1ll << 31, before = -1
-    divide_route(n, scratch, &parts)
+    divide_route(state, n, scratch, &parts)
     room = parts.keys
     for i in range(n):
         id_ = id_at(ids, i, state.index_size)
@@ -331,10 +243,6 @@ cdef int route(const array_view *views, const void *given, const void *params, v
     return 0
 
 
-cdef struct rows_state:
-    int size
-
-
 cdef int take_rows(const array_view *views, const void *given, const void *params, void *scratch,
                    ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Rows by their numbers; of a negative one zeros."""
@@ -356,16 +264,6 @@ cdef int take_rows(const array_view *views, const void *given, const void *param
 
 
 # --- Sums -----------------------------------------------------------------------------------------
-
-cdef struct combine_state:
-    int scales, x1, x2, bias, experts, out   # places of operands, or -1
-    load_fn load
-    load_fn load_scales
-    store_fn store
-    ptrdiff_t each          # how many rows are added up
-    bint by_columns         # the index has all first rows, then all second ones
-    bint drops              # -1 stands for a row that was dropped
-
 
 cdef inline void add_scaled(float *sums, const float *x, float factor, ptrdiff_t n) noexcept nogil:
     cdef ptrdiff_t i
@@ -410,7 +308,7 @@ cdef int check_combine(const array_view *views, const void *given, const void *p
                        call_context *context) noexcept nogil:
     """Rows and experts of a share of the results."""
     cdef const combine_state *state = <const combine_state *>given
-    cdef ptrdiff_t count = views[state.out].shape[0], row, j
+    cdef ptrdiff_t count = views[state.result].shape[0], row, j
     cdef int64_t source, expert
     for row in range(count * chunk // chunks, count * (chunk + 1) // chunks):
         for j in range(state.each):
@@ -434,7 +332,7 @@ cdef int combine(const array_view *views, const void *given, const void *params,
     cdef const combine_state *state = <const combine_state *>given
     cdef const array_view *rows = &views[0]
     cdef const array_view *index = &views[1]
-    cdef const array_view *out = &views[state.out]
+    cdef const array_view *out = &views[state.result]
     cdef const array_view *view
     cdef ptrdiff_t count = out.shape[0], row, j, first, n
     cdef int64_t source, expert = 0
@@ -475,117 +373,7 @@ cdef int combine(const array_view *views, const void *given, const void *params,
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
+# --- Kernels of nodes --------------------------------------------------------------------------
 
-def gate_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
-                Py_ssize_t lines, Py_ssize_t n,
-                Py_ssize_t k, norm, groups=1, kept=1, by_two=False, divides=False):
-    """The kernel that chooses the experts of each token.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    present : tuple of str
-        Which of 'bias', 'finished', 'rows', 'normalized' there are.
-    lines, n, k : int
-        Tokens, experts, and how many each token gets.
-    norm : {0, 1, 2}
-        Softmax, sigmoid, or the softmax of what is chosen.
-    groups, kept : int
-        Into how many groups experts fall, and how many of them stay.
-    by_two, divides : bool
-        Whether a group counts by its two largest; whether what is chosen is divided by its sum.
-    """
-    cdef gate_state state
-    cdef gate_parts parts
-    places = {}
-    for name in ("bias", "finished", "y", "experts", "rows", "normalized"):
-        if name in ("y", "experts") or name in present:
-            places[name] = 1 + len(places)
-    state.bias, state.finished = places.get("bias", -1), places.get("finished", -1)
-    state.y, state.experts = places["y"], places["experts"]
-    state.rows, state.normalized = places.get("rows", -1), places.get("normalized", -1)
-    state.load, state.store = float_loader(inputs[0]), float_storer(outputs[0])
-    state.load_bias = float_loader(inputs[1]) if "bias" in present else NULL
-    state.norm, state.groups, state.kept, state.k = norm, groups, kept, k
-    state.by_two, state.divides = by_two, divides
-    return refer_to("gate", inputs, outputs, gate, &state, sizeof(state),
-                    lines * n * (10.0 + k), lines, divide_gate(&state, n, NULL, &parts), FAILURES)
-
-
-def route_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n, Py_ssize_t each,
-                 Py_ssize_t experts,
-                 Py_ssize_t capacity, counting):
-    """The kernel that sorts tokens by their experts.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    n, each : int
-        Length of the list of experts, and how many of them a token has.
-    experts : int
-        How many there are; 0: any.
-    capacity : int
-        Rows of each expert; 0: as many as it needs.
-    counting : {0, 1, 2, 3}
-        No counts, running sums, counts, or counts before some were dropped.
-    """
-    cdef route_state state
-    cdef route_parts parts
-    state.index_size, state.each = ITEM_SIZES[inputs[0]], max(1, each)
-    state.experts, state.capacity, state.counting = experts, capacity, counting
-    return refer_to("route", inputs, outputs, route, &state, sizeof(state), 10.0 * n, 1,
-                    divide_route(n, NULL, &parts), FAILURES)
-
-
-def take_rows_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
-                     Py_ssize_t n):
-    """The kernel that copies rows by their numbers.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    lines, n : int
-        How many rows there are, and how long they are.
-    """
-    cdef rows_state state
-    state.size = ITEM_SIZES[inputs[0]]
-    return refer_to("take_rows", inputs, outputs, take_rows, &state, sizeof(state),
-                    0.1 * lines * n, lines, 0, {})
-
-
-def combine_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
-                   Py_ssize_t lines, Py_ssize_t n,
-                   Py_ssize_t each, by_columns, drops):
-    """The kernel that adds up the rows of each token.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    present : tuple of str
-        Which of 'scales', 'x1', 'x2', 'bias', 'experts' there are, in their order.
-    lines, n, each : int
-        Tokens, their elements, and how many rows each has.
-    by_columns, drops : bool
-        Whether the index has all first rows before the second ones, and whether -1 stands for no
-        row.
-    """
-    cdef combine_state state
-    places = {name: 2 + place for place, name in enumerate(present)}
-    state.scales, state.x1, state.x2 = (
-        places.get("scales", -1), places.get("x1", -1), places.get("x2", -1))
-    state.bias, state.experts = places.get("bias", -1), places.get("experts", -1)
-    state.out = len(inputs)
-    state.load, state.store = float_loader(inputs[0]), float_storer(outputs[0])
-    state.load_scales = float_loader(inputs[state.scales]) if state.scales >= 0 else NULL
-    state.each, state.by_columns, state.drops = each, by_columns, drops
-    made = refer_to("combine", inputs, outputs, combine, &state, sizeof(state),
-                    0.3 * lines * n * each, lines, 0, FAILURES)
-    looked_at = (1,)
-    if state.bias >= 0:
-        looked_at += (state.experts,)
-    return checked_by(made, check_combine, looked_at)
+# Made of the records: functions that pack the states.
+include "routing_nodes.pxi"

@@ -8,7 +8,10 @@ The build runs it before it translates the kernel modules, each of which include
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
+import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +27,19 @@ LOOPS_IN = {
 }
 MOST_INPUTS = 4
 NAMES = "abcd"  # of a formula's inputs
+# The types of elements, and in what opaque kernels compute with which of them.
+TYPES = {
+    "float32": "unaligned_float", "float64": "unaligned_double", "float16": "half_t", "bfloat16": "bfloat16_t",
+    "int8": "int8_t", "uint8": "uint8_t", "int16": "unaligned_int16", "int32": "unaligned_int32",
+    "int64": "unaligned_int64", "bool": "bool_t",
+}  # fmt: skip
+ELEMENTS = [
+    one for one in TYPES.values() if not one.endswith("int8_t")
+]  # those that C does not have
+SINGLE = ("float32", "float16", "bfloat16")
+WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
+READ_AS = {"float32": SINGLE, "float64": (*SINGLE, "float64"), "int64": WHOLE}
+WRITTEN_AS = READ_AS | {"float64": (*SINGLE, "float64", *WHOLE[:-1])}
 TAB = "    "
 
 
@@ -594,21 +610,262 @@ def row_operands(side: Iterable[Any]) -> str:
 
 
 def opaque_facts(records: Iterable[Any]) -> str:
-    """What the engine knows of opaque kernels: those whose bodies it has, and the makers of others."""
+    """Tables of opaque kernels: facts of those with the common state, and what makes each of a node."""
     records = list(records)
     own = [one for one in records if one.body.startswith("opaque.")]
     text = [
         f"from aclnn.kernels.{body} cimport {', '.join(one.name for one in own if one.body == body)}\n"
         for body in dict.fromkeys(one.body for one in own)
     ]
-    text.append("\nFACTS = {\n")
-    for one in records:
-        address = f"<size_t><call_kernel>{one.name}" if one in own else "0"
+    text.append("from libc.stdint cimport int8_t, uint8_t\n")
+    text.append(f"from aclnn.kernels.element cimport load, store, {', '.join(ELEMENTS)}\n\n")
+    text.append(element_functions("load", READ_AS))
+    text.append(element_functions("store", WRITTEN_AS) + "\n\n")
+    calls = library_calls(records)
+    text += [f"def {name}{NODE}:\n{lines}\n\n\n" for lines, name in calls.items()]
+    text.append("FACTS = {\n")
+    for one in own:
         index = next((k for k, operand in enumerate(one.inputs) if operand.role == "index"), -1)
-        facts = one.cost, one.moves, index, one.chunks, one.maker, one.loops, one.failures
+        facts = one.cost, one.moves, index, one.chunks, one.loops, one.failures
+        address = f"<size_t><call_kernel>{one.name}"
         text.append(f'    "{one.name}": OpaqueFacts({address}, {", ".join(map(repr, facts))}),\n')
     text.append("}\n")
+    for table, of_graphs in ("MAKERS", False), ("GRAPH_MAKERS", True):
+        makers = {one.name: maker_of(one, calls) for one in records if bool(one.maker) == of_graphs}
+        lines = [f'    "{name}": "{maker}",\n' for name, maker in makers.items()]
+        text += [f"{table} = {{\n", *lines, "}\n"]
     return "".join(text)
+
+
+def maker_of(record: Any, calls: Mapping[str, str]) -> str:
+    """The function that makes a kernel of a node, as ``module:function``."""
+    if record.maker:
+        return str(record.maker)
+    if record.state:
+        return f"aclnn._{record.body}_kernels:{record.name}_kernel"
+    function = calls[library_call(record)] if record.factory else "opaque_kernel"
+    return f"aclnn._opaque_kernels:{function}"
+
+
+def element_functions(kind: str, pairs: Mapping[str, Iterable[str]]) -> str:
+    """The table of functions that convert elements as they are read or written, by both dtypes."""
+    lines = [f"cdef dict {kind.upper()}S = {{\n"]
+    for computed, dtypes in pairs.items():
+        for dtype in dtypes:
+            types = [TYPES[dtype], TYPES[computed]]
+            ends = ", ".join(types if kind == "load" else reversed(types))
+            lines.append(f'    ("{dtype}", "{computed}"): <size_t><{kind}_fn>{kind}[{ends}],\n')
+    return "".join([*lines, "}\n"])
+
+
+# --- Nodes of opaque kernels ------------------------------------------------------------------------
+
+
+class Argument(NamedTuple):
+    """What is read of a node: a name and the expression of its value."""
+
+    name: str
+    value: str
+    reads: frozenset[str]  # names in the expression
+
+
+def arguments_of(record: Any) -> list[Argument]:
+    """The statements of a record; a name alone is the attribute of that name."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for one in ast.parse(inspect.cleandoc(record.arguments)).body:
+        if isinstance(one, ast.Expr):
+            names = one.value.elts if isinstance(one.value, ast.Tuple) else [one.value]
+            pairs += [(name, attribute(name)) for name in names]
+        elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Tuple):
+            pairs += zip(one.targets[0].elts, one.value.elts, strict=True)
+        else:
+            pairs.append((one.targets[0], one.value))
+    return [Argument(name.id, ast.unparse(value), names_in(value)) for name, value in pairs]
+
+
+def attribute(name: ast.expr) -> ast.expr:
+    return ast.parse(f"attr({ast.unparse(name)!r})", mode="eval").body
+
+
+def names_in(tree: ast.AST) -> frozenset[str]:
+    return frozenset([one.id for one in ast.walk(tree) if isinstance(one, ast.Name)])
+
+
+def shapes_read(record: Any, read: Iterable[str]) -> list[str]:
+    """Shapes of operands, by their names, that expressions read."""
+    places = {one.name: f"len(inputs) + {k}" for k, one in enumerate(record.outputs)}
+    places |= {one.name: str(k) for k, one in enumerate(record.inputs)}
+    return [f"{name} = shapes[{place}]" for name, place in places.items() if name in read]
+
+
+STATE_IMPORTS = """\
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from aclnn.kernels.element cimport load_fn, store_fn
+from aclnn.kernels.scratch cimport part_of
+from aclnn.kernels.sorts cimport COUNTS_BYTES
+
+
+"""
+NODE_IMPORTS = """\
+from libc.string cimport memset
+
+from aclnn._kernel_reference cimport checked_by, refer_to
+from aclnn._opaque_kernels cimport lines_of, places_of, reader, size_of, writer
+
+from aclnn.acl.dtypes import ITEM_SIZES
+
+
+"""
+NODE = "(attr, tuple inputs not None, tuple outputs not None, tuple shapes not None)"
+
+
+def library_call(record: Any) -> str:
+    """A function's lines that make a node's kernel with the module of the instruction set in use."""
+    arguments = arguments_of(record)
+    family, _, factory = record.factory.partition(":")
+    read = {name for one in arguments for name in one.reads}
+    lines = shapes_read(record, read)
+    lines += [f"{one.name} = {one.value}" for one in arguments if one.name in read]
+    given = "".join(
+        f", {one.name}={one.name if one.name in read else one.value}" for one in arguments
+    )
+    lines.append(f"return isa.{family}().{factory}(inputs=inputs, outputs=outputs{given})")
+    return "\n".join(indented(lines))
+
+
+def library_calls(records: Iterable[Any]) -> dict[str, str]:
+    """Functions that make kernels of nodes: their names by their lines, which kernels may share."""
+    found: dict[str, str] = {}
+    for one in records:
+        if one.factory:
+            found.setdefault(library_call(one), f"{one.name}_kernel")
+    return found
+
+
+def fields_of(state: Any) -> list[str]:
+    """Names of the fields of a struct."""
+    lines = [line.partition("#")[0] for line in inspect.cleandoc(state.fields).splitlines()]
+    return [name for line in lines for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip())]
+
+
+class Part(NamedTuple):
+    """What a kernel keeps in scratch."""
+
+    type: str
+    name: str
+    count: str
+    comment: str
+
+
+def parts_of(record: Any) -> list[Part]:
+    lines = inspect.cleandoc(record.parts).splitlines()
+    pattern = r"(\w+) (\w+)\[(.*?)\]\s*(# .*)?"
+    return [
+        Part(*found.groups(default="")) for line in lines if (found := re.fullmatch(pattern, line))
+    ]
+
+
+def sizes_of(record: Any) -> list[str]:
+    """Arguments that counts of parts are made of, besides fields of the state."""
+    names = [name for one in parts_of(record) for name in re.findall(r"\b[a-z]\w*", one.count)]
+    return [name for name in dict.fromkeys(names) if name not in fields_of(record.state)]
+
+
+def states(records: Iterable[Any]) -> str:
+    """Structs of a family's kernels, and functions that divide their scratch."""
+    records = list(records)
+    text = [STATE_IMPORTS]
+    for state in dict.fromkeys(one.state for one in records):
+        fields = inspect.cleandoc(state.fields).splitlines()
+        text.append("\n".join([f"cdef struct {state.name}:", *indented(fields)]) + "\n\n\n")
+    text += [division(one) for one in records if one.parts]
+    return "".join(text)
+
+
+def division(record: Any) -> str:
+    """What a kernel keeps in scratch: the struct, and the function that divides the memory."""
+    parts, fields = parts_of(record), fields_of(record.state)
+    lines = [f"{one.type} *{one.name}  {one.comment}".rstrip() for one in parts]
+    struct = "\n".join([f"cdef struct {record.name}_parts:", *indented(lines)])
+    counted = [
+        re.sub(r"\b[a-z]\w*", lambda name: in_state(name[0], fields), one.count) for one in parts
+    ]
+    body = ["cdef size_t used = 0"]
+    for one, count in zip(parts, counted, strict=True):
+        nbytes = f"{count} * sizeof({one.type})"
+        body.append(f"parts.{one.name} = <{one.type} *>part_of(scratch, {nbytes}, &used)")
+    sizes = "".join(f"ptrdiff_t {name}, " for name in sizes_of(record))
+    heading = (
+        f"cdef inline size_t divide_{record.name}(const {record.state.name} *state, {sizes}"
+        f"void *scratch, {record.name}_parts *parts)"
+    )
+    return f"{struct}\n\n\n" + function(heading, [*body, "return used"])
+
+
+def in_state(name: str, fields: Iterable[str]) -> str:
+    return f"state.{name}" if name in fields else name
+
+
+def nodes(records: Iterable[Any]) -> str:
+    """Functions that make kernels of nodes, for a family whose states the build packs."""
+    return NODE_IMPORTS + "".join([node_kernel(one) for one in records])
+
+
+def node_kernel(record: Any) -> str:
+    """The function that makes a kernel of a node: it packs the state, and counts work, chunks and scratch."""
+    lines = [f"cdef {record.state.name} state"]
+    if record.parts:
+        lines.append(f"cdef {record.name}_parts parts")
+    lines += ["memset(&state, 0, sizeof(state))", *shapes_read(record, names_read(record))]
+    lines += [*places_set(record), *arguments_set(record), "failures = {"]
+    lines += [f"    {code}: {failure(text)}," for code, text in record.failures]
+    lines += ["}", "made = refer_to("]
+    state = f"{record.name}, &state, sizeof(state)"
+    lines.append(f'    "{record.name}", inputs, outputs, {state}, {record.work},')
+    lines += [f"    {record.chunks or 1}, {scratch_of(record)}, failures,", ")"]
+    made = f"checked_by(made, {', '.join(record.check)})" if record.check else "made"
+    body = indented([*lines, f"return {made}"])
+    return "\n".join([f"def {record.name}_kernel{NODE}:", *body]) + "\n\n\n"
+
+
+def names_read(record: Any) -> set[str]:
+    """All names in expressions of a record."""
+    texts = [record.work, record.chunks or "1", *record.check]
+    texts += [one for _, text in record.failures for one in re.findall("{(.*?)}", text)]
+    arguments = [one.reads for one in arguments_of(record)]
+    return {name for one in (*arguments, *map(names_in, map(ast.parse, texts))) for name in one}
+
+
+def places_set(record: Any) -> list[str]:
+    """Statements that set fields with the names of operands to their places."""
+    every = (*record.inputs, *record.outputs)
+    fields = {*fields_of(record.state)} - {one.name for one in arguments_of(record)}
+    wanted = [one.name for one in every if one.name in fields]
+    if not wanted:
+        return []
+    words = tuple([f"{one.name}{'?' * one.optional}" for one in every])
+    found = f'places = places_of({words}, attr("present", ()))'
+    return [found, *(f'state.{name} = places.get("{name}", -1)' for name in wanted)]
+
+
+def arguments_set(record: Any) -> list[str]:
+    fields = fields_of(record.state)
+    return [f"{in_state(one.name, fields)} = {one.value}" for one in arguments_of(record)]
+
+
+def scratch_of(record: Any) -> str:
+    """The expression of the bytes of a kernel's scratch."""
+    sizes = "".join(f"{name}, " for name in sizes_of(record))
+    return f"divide_{record.name}(&state, {sizes}NULL, &parts)" if record.parts else "0"
+
+
+def failure(text: str) -> str:
+    """The text of a failure as an expression; a kernel's detail is put in when it fails."""
+    if re.findall("{(.*?)}", text) in ([], ["detail"]):
+        return repr(text)
+    return "f" + repr(text.replace("{detail}", "{{detail}}"))
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -625,6 +882,21 @@ def refuse_wrong(records: Iterable[Any]) -> None:
             sys.exit(f"{record.name}: forms over vectors take one or two elements")
 
 
+def refuse_unused(records: Iterable[Any]) -> None:
+    """Refuse an argument that nothing reads, and a field that no kernel has a value for."""
+    filled: dict[Any, set[str]] = {}
+    for record in records:
+        names = {one.name for one in arguments_of(record)}
+        used = {*fields_of(record.state), *names_read(record), *sizes_of(record)}
+        if unused := sorted(names - used):
+            sys.exit(f"{record.name}: nothing reads {', '.join(unused)}")
+        operands = {one.name for one in (*record.inputs, *record.outputs)}
+        filled.setdefault(record.state, set()).update(names, operands)
+    for state, names in filled.items():
+        if empty := [one for one in fields_of(state) if one not in names]:
+            sys.exit(f"{state.name}: no kernel gives {', '.join(empty)} a value")
+
+
 def sources(folder: Path = FOLDER) -> dict[str, str]:
     """The files by their names."""
     every = load_records(folder).values()
@@ -632,6 +904,10 @@ def sources(folder: Path = FOLDER) -> dict[str, str]:
     point, rows, opaque = ([one for one in every if one.domain == name] for name in domains)
     record_module = sys.modules["kernels.record"]
     refuse_wrong(point)
+    refuse_unused([one for one in opaque if one.state])
+    packed = {
+        one.body: [same for same in opaque if same.body == one.body] for one in opaque if one.state
+    }
     return {
         "formula_loops.pxi": formula_loops(point, record_module.ENDINGS),
         "simd_forms.pxi": simd_forms(point),
@@ -639,6 +915,8 @@ def sources(folder: Path = FOLDER) -> dict[str, str]:
         "register_steps.pxi": register_steps(point, record_module.StepForm),
         "row_tables.pxi": row_tables(rows),
         "opaque_facts.pxi": opaque_facts(opaque),
+        **{f"{body}_states.pxi": states(family) for body, family in packed.items()},
+        **{f"{body}_nodes.pxi": nodes(family) for body, family in packed.items()},
     }
 
 

@@ -9,9 +9,6 @@ from aclnn import graph, isa
 from aclnn.compiler.products import byte_strides, step_kernels
 from aclnn.graph.result_steps import ResultStep, steps_of
 
-# In ONNX: an operator, the shapes that it takes operands in (None: their own), and attributes.
-OnnxNode = tuple[str, tuple[tuple[int, ...] | None, ...], dict[str, Any]]
-
 
 def kernel_of(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
@@ -78,32 +75,3 @@ def slopes_of(
         node.attr("dilation"),
         node.attr("groups"),
     )
-
-
-def onnx_of(owner: graph.Graph, node: graph.Node) -> OnnxNode | None:
-    """A convolution in ONNX: the operator, the shapes that it takes operands in, and attributes.
-
-    The standard has none that makes the gradient of weights.
-    """
-    if node.attr("positions") is not None:
-        return None
-    image, weight = map(owner.value, node.inputs[:2])
-    sizes, made = image.shape[2:], owner.value(node.output).shape[2:]
-    taps, steps, before, gaps = (
-        node.attr(one)[-len(sizes) :] for one in ("taps", "stride", "padding", "dilation")
-    )
-    groups = node.attr("groups")
-    reach = [gap * (tap - 1) + 1 for gap, tap in zip(gaps, taps, strict=True)]
-    attributes = {
-        "kernel_shape": taps, "strides": steps, "dilations": gaps, "group": groups,
-    }  # fmt: skip
-    rows = zip(sizes, made, steps, before, reach, strict=True)
-    if node.attr("transposed"):
-        over = [(size - 1) * step + far - first - out for size, out, step, first, far in rows]
-        attributes["output_padding"] = [max(0, -one) for one in over]
-        attributes["pads"] = [*before, *[max(0, one) for one in over]]
-        return "ConvTranspose", (None, (*weight.shape[:2], *taps), None), attributes
-    after = [(out - 1) * step + far - size - first for size, out, step, first, far in rows]
-    attributes["pads"] = [*before, *[max(0, one) for one in after]]
-    channels = image.shape[1] // groups
-    return "Conv", (None, (weight.shape[0], channels, *taps), None), attributes

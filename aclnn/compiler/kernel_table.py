@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from aclnn import graph, isa
@@ -52,9 +54,22 @@ def _rows(
 def _opaque(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> graph.Kernel:
-    from aclnn.compiler.opaque import maker_of
+    """A kernel as its record says, which the build made a function of (`tools/make_kernels.py`)."""
+    make, reads_graph = _maker_of(node.attr("kernel"))
+    if reads_graph:
+        return make(owner, node, inputs, outputs)
+    shapes = tuple([owner.value(id).shape for id in node.operands])
+    return make(node.attr, inputs, outputs, shapes)
 
-    return maker_of(node.attr("kernel"))(owner, node, inputs, outputs)
+
+@cache
+def _maker_of(kernel: str) -> tuple[Callable[..., graph.Kernel], bool]:
+    """The function that makes a kernel, and whether it reads more of the graph than shapes."""
+    from aclnn._opaque_kernels import GRAPH_MAKERS, MAKERS
+
+    reads_graph = kernel in GRAPH_MAKERS
+    module, _, name = (GRAPH_MAKERS if reads_graph else MAKERS)[kernel].partition(":")
+    return getattr(import_module(module), name), reads_graph
 
 
 _LIBRARIES: Mapping[str, Callable[..., graph.Kernel]] = {

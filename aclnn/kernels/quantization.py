@@ -4,81 +4,68 @@ from __future__ import annotations
 
 from .record import Record, opaque
 
+_OF_X = "lines, n = size_of(x[:-1]), x[-1]"
+_OF_RESULT = "lines, n = size_of(result[:-1]), result[-1]"
+
+
+def _record(
+    name: str,
+    inputs: str,
+    factory: str,
+    arguments: str,
+    parameters: str = "",
+    outputs: str = "result",
+) -> Record:
+    return opaque(
+        name,
+        inputs,
+        parameters,
+        outputs=outputs,
+        body="quantized",
+        factory=f"quantized_kernels:{factory}_kernel",
+        arguments=arguments,
+        onnx=(),
+    )
+
+
 RECORDS: tuple[Record, ...] = (
-    opaque(
+    _record(
         "quantized_product",
-        "a:whole b:whole scale:whole per_token:whole offset:whole bias:whole antiquant_scale:whole antiquant_offset:whole groups:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_product",
-        scratch=True,
-        onnx=(),
+        "a b scale? per_token? offset? bias? antiquant_scale? antiquant_offset? groups?",
+        "product",
+        # Several operands may be a weight each. Elements of a may hold integers of four bits.
+        """
+        clears, shortens, nibbles
+        present, along, list_kind = attr("present", ()), attr("along", 0), attr("list_kind", 0)
+        activation, group_size = attr("activation", 0), attr("group_size", 0)
+        batch = b[0] if len(b) > 2 else len(inputs) - len(present) - 1
+        several = len(inputs) - len(present) - 1 if len(inputs) - len(present) > 2 else 0
+        m, k, n = a[-2], a[-1] * {"uint8": 2, "int32": 8}.get(inputs[0], 1), result[-1]
+        """,
     ),
-    opaque(
+    _record(
         "quantize",
-        "x:whole scale:whole offset:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_quantize",
-        onnx=(),
+        "x scale offset?",
+        "quantize",
+        f"divides, twice; bits, rounding = attr('bits', 8), attr('rounding', 0); {_OF_RESULT}",
     ),
-    opaque(
+    _record(
         "dynamic_quant",
-        "x:whole smooth:whole groups:whole",
-        outputs="result:whole scale:whole offset:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_dynamic_quant",
-        scratch=True,
-        onnx=(),
+        "x smooth? groups?",
+        "dynamic_quant",
+        f"bits = attr('bits', 8); {_OF_X}",
+        outputs="result scale offset?",
     ),
-    opaque(
+    _record(
         "swiglu_quant",
-        "x:whole weight_scale:whole activation_scale:whole bias:whole quant_scale:whole quant_offset:whole groups:whole",
+        "x weight_scale? activation_scale? bias? quant_scale? quant_offset? groups?",
+        "swiglu_quant",
+        f"left, dynamic, mode, single, clears; present = attr('present', ()); {_OF_X}",
         "limit alpha bias",
-        outputs="result:whole scale:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_swiglu_quant",
-        scratch=True,
-        onnx=(),
+        "result scale",
     ),
-    opaque(
-        "scale_bits",
-        "scale:whole offset:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_scale_bits",
-        onnx=(),
-    ),
-    opaque(
-        "scale_of_bits",
-        "bits:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_scale_bits",
-        onnx=(),
-    ),
-    opaque(
-        "pack4",
-        "x:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_nibbles",
-        onnx=(),
-    ),
-    opaque(
-        "unpack4",
-        "x:whole",
-        outputs="result:whole",
-        body="quantized",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_nibbles",
-        onnx=(),
-    ),
+    _record("scale_bits", "scale offset?", "scale_bits", "n = result[0]"),
+    _record("scale_of_bits", "bits", "scale_bits", "n = result[0]"),
+    _record("pack4", "x", "nibbles", f"name = attr('kernel'); {_OF_RESULT}"),
+    _record("unpack4", "x", "nibbles", f"name = attr('kernel'); {_OF_RESULT}"),
 )

@@ -223,6 +223,22 @@ class OnnxBody:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """The struct that an opaque kernel's function gets; kernels may share one.
+
+    Attributes
+    ----------
+    name : str
+        Of the struct.
+    fields : str
+        Declarations in Cython, one a line.
+    """
+
+    name: str
+    fields: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All there is to know about one kernel.
 
@@ -250,19 +266,37 @@ class Record:
     widened : bool
         Of a row-wise kernel: operands that become double as they are read give the bits of a call on their
         own dtype.
-    chunks : {'', 'lines', 'rows', 'outer'}
-        Of an opaque kernel: into as many parts its work may be cut: lines along the axis; rows of the last
-        dimension; elements of the dimensions up to the axis.
+    chunks : str
+        Of an opaque kernel: into as many parts its work may be cut.  An expression of `arguments`; with the
+        common state ``lines`` along the axis, ``rows`` of the last dimension, or ``outer``: elements of the
+        dimensions up to the axis.
+    arguments : str
+        Of an opaque kernel: what is read of a node, as statements of Python's syntax.  A name alone is the attribute of
+        that name.  In expressions there are `attr`, `inputs` and `outputs`, which are dtypes, and operands by
+        their names, which are shapes; an operand after one that may be absent has no name.
+    state : State, optional
+        Of an opaque kernel: fields that have the name of an argument get its value, those of an operand its
+        place, or -1 where it is absent, all others 0.  Expressions see them as ``state.name``.
+    parts : str
+        What the kernel keeps in scratch, as ``TYPE NAME[COUNT]``, one a line.  Counts are expressions of fields
+        and arguments.
+    work : str
+        Nanoseconds of a call, where these follow from its sizes: an expression of arguments.
+    check : tuple of (str, str)
+        A `call_kernel` that comes before all writing, and the places of operands that it looks at; empty: none.
+    factory : str
+        Of an opaque kernel with a module for each instruction set: the family in `isa` and the function that
+        makes it of dtypes and `arguments`, as ``family:function``.
     maker : str
-        Of an opaque kernel: the function that makes it for a node, as ``module:function``.  The module may
-        have `onnx_of`, which makes an operator of the standard of a node.
+        Of an opaque kernel that goes by strides, or takes steps on its results: the function that makes it of a graph and
+        a node, as ``module:function``.
     loops : str
         Of an opaque kernel: what gives loops over its lines, in the module of row-wise kernels.
     scratch : bool
         Of an opaque kernel: it takes memory from the workspace besides its operands.
-    failures : tuple of (int, str)
-        Of an opaque kernel: what is said where it fails with a code; `detail` is the kernel's, `first` and
-        `last` are the least and the largest index.
+    failures : tuple of (int or str, str)
+        Of an opaque kernel: what is said where it fails with a code; `detail` is the kernel's.  Other names in
+        braces are arguments; with the common state `first` and `last`, the least and the largest index.
     computed_in : {'double', 'real', 'number', 'num'}
         Of a formula: ``double``, every real result is rounded once from it; ``real``, float or double, for
         what float32 loses nothing of but by one rounding; ``number``, any, also integers, in which it
@@ -297,10 +331,16 @@ class Record:
     sums_integers: bool = False
     widened: bool = False
     chunks: str = ""
+    arguments: str = ""
+    state: State | None = None
+    parts: str = ""
+    work: str = ""
+    check: tuple[str, str] | tuple[()] = ()
+    factory: str = ""
     maker: str = ""
     loops: str = ""
     scratch: bool = False
-    failures: tuple[tuple[int, str], ...] = ()
+    failures: tuple[tuple[int | str, str], ...] = ()
     forms: tuple[str, ...] = ()
     vectors: VectorForm | None = None
     halves: HalfForm | None = None
@@ -317,14 +357,23 @@ class Record:
         return sum(1 for one in self.inputs if one.role == "mask")
 
 
-def operands(words: str) -> tuple[Operand, ...]:
-    """Operands by their names, each with its role behind a colon where that is not ``element``.
+def operands(words: str, usual: str = "element") -> tuple[Operand, ...]:
+    """Operands by their names, each with its role after a colon where that is not the usual one.
+
+    One that may be absent has a question mark.
 
     >>> [one.role for one in operands("c:mask x")]
     ['mask', 'element']
+    >>> operands("bias?", "whole")[0].optional
+    True
     """
     pairs = [word.partition(":") for word in words.split()]
-    return tuple([Operand(name, role or "element") for name, _, role in pairs])
+    return tuple(
+        [
+            Operand(name.removesuffix("?"), role or usual, optional=name.endswith("?"))
+            for name, _, role in pairs
+        ]
+    )
 
 
 def point(
@@ -409,31 +458,46 @@ def opaque(
     inputs: str,
     parameters: str = "",
     *,
-    outputs: str = "result:whole",
+    outputs: str = "result",
     body: str,
-    cost: float,
     onnx: str | Iterable[OnnxBody],
-    maker: str = "aclnn.compiler.opaque:kernel_of",
+    cost: float = 0.0,
     moves: bool = False,
     chunks: str = "",
+    arguments: str = "",
+    state: State | None = None,
+    parts: str = "",
+    work: str = "",
+    check: tuple[str, str] | tuple[()] = (),
+    factory: str = "",
+    maker: str = "",
     loops: str = "",
     scratch: bool = False,
-    failures: Iterable[tuple[int, str]] = (),
+    failures: Iterable[tuple[int | str, str]] = (),
 ) -> Record:
-    """The record of an opaque kernel; operands and parameters are words."""
+    """The record of an opaque kernel; operands and parameters are words.
+
+    `cost` is 0 where the work follows from sizes.
+    """
     return Record(
         name=name,
         domain="opaque",
-        inputs=operands(inputs),
-        outputs=operands(outputs),
+        inputs=operands(inputs, "whole"),
+        outputs=operands(outputs, "whole"),
         parameters=tuple(parameters.split()),
         cost=cost,
         body=body,
         moves=moves,
         chunks=chunks,
+        arguments=arguments,
+        state=state,
+        parts=parts,
+        work=work,
+        check=check,
+        factory=factory,
         maker=maker,
         loops=loops,
-        scratch=scratch,
+        scratch=scratch or bool(parts),
         failures=tuple(failures),
         onnx=_bodies(onnx),
     )

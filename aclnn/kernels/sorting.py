@@ -4,35 +4,38 @@ from __future__ import annotations
 
 from .record import Record, opaque
 
+_SORT = """
+    descending
+    present, axis = attr("present", ()), attr("axis") % len(x)
+    lines, n, k = lines_of(x, axis), x[axis], values[axis]
+    """
+
 RECORDS: tuple[Record, ...] = (
     opaque(
         "sort",
-        "x:whole",
-        outputs="values:whole indices:whole",
+        "x",
+        outputs="values indices",
         body="sorting",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_sort",
-        scratch=True,
+        factory="sorting_kernels:sort_kernel",
+        arguments=_SORT,
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
         "topk",
-        "x:whole",
-        outputs="values:whole indices:whole",
+        "x",
+        outputs="values indices",
         body="sorting",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_sort",
-        scratch=True,
+        factory="sorting_kernels:sort_kernel",
+        arguments=_SORT,
         onnx="TopK(x, axis=axis)",
     ),
     opaque(
         "top_k_top_p",
-        "x:whole p:whole k:whole",
-        outputs="result:whole",
+        "x p k",
+        outputs="result",
         body="sorting",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.inference:make_sample",
-        scratch=True,
+        factory="sorting_kernels:sample_kernel",
+        arguments="present = attr('present', ()); lines, n = size_of(x[:-1]), x[-1]",
         onnx=(),
     ),
 )

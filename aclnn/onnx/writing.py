@@ -8,8 +8,7 @@ metadata.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ from aclnn.graph.views.text import arguments
 from aclnn.kernels import records
 from aclnn.kernels.record import Record
 from aclnn.onnx.formulas import PLACES, Formula, Instruction, Number, formula_for, formulas
+from aclnn.onnx.images import IMAGE_OPERATORS
 from aclnn.onnx.layouts import axis_of_parts, moves_of, places_of_parts
 
 DOMAIN = "aclnn"
@@ -283,7 +283,7 @@ class _Writer:
 
     def add_of_image(self, node: Node, record: Record) -> bool:
         """A convolution or a pool, in the dtype that it computes in; False where the standard has none."""
-        make = _of_image(node, record)
+        make = IMAGE_OPERATORS.get(record.name)
         dtype = self.computed_in(node) if make is not None else ""
         found = make(self.graph, node) if make is not None and dtype else None
         if found is None:
@@ -451,13 +451,6 @@ class _Writer:
         self.emit(kernel, [self.read(id) for id in node.inputs], names, views.DOMAIN)
         for value, name in zip(results, names, strict=True):
             self.written(value, name)
-
-
-def _of_image(node: Node, record: Record) -> Callable[[Graph, Node], Any] | None:
-    """Function that makes an operator of the standard of a node, if its kernel's maker has one."""
-    if record.domain != "opaque" or not record.maker:
-        return None
-    return getattr(importlib.import_module(record.maker.partition(":")[0]), "onnx_of", None)
 
 
 def _first_operator(record: Record) -> str:

@@ -90,7 +90,10 @@ def made_in(tmp_path):
         shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.py", tmp_path)
 
     def made(*records):
-        text = "from .record import HalfForm, Record, StepForm, Steps, VectorForm, point\n"
+        text = (
+            "from .record import "
+            "HalfForm, Record, State, StepForm, Steps, VectorForm, opaque, point\n"
+        )
         (tmp_path / "some.py").write_text(f"{text}RECORDS = ({', '.join(records)},)\n")
         with pytest.MonkeyPatch.context() as patch:
             for name in [one for one in sys.modules if one.split(".")[0] == "kernels"]:
@@ -135,6 +138,42 @@ def test_each_form_over_vectors_is_entered_once(made_in):
     assert "add_form" not in made
 
 
+def test_a_state_is_packed_from_a_record(made_in):
+    made = made_in(
+        'opaque("some", "x bias?", body="family", onnx=(), work="2.0 * n", chunks="state.k", '
+        'state=State("some_state", "load_fn load\\nint bias, k  # how many\\nbint wraps"), '
+        "arguments=\"wraps; n, k = x[-1], attr('k', 1); load = reader(inputs[0], 'float32')\", "
+        'parts="double row[n * k]  # of x", check=("look", "(0,)"), '
+        'failures=(("BAD", "{detail} of {n}"), (7, "{detail}")))',
+        'opaque("other", "x", body="sorting", onnx=(), factory="other_kernels:other_kernel", '
+        "arguments=\"axis = attr('axis') % len(x); n = x[axis]\")",
+        'opaque("third", "x", body="sorting", onnx=(), factory="other_kernels:other_kernel", '
+        "arguments=\"axis = attr('axis') % len(x); n = x[axis]\")",
+    )
+    states, nodes, facts = (
+        made[name] for name in ("family_states.pxi", "family_nodes.pxi", "opaque_facts.pxi")
+    )
+    assert "    int bias, k  # how many\n" in states
+    assert "part_of(scratch, n * state.k * sizeof(double), &used)" in states
+    for line in (
+        "places = places_of(('x', 'bias?', 'result'), attr(\"present\", ()))",
+        'state.bias = places.get("bias", -1)',
+        "state.wraps = attr('wraps')",
+        "n = x[-1]",
+        "state.k = attr('k', 1)",
+        "state.load = reader(inputs[0], 'float32')",
+        "BAD: f'{{detail}} of {n}',",
+        "7: '{detail}',",
+        "state.k, divide_some(&state, n, NULL, &parts), failures,",
+        "return checked_by(made, look, (0,))",
+    ):
+        assert f"    {line}\n" in nodes
+    # Kernels that are made in one way share the function.
+    assert facts.count("isa.other_kernels().other_kernel(") == 1
+    assert '"third": "aclnn._opaque_kernels:other_kernel"' in facts
+    assert '"some": "aclnn._family_kernels:some_kernel"' in facts
+
+
 @pytest.mark.parametrize(
     ("record", "flaw"),
     [
@@ -144,9 +183,19 @@ def test_each_form_over_vectors_is_entered_once(made_in):
             'point("three", "a b c", cost=1, computed_in="num", vectors=VectorForm())',
             "one or two elements",
         ),
+        (
+            'opaque("some", "x", body="a", onnx=(), work="1.0", state=State("s", "int k"), '
+            'arguments="k, kk")',
+            "some: nothing reads kk",
+        ),
+        (
+            'opaque("some", "x", body="a", onnx=(), work="1.0", state=State("s", "int k, n"), '
+            'arguments="k")',
+            "s: no kernel gives n a value",
+        ),
     ],
 )
-def test_records_that_no_loop_is_made_of_are_refused(made_in, record, flaw):
+def test_records_that_nothing_is_made_of_are_refused(made_in, record, flaw):
     with pytest.raises(SystemExit, match=flaw):
         made_in(record)
 

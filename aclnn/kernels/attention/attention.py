@@ -78,9 +78,13 @@ def _record(
         "scale",
         outputs=outputs,
         body="attention",
-        cost=0.0,  # by its sizes
-        maker="aclnn.compiler.attention:kernel_of",
-        scratch=True,
+        factory="attention_kernels:attention_kernel",
+        arguments="""
+            shift_first, window, anchored, tree, cumulative, key_cumulative, slope_root
+            operands, shapes, mask = tuple(attr("operands")), shapes, attr("mask", "hides")
+            prefix, lengths = attr("prefix", ()), attr("lengths", ())
+            key_lengths, ahead = attr("key_lengths", ()), attr("ahead", 0)
+            """,
         onnx=onnx,
     )
     inputs = (*operands(_NEEDED), *_optional(_OPTIONAL), *operands(before), *_optional(after))

@@ -6,32 +6,32 @@ from ..record import OnnxBody, Record, opaque
 
 RECORDS: tuple[Record, ...] = (
     opaque(
-        "cumsum", "x:whole", body="opaque.along", cost=1.0, chunks="lines", loops="running_sums",
+        "cumsum", "x", body="opaque.along", cost=1.0, chunks="lines", loops="running_sums",
         onnx="CumSum(x, axes)",
     ),
     # The result has one element along the axis.
     opaque(
-        "most", "x:whole", body="opaque.along", cost=1.0, chunks="lines",
+        "most", "x", body="opaque.along", cost=1.0, chunks="lines",
         onnx="ReduceMax(x, axes)",
     ),
     opaque(
-        "place", "x:whole", outputs="result:index", body="opaque.along", cost=1.0, chunks="lines",
+        "place", "x", outputs="result:index", body="opaque.along", cost=1.0, chunks="lines",
         onnx="ArgMax(x, axis=axis)",
     ),
     opaque(
-        "smallest", "x:whole", body="opaque.along", cost=1.0, chunks="lines",
+        "smallest", "x", body="opaque.along", cost=1.0, chunks="lines",
         onnx="ReduceMin(x, axes)",
     ),
     opaque(
-        "smallest_place", "x:whole", outputs="result:index", body="opaque.along", cost=1.0,
+        "smallest_place", "x", outputs="result:index", body="opaque.along", cost=1.0,
         chunks="lines", onnx="ArgMin(x, axis=axis)",
     ),
     opaque(
-        "product_along", "x:whole", body="opaque.along", cost=0.5, chunks="lines", loops="products",
+        "product_along", "x", body="opaque.along", cost=0.5, chunks="lines", loops="products",
         onnx="ReduceProd(x, axes)",
     ),
     opaque(
-        "norm_along", "x:whole", "p", body="opaque.along", cost=0.5, chunks="lines",
+        "norm_along", "x", "p", body="opaque.along", cost=0.5, chunks="lines",
         loops="squares",
         onnx=(
             OnnxBody("ReduceL2(x, axes)", when="p == 2"),

@@ -7,7 +7,7 @@ from ..record import Record, opaque
 RECORDS: tuple[Record, ...] = (
     opaque(
         "gather",
-        "table:whole index:index",  # the index has the result's shape
+        "table index:index",  # the index has the result's shape
         body="opaque.gather",
         cost=0.3,
         moves=True,

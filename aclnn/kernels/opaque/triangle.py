@@ -6,11 +6,11 @@ from ..record import Record, opaque
 
 RECORDS: tuple[Record, ...] = (
     opaque(
-        "tril", "x:whole", body="opaque.triangle", cost=0.3, moves=True, chunks="rows",
+        "tril", "x", body="opaque.triangle", cost=0.3, moves=True, chunks="rows",
         onnx="Trilu(x, diagonal, upper=0)",
     ),
     opaque(
-        "triu", "x:whole", body="opaque.triangle", cost=0.3, moves=True, chunks="rows",
+        "triu", "x", body="opaque.triangle", cost=0.3, moves=True, chunks="rows",
         onnx="Trilu(x, diagonal)",
     ),
 )  # fmt: skip

@@ -7,12 +7,10 @@ from ..record import OnnxBody, Record, opaque
 RECORDS: tuple[Record, ...] = (
     opaque(
         "matmul",
-        "a:whole b:whole c:addend",
+        "a b c:addend",
         "alpha beta",
         body="products",
-        cost=0.0,  # by its sizes
         maker="aclnn.compiler.products:kernel_of",
-        scratch=True,
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
             OnnxBody("alpha * MatMul(a, b)", takes="a b"),
