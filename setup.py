@@ -87,8 +87,10 @@ PARTS = {"_formula_kernels": 4, "_simd_kernels": 5, "_fused_kernels": 3}
 SHARED = "aclnn._cyutility"  # what Cython adds to modules, once for all of them
 ALONE = ("aclnn.graph.", "aclnn.acl._frames")  # as the graph loads nothing else of the package
 CAPI_GENERATED = "build/capi"  # headers and sources of the C interface
-CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include", CAPI_GENERATED]
-INCLUDES = ["graph/runtime", "aclnn/kernels"]
+INCLUDES = ["graph/runtime", "aclnn/kernels", numpy.get_include()]
+RUNTIME_INCLUDES = ["aclnn/acl/runtime", CAPI_GENERATED]
+READERS = ("acl", "api", "execution", "capi")  # rooms that read CANN's objects
+CAPI_INCLUDES = ["aclnn/capi/source", f"{CAPI_GENERATED}/include"]
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
 KERNELS = (
@@ -452,12 +454,11 @@ def extensions() -> list[Extension]:
             ext = extension(name, f"{folder}/{inner.as_posix()}", flags)
             if path.stem == "_cpu" and not has_x86_levels():
                 ext.define_macros.append(("ACLNN_NO_X86_LEVELS", "1"))
-            if path.stem in ("_dlpack", "_operand"):
-                ext.include_dirs.append(numpy.get_include())
+            if inner.parent.name in READERS:
+                ext.include_dirs = [*ext.include_dirs, *RUNTIME_INCLUDES]
             if inner.parent.name == "capi":
-                ext.include_dirs = [*INCLUDES, *CAPI_INCLUDES]
+                ext.include_dirs += CAPI_INCLUDES
             if path.stem == "_runtime":
-                ext.include_dirs = ["aclnn/acl/runtime", "graph/runtime", CAPI_GENERATED]
                 ext.extra_compile_args.append("-pthread")
                 ext.extra_link_args.append("-pthread")
             if path.stem == "_scheduler":

@@ -17,6 +17,7 @@ from types import ModuleType
 
 HERE = Path(__file__).resolve().parents[1]
 SOURCES = HERE / "aclnn" / "capi" / "source"
+OBJECTS = HERE / "aclnn" / "acl" / "runtime"  # whose structs programs and Python share
 FLAGS = [
     "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", "-Wextra", "-Werror=implicit-function-declaration",
     "-Wno-format-truncation",
@@ -160,6 +161,7 @@ def compile_sources(
     includes = [
         *sources,
         SOURCES,
+        OBJECTS,
         HERE / "graph" / "runtime",
         generated / "include",
         generated / "capi",
@@ -171,7 +173,7 @@ def compile_sources(
     settings = folder / "settings"
     if not settings.exists() or settings.read_text() != repr((compiler(), given)):
         settings.write_text(repr((compiler(), given)))
-    headers = [*SOURCES.rglob("*.h"), *generated.rglob("*.h"), settings]
+    headers = [*SOURCES.rglob("*.h"), *OBJECTS.glob("*.h"), *generated.rglob("*.h"), settings]
     found = []
     for source in sorted([path for one in sources for path in one.glob("*.c")]):
         path = folder / f"{source.stem}.o"

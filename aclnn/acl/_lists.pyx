@@ -1,11 +1,25 @@
 """Arrays of numbers and lists of tensors and scalars, as parameters of C-shaped functions."""
 
 cimport cython
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
 from aclnn.acl import errors
 from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl.objects cimport (
+    ACLNN_BOOLS,
+    ACLNN_FLOATS,
+    ACLNN_INTS,
+    ACLNN_SCALARS,
+    ACLNN_TENSORS,
+    aclnn_free_collection,
+    aclnn_new_collection,
+    c_floats,
+    c_scalar,
+    c_scalars,
+    c_tensor,
+    c_tensors,
+)
 from aclnn.acl._frames import boundary
 from aclnn.acl._tensor import refuse_destroyed
 from aclnn.acl.arguments import as_int, as_kind, shown
@@ -96,11 +110,11 @@ cdef object item_of(str name, object item, type kind):
     return item
 
 
-cdef void *room(Py_ssize_t size, size_t itemsize) except NULL:
-    cdef void *memory = malloc(max(size, 1) * itemsize)
-    if memory == NULL:
+cdef c_collection *room(unsigned magic, Py_ssize_t size, size_t item) except NULL:
+    cdef c_collection *made = <c_collection *>aclnn_new_collection(magic, size, item)
+    if made == NULL:
         raise MemoryError
-    return memory
+    return made
 
 
 cdef class Collection:
@@ -110,6 +124,15 @@ cdef class Collection:
         if made_by is not _OURS:  # nothing of it would be there
             kind = type(self).__name__
             raise TypeError(f"objects of {kind} are made by {creation(kind)}()")
+
+    def __dealloc__(self):
+        if self.head != NULL:
+            aclnn_free_collection(self.head)
+
+    @property
+    def size(self):
+        """Number of items."""
+        return self.head.size
 
     def __repr__(self):
         kind = type(self).__name__
@@ -145,7 +168,6 @@ cdef object created(Collection made, object value, object item):
         function = creation(type(made).__name__)
         errors.fail(getattr(error, "status", INNER), f"{function}: {error}")
         return None
-    made.size = len(found)
     return made
 
 
@@ -174,7 +196,7 @@ cdef int destroyed(str name, object given, type kind) except -1:
 
 cdef object size_of(str name, object given, type kind):
     cdef int status = refused("Get{}Size", name, given, kind)
-    return ((<Collection>given).size if status == OK else 0), status
+    return ((<Collection>given).head.size if status == OK else 0), status
 
 
 cdef str DESTROY_ARRAY = """Destroy an array of {of}.
@@ -233,9 +255,6 @@ cdef class aclIntArray(Collection):
     <aclIntArray [2, -1]>
     """
 
-    def __dealloc__(self):
-        free(self.values)
-
     def numbers(self):
         """The values.
 
@@ -243,16 +262,42 @@ cdef class aclIntArray(Collection):
         -------
         tuple of int
         """
-        return tuple(self.values[i] for i in range(self.size))
+        return ints_of(<c_ints *>self.head)
 
     _contents = numbers
 
     cdef int take(self, tuple found) except -1:
         cdef Py_ssize_t i
-        self.values = <int64_t *>room(len(found), sizeof(int64_t))
+        self.head = room(ACLNN_INTS, len(found), sizeof(int64_t))
         for i in range(len(found)):
-            self.values[i] = found[i]
+            (<c_ints *>self.head).values[i] = found[i]
         return 0
+
+
+cdef tuple ints_of(const c_ints *given):
+    """The values of an array, however it was made."""
+    cdef uint64_t k
+    found = []
+    for k in range(given.size):
+        found.append(given.values[k])
+    return tuple(found)
+
+
+cdef aclIntArray int_array_of(const c_ints *given):
+    """An array like that of a program in C; a destroyed one for what is no array any more."""
+    cdef aclIntArray made = aclIntArray.__new__(aclIntArray, _OURS)
+    fill(made, given, ACLNN_INTS, sizeof(int64_t))
+    return made
+
+
+cdef int fill(Collection made, const void *given, unsigned magic, size_t item) except -1:
+    """Take the items of an array in C, if it still is one."""
+    cdef const c_collection *found = <const c_collection *>given
+    cdef uint64_t size = found.size if found.magic == magic else 0
+    made.destroyed = found.magic != magic
+    made.head = room(magic, size, item)
+    memcpy(made.head + 1, found + 1, size * item)
+    return 0
 
 
 def aclCreateIntArray(value):
@@ -308,9 +353,6 @@ cdef class aclFloatArray(Collection):
     <aclFloatArray [0.5, 2.0]>
     """
 
-    def __dealloc__(self):
-        free(self.values)
-
     def numbers(self):
         """The values.
 
@@ -318,15 +360,16 @@ cdef class aclFloatArray(Collection):
         -------
         tuple of float
         """
-        return tuple(self.values[i] for i in range(self.size))
+        cdef const c_floats *given = <c_floats *>self.head
+        return tuple(given.values[i] for i in range(given.size))
 
     _contents = numbers
 
     cdef int take(self, tuple found) except -1:
         cdef Py_ssize_t i
-        self.values = <float *>room(len(found), sizeof(float))
+        self.head = room(ACLNN_FLOATS, len(found), sizeof(float))
         for i in range(len(found)):
-            self.values[i] = found[i]
+            (<c_floats *>self.head).values[i] = found[i]
         return 0
 
 
@@ -383,9 +426,6 @@ cdef class aclBoolArray(Collection):
     <aclBoolArray [True, False]>
     """
 
-    def __dealloc__(self):
-        free(self.values)
-
     def numbers(self):
         """The values.
 
@@ -393,16 +433,32 @@ cdef class aclBoolArray(Collection):
         -------
         tuple of bool
         """
-        return tuple(bool(self.values[i]) for i in range(self.size))
+        return bools_of(<c_bools *>self.head)
 
     _contents = numbers
 
     cdef int take(self, tuple found) except -1:
         cdef Py_ssize_t i
-        self.values = <bint *>room(len(found), sizeof(bint))
+        self.head = room(ACLNN_BOOLS, len(found), sizeof(unsigned char))
         for i in range(len(found)):
-            self.values[i] = found[i]
+            (<c_bools *>self.head).values[i] = found[i]
         return 0
+
+
+cdef tuple bools_of(const c_bools *given):
+    """The values of an array, however it was made."""
+    cdef uint64_t k
+    found = []
+    for k in range(given.size):
+        found.append(given.values[k] != 0)
+    return tuple(found)
+
+
+cdef aclBoolArray bool_array_of(const c_bools *given):
+    """An array like that of a program in C; a destroyed one for what is no array any more."""
+    cdef aclBoolArray made = aclBoolArray.__new__(aclBoolArray, _OURS)
+    fill(made, given, ACLNN_BOOLS, sizeof(unsigned char))
+    return made
 
 
 def aclCreateBoolArray(value):
@@ -464,8 +520,20 @@ cdef class aclTensorList(Collection):
         return list(self.items)
 
     cdef int take(self, tuple found) except -1:
+        cdef Py_ssize_t i
+        self.head = room(ACLNN_TENSORS, len(found), sizeof(c_tensor *))
+        for i in range(len(found)):
+            (<c_tensors *>self.head).items[i] = (<aclTensor>found[i]).c
         self.items = found
         return 0
+
+
+cdef aclTensorList tensor_list_of(tuple items, bint is_alive):
+    """A list of tensors of a program in C, or a destroyed one."""
+    cdef aclTensorList made = aclTensorList.__new__(aclTensorList, _OURS)
+    made.take(items)
+    made.destroyed = not is_alive
+    return made
 
 
 def aclCreateTensorList(value):
@@ -558,6 +626,10 @@ cdef class aclScalarList(Collection):
         return list(self.items)
 
     cdef int take(self, tuple found) except -1:
+        cdef Py_ssize_t i
+        self.head = room(ACLNN_SCALARS, len(found), sizeof(c_scalar *))
+        for i in range(len(found)):
+            (<c_scalars *>self.head).items[i] = &(<aclScalar>found[i]).c
         self.items = found
         return 0
 

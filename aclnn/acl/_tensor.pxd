@@ -1,31 +1,46 @@
 from libc.stdint cimport int64_t
 
+from aclnn.acl._tensor_spec cimport MAX_DIMS, bytes_before, operand_t
+from aclnn.acl.objects cimport c_scalar, c_tensor
+
 cdef class aclTensor:
-    cdef readonly int dtype, format, ndim
-    cdef int64_t *shape      # ndim sizes, then ndim strides: one allocation
-    cdef int64_t *strides    # elements
-    cdef readonly int64_t offset         # elements
-    cdef readonly tuple storage_shape
-    cdef char *storage       # NULL: no data yet
+    cdef c_tensor *c         # held: its description, and where its storage is
     cdef readonly object owner           # keeps the storage alive
-    cdef readonly bint writable, destroyed, device
-    cdef unsigned int version            # counts descriptions, see aclInitTensor
-    cdef object reshaped     # called with the shape that a run has found, if it is not None
+    cdef readonly bint destroyed, device
+    cdef bint is_foreign     # whether it is a program's in C, which may give it other memory
+    cdef char *owned         # the storage that `owner` is of, where it is
     cdef object __weakref__
 
     cdef int attach(self, object data, str name=*) except -1
     cdef void let_go(self)
-    cdef int reshape(self, const int64_t *shape, int ndim) except -1
+    cdef int follow(self) except -1
+    cdef int refuse_reach(self) except -1
 
 cdef class aclScalar:
-    cdef readonly int dtype
-    cdef readonly object value           # as stored, a Python number
-    cdef readonly bint is_real, destroyed
-    cdef readonly double as_float        # nearest float32, held in a double
-    cdef readonly double as_double
-    cdef readonly bint is_whole
-    cdef readonly long long as_whole     # where it is whole
+    cdef c_scalar c
+    cdef readonly bint destroyed
     cdef object __weakref__
 
-cdef aclTensor tensor_at(object dims, int dtype, object strides, int64_t offset, int format,
-                         object storage_dims, char *address)
+cdef aclTensor tensor_of(c_tensor *given)
+cdef aclTensor held_tensor(c_tensor *given)
+cdef aclTensor tensor_elsewhere(const c_tensor *given, char *storage)
+cdef aclScalar scalar_of(const c_scalar *given)
+
+
+cdef inline char *address_of(const c_tensor *tensor) noexcept nogil:
+    """The address of a view's first element; NULL where it has no data."""
+    if tensor.offset == 0 or tensor.storage == NULL:
+        return tensor.storage
+    return tensor.storage + bytes_before(tensor.dtype, tensor.offset)
+
+
+cdef inline void take_view(const c_tensor *given, operand_t *operand) noexcept nogil:
+    """A tensor's description and present address, for as many dimensions as plans can have."""
+    cdef int axis
+    operand.data = address_of(given)
+    operand.dtype, operand.format = given.dtype, given.format
+    operand.ndim = min(given.ndim, <int>MAX_DIMS)
+    operand.writable = given.writable or given.storage == NULL
+    for axis in range(operand.ndim):
+        operand.shape[axis] = given.shape[axis]
+        operand.strides[axis] = given.strides[axis]

@@ -1,11 +1,27 @@
 """aclTensor and aclScalar: descriptions of memory that they do not own."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint64_t
 
+from aclnn.acl._tensor_spec cimport bytes_of
 from aclnn.acl.numbers cimport numbers_of
+from aclnn.acl.objects cimport (
+    ACLNN_MOST_ELEMENTS,
+    ACLNN_SCALAR,
+    ACLNN_TENSOR,
+    aclnn_copy_tensor,
+    aclnn_describe_anew,
+    aclnn_elements_declared,
+    aclnn_elements_needed,
+    aclnn_fits_memory,
+    aclnn_fits_storage,
+    aclnn_hold,
+    aclnn_new_tensor,
+    aclnn_release,
+    aclnn_row_major,
+)
 
 import math
 import operator
@@ -14,7 +30,7 @@ from numbers import Real
 
 import numpy as np
 
-from aclnn.acl import dtypes, errors, memory
+from aclnn.acl import _runtime, dtypes, errors, memory
 from aclnn.acl._buffer import memory_of
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_member, shown
@@ -32,9 +48,15 @@ cdef int OK = 0
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
-MOST_ELEMENTS = 2**62  # of a tensor, and what sizes, strides and offsets may be
 
+cdef extern from "scalars.h" nogil:
+    const char *ACLNN_RUNTIME_TABLE_NAME
+    ctypedef struct runtime_t "aclnn_runtime_table":
+        void (*drop_memory)(void *block) noexcept nogil
+    bint aclnn_read_scalar(c_scalar *scalar, int dtype, const void *value)
 
+cdef const runtime_t *runtime = <const runtime_t *>PyCapsule_GetPointer(
+    _runtime.table, ACLNN_RUNTIME_TABLE_NAME)
 # What only this module has: tensors and scalars are made by its functions, and by nothing else.
 cdef object _OURS = object()
 
@@ -61,13 +83,50 @@ cdef class aclTensor:
             raise TypeError("tensors are made by aclCreateTensor()")
 
     def __dealloc__(self):
-        free(self.shape)
+        if self.c != NULL:
+            aclnn_release(self.c, runtime.drop_memory)
 
     def __repr__(self):
         if self.destroyed:
             return "<aclTensor, destroyed>"
         return (f"<aclTensor {dtypes.name(self.dtype)}{list(self.dims())}, strides "
                 f"{self.steps()}, offset {self.offset}>")
+
+    @property
+    def dtype(self):
+        """CANN's number of the elements' type."""
+        return self.c.dtype
+
+    @property
+    def format(self):
+        """CANN's number of the format."""
+        return self.c.format
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return self.c.ndim
+
+    @property
+    def offset(self):
+        """The first element, counted from the start of the storage."""
+        return self.c.offset
+
+    @property
+    def writable(self):
+        """Whether the memory may be written."""
+        return bool(self.c.writable)
+
+    @property
+    def storage_shape(self):
+        """Shape of the storage, which reaches as far as the view.
+
+        Programs in C declare less of memory that is long enough.
+        """
+        cdef int64_t needed = aclnn_elements_needed(self.c)
+        if self.c.storage != NULL and aclnn_elements_declared(self.c) < needed:
+            return (needed,)
+        return numbers_of(self.c.storage_shape, self.c.storage_ndim)
 
     def dims(self):
         """The view's shape.
@@ -76,7 +135,7 @@ cdef class aclTensor:
         -------
         tuple of int
         """
-        return numbers_of(self.shape, self.ndim)
+        return numbers_of(self.c.shape, self.c.ndim)
 
     def steps(self):
         """The view's strides.
@@ -86,7 +145,7 @@ cdef class aclTensor:
         tuple of int
             In elements, one for each dimension.
         """
-        return numbers_of(self.strides, self.ndim)
+        return numbers_of(self.c.strides, self.c.ndim)
 
     @boundary
     def with_data(self, data):
@@ -107,10 +166,8 @@ cdef class aclTensor:
         AclnnError
             With status ACLNN_ERR_PARAM_INVALID (161002), if the view does not fit the memory.
         """
-        cdef aclTensor other = make_tensor(self.dims(), self.dtype, self.steps(), self.offset,
-                                           self.format, self.storage_shape, None)
+        cdef aclTensor other = holder(aclnn_copy_tensor(self.c))
         other.attach(data, "addr")
-        other.version = self.version
         return other
 
     @boundary
@@ -120,11 +177,11 @@ cdef class aclTensor:
             raise wrong_kind("a tensor of device memory cannot be pickled: copy it to the host by "
                              "aclrtMemcpy, and pickle a tensor of the copy")
         data = None
-        if self.storage != NULL:
-            data = PyBytes_FromStringAndSize(self.storage, self.bytes_needed())
+        if self.c.storage != NULL:
+            data = PyBytes_FromStringAndSize(self.c.storage, self.bytes_needed())
         return tensor_of_bytes, (
             self.dims(), self.dtype, self.steps(), self.offset, self.format, self.storage_shape,
-            data, bool(self.writable))
+            data, self.writable)
 
     cdef int attach(self, object data, str name="tensorData") except -1:
         """Point at memory; what is wrong with it is said before anything changes."""
@@ -147,36 +204,38 @@ cdef class aclTensor:
                 f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
                 f"reaches {needed} bytes")
         _before = self.owner  # its destructor may run anything: it goes when the rest is there
-        self.owner, self.storage = owner, address
-        self.writable, self.device = writable, device
+        self.owner, self.device = owner, device
+        self.c.storage, self.c.writable = address, writable
         return 0
 
-    cdef int reshape(self, const int64_t *shape, int ndim) except -1:
-        """Take the shape that a run has found, of elements without gaps; no new description.
-
-        A dimension that is the only one keeps its stride.
-        """
-        cdef int64_t *made
-        cdef int64_t step = self.strides[0] if ndim == 1 and self.ndim == 1 else 1
-        cdef int axis
-        made = <int64_t *>malloc(2 * max(1, ndim) * sizeof(int64_t))
-        if made == NULL:
-            raise MemoryError
-        for axis in range(ndim - 1, -1, -1):
-            made[axis] = shape[axis]
-            made[ndim + axis] = step
-            step *= shape[axis]
-        free(self.shape)
-        self.shape, self.strides, self.ndim = made, made + ndim, ndim
-        if self.reshaped is not None:
-            self.reshaped(self.dims())
+    cdef int follow(self) except -1:
+        """Have the owner be that of the memory which a program in C has given the tensor."""
+        if not self.is_foreign or self.owned == self.c.storage:
+            return 0
+        _before = self.owner  # its destructor may run anything: it goes when the rest is there
+        self.owned = self.c.storage
+        self.owner = memory.owner_of(<size_t>self.owned) if self.owned != NULL else None
+        self.device = self.owner is not None
         return 0
 
     cdef void let_go(self):
         """Destroyed, it keeps no memory alive; runs that go on keep what they need themselves."""
         _before = self.owner  # its destructor may run anything: it goes when the rest is done
         self.destroyed = True
-        self.owner, self.storage, self.device = None, NULL, False
+        self.owner, self.c.storage, self.device = None, NULL, False
+
+    cdef int refuse_reach(self) except -1:
+        """Refuse a view that reaches further than any memory, or than the declared storage."""
+        if not aclnn_fits_memory(self.c):
+            raise AclnnError(
+                INVALID,
+                f"viewDims {self.dims()} with stride {self.steps()} exceed any memory")
+        if not aclnn_fits_storage(self.c):
+            raise AclnnError(
+                INVALID, f"the view reaches element {aclnn_elements_needed(self.c) - 1}, but the "
+                f"storage of shape {self.storage_shape} has {aclnn_elements_declared(self.c)} "
+                f"elements (viewDims {self.dims()}, stride {self.steps()}, offset {self.offset})")
+        return 0
 
     def bytes_needed(self):
         """The bytes that the view needs of its storage.
@@ -186,8 +245,7 @@ cdef class aclTensor:
         int
             Bytes from the start of the storage to the end of the last element; 0 for an empty view.
         """
-        elements = elements_needed(self.dims(), self.steps(), self.offset)
-        return dtypes.storage_size(self.dtype, elements)
+        return bytes_of(self.c.dtype, aclnn_elements_needed(self.c))
 
 
 def tensor_of_bytes(dims, dtype, strides, offset, format, storage_shape, data, writable):
@@ -211,53 +269,48 @@ def refuse_destroyed(str kind not None, bint destroyed):
         raise wrong_kind(f"an {kind} that was destroyed cannot be pickled")
 
 
-def elements_needed(dims, strides, offset):
-    """Elements from the start of the storage to the last of the view; 0 for an empty one.
-
-    >>> elements_needed((2, 3), (3, 1), 4), elements_needed((0, 3), (3, 1), 4)
-    (10, 0)
-    """
-    if any(size == 0 for size in dims):
-        return 0
-    return offset + sum((size - 1) * step for size, step in zip(dims, strides)) + 1
+cdef aclTensor holder(c_tensor *made):
+    """The object of a description that nothing else holds; NULL where memory was short."""
+    cdef aclTensor tensor
+    if made == NULL:
+        raise MemoryError
+    tensor = aclTensor.__new__(aclTensor, _OURS)
+    tensor.c = made
+    return tensor
 
 
 cdef aclTensor make_tensor(object viewDims, object dataType, object stride, object offset,
                            object format, object storageDims, object tensorData):
     cdef aclTensor made
-    cdef int axis
+    cdef c_tensor *c
     dims = sizes("viewDims", viewDims)
     dtype = as_member("dataType", dataType, aclDataType)
     layout = as_member("format", format, aclFormat)
     storage_dims = sizes("storageDims", storageDims)
-    strides = row_major(dims) if stride is None else sizes("stride", stride)
-    if len(strides) != len(dims):
+    strides = None if stride is None else sizes("stride", stride)
+    if strides is not None and len(strides) != len(dims):
         raise AclnnError(
             INVALID, f"stride has {len(strides)} entries, but viewDims has {len(dims)}")
     start = whole("offset", offset)
-    room = 1
-    for size in storage_dims:
-        room = min(room * size, MOST_ELEMENTS + 1)
-    needed = elements_needed(dims, strides, start)
-    if needed * 16 > MOST_ELEMENTS:
-        raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
-    if needed > room:
-        raise AclnnError(
-            INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
-            f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, "
-            f"offset {start})")
-    made = aclTensor.__new__(aclTensor, _OURS)
-    made.dtype, made.format, made.ndim = dtype, layout, len(dims)
-    made.offset, made.storage_shape = start, storage_dims
-    made.shape = <int64_t *>malloc(max(1, 2 * made.ndim) * sizeof(int64_t))
-    if made.shape == NULL:
-        raise MemoryError
-    made.strides = made.shape + made.ndim
-    for axis in range(made.ndim):
-        made.shape[axis] = dims[axis]
-        made.strides[axis] = strides[axis]
+    made = holder(aclnn_new_tensor(len(dims), len(storage_dims)))
+    c = made.c
+    c.dtype, c.format, c.offset = dtype, layout, start
+    put_numbers(c.shape, dims)
+    put_numbers(c.storage_shape, storage_dims)
+    if strides is None:
+        aclnn_row_major(c.shape, c.ndim, c.strides)
+    else:
+        put_numbers(c.strides, strides)
+    made.refuse_reach()
     made.attach(tensorData)
     return made
+
+
+cdef int put_numbers(int64_t *place, tuple numbers) except -1:
+    cdef Py_ssize_t index
+    for index in range(len(numbers)):
+        place[index] = numbers[index]
+    return 0
 
 
 def refuse_description(viewDims, dataType, stride, offset, format, storageDims, tensorData):
@@ -265,30 +318,35 @@ def refuse_description(viewDims, dataType, stride, offset, format, storageDims, 
     make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
 
 
-cdef aclTensor tensor_at(object dims, int dtype, object strides, int64_t offset, int format,
-                         object storage_dims, char *address):
-    """A tensor of a program in C: its memory is the runtime's, or the program's own, and reaches
-    far enough, whatever storage was declared."""
-    cdef aclTensor made
-    needed = elements_needed(dims, strides, offset)
-    if address != NULL and math.prod(storage_dims) < needed:
-        storage_dims = (needed,)
-    made = make_tensor(dims, dtype, strides, offset, format, storage_dims, None)
-    made.owner = memory.owner_of(<size_t>address) if address != NULL else None
-    made.storage, made.writable, made.device = address, True, made.owner is not None
+cdef aclTensor tensor_of(c_tensor *given):
+    """A tensor of a program in C, which it stays; a destroyed one for what is no tensor any more.
+
+    Its memory is the runtime's, or the program's own, and reaches far enough, whatever storage was
+    declared.
+    """
+    cdef aclTensor found
+    if given.magic != ACLNN_TENSOR:
+        found = make_tensor((), aclDataType.ACL_FLOAT, (), 0, aclFormat.ACL_FORMAT_ND, (), None)
+        found.destroyed = True
+        return found
+    return held_tensor(given)
+
+
+cdef aclTensor held_tensor(c_tensor *given):
+    """A tensor that an executor holds, whether or not its program in C has destroyed it."""
+    cdef aclTensor found = holder(given)
+    aclnn_hold(given)
+    found.is_foreign = True
+    found.follow()
+    return found
+
+
+cdef aclTensor tensor_elsewhere(const c_tensor *given, char *storage):
+    """A view like that of a program in C, of memory at another address."""
+    cdef aclTensor made = holder(aclnn_copy_tensor(given))
+    made.c.storage, made.is_foreign = storage, True
+    made.follow()
     return made
-
-
-def row_major(dims):
-    """
-    >>> row_major((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides, step = [], 1
-    for size in reversed(dims):
-        strides.append(step)
-        step = min(step * max(size, 1), MOST_ELEMENTS)
-    return tuple(reversed(strides))
 
 
 def sizes(name, given):
@@ -314,7 +372,7 @@ def whole(name, value):
         found = int.__int__(operator.index(value))
     except Exception:
         raise AclnnError(INVALID, f"{name} is {shown(value)}, must be an int") from None
-    if not 0 <= found <= MOST_ELEMENTS:
+    if not 0 <= found <= ACLNN_MOST_ELEMENTS:
         raise AclnnError(INVALID, f"{name} is {shown(found)}, must not be negative nor above 2^62")
     return found
 
@@ -401,13 +459,10 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
         status = INNER if isinstance(error, MemoryError) else INVALID
         return errors.fail(status, f"aclInitTensor: {error}")
     # What was there is let go of at the end, when all is as it will be: destructors run anything.
-    _before = old.owner, old.storage_shape
-    old.version += 1  # executors that planned for what it was find out
-    old.shape, new.shape = new.shape, old.shape
-    old.strides = new.strides
-    old.dtype, old.format, old.ndim, old.offset = new.dtype, new.format, new.ndim, new.offset
-    old.storage_shape, old.storage = new.storage_shape, new.storage
-    old.owner, old.writable, old.device = new.owner, new.writable, new.device
+    _before = old.owner
+    if aclnn_describe_anew(old.c, new.c):
+        return errors.fail(INNER, "aclInitTensor: memory is short")
+    old.owner, old.device = new.owner, new.device
     return OK
 
 
@@ -638,7 +693,7 @@ def aclGetRawTensorAddr(tensor):
     (0, 0)
     """
     status = refuse_tensor("aclGetRawTensorAddr", tensor)
-    return (<size_t>(<aclTensor>tensor).storage if status == OK else 0), status
+    return (<size_t>(<aclTensor>tensor).c.storage if status == OK else 0), status
 
 
 def aclSetRawTensorAddr(tensor, addr):
@@ -702,6 +757,37 @@ cdef class aclScalar:
         if made_by is not _OURS:
             raise TypeError("scalars are made by aclCreateScalar()")
 
+    @property
+    def dtype(self):
+        """CANN's number of the number's type."""
+        return self.c.dtype
+
+    @property
+    def value(self):
+        """As it is stored: a bool, an int, a float or a complex number."""
+        if not self.c.is_real:
+            return complex(self.c.exact, self.c.imaginary)
+        if self.c.is_whole:
+            return bool(self.c.whole) if self.c.dtype == aclDataType.ACL_BOOL else self.c.whole
+        if self.c.dtype == aclDataType.ACL_UINT64:
+            return (<const uint64_t *>self.c.bytes)[0]
+        return self.c.exact
+
+    @property
+    def is_real(self):
+        """Whether the type is no complex one."""
+        return bool(self.c.is_real)
+
+    @property
+    def as_float(self):
+        """The nearest float32 of a real number."""
+        return self.c.rounded
+
+    @property
+    def as_double(self):
+        """The nearest float64 of a real number."""
+        return self.c.exact if self.c.is_real else 0.0
+
     def __repr__(self):
         if self.destroyed:
             return "<aclScalar, destroyed>"
@@ -735,22 +821,26 @@ def aclCreateScalar(value, dataType):
     0.01000213623046875 (float16)
     """
     cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
+    cdef bytes stored
     try:
-        made.dtype = as_member("dataType", dataType, aclDataType)
-        stored = stored_value(value, aclDataType(made.dtype))
+        dtype = aclDataType(as_member("dataType", dataType, aclDataType))
+        stored = np.asarray(stored_value(value, dtype), dtypes.NUMPY[dtype]).tobytes()
     except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
         errors.fail(getattr(error, "status", INVALID), f"aclCreateScalar: {error}")
         return None
     except Exception:  # whatever its __float__ raises
         errors.fail(INVALID, f"aclCreateScalar: value is {shown(value)}, must be a number")
         return None
-    made.value = stored
-    made.is_real = not isinstance(stored, complex)
-    if made.is_real:
-        made.as_double = stored
-        made.as_float = nearest_float32(stored)
-        made.is_whole = isinstance(stored, int) and -(2**63) <= stored < 2**63
-        made.as_whole = stored if made.is_whole else 0
+    aclnn_read_scalar(&made.c, dtype, PyBytes_AS_STRING(stored))
+    return made
+
+
+cdef aclScalar scalar_of(const c_scalar *given):
+    """A scalar like that of a program in C; a destroyed one for what is no scalar any more."""
+    cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
+    if given.magic == ACLNN_SCALAR:
+        made.c = given[0]
+    made.destroyed = given.magic != ACLNN_SCALAR
     return made
 
 

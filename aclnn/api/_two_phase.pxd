@@ -2,6 +2,7 @@ from cpython.object cimport PyObject
 
 from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl.objects cimport c_scalar
 from aclnn.api._arguments cimport MAX_PARAMETERS, function_t
 from aclnn.compiler._plan_cache cimport OperatorHandle
 from aclnn.compiler._request cimport request_t
@@ -67,3 +68,5 @@ cdef class EntryHandle:
     cdef object failed(self, int status, error, executor, stream)
 
 cdef bint has_call_hook() noexcept nogil
+cdef void take_scalar(OperatorHandle handle, const c_scalar *given, request_t *request,
+                      int slot) noexcept nogil

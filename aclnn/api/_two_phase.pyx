@@ -2,20 +2,18 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from aclnn.acl._frames cimport fastcall_t, strip_error
-from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList
-from aclnn.acl._tensor cimport aclScalar, aclTensor
-from aclnn.acl.numbers cimport numbers_of
+from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList, bools_of, ints_of
+from aclnn.acl._tensor cimport aclScalar, aclTensor, take_view
+from aclnn.acl.objects cimport c_bools, c_ints, c_scalar, c_tensor
 from aclnn.api._arguments cimport (
     MAX_PARAMETERS,
     new_function,
     signature_t,
     take_arguments,
 )
-from aclnn.execution._bindings cimport address_of
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t, splits_a_byte
@@ -221,8 +219,8 @@ cdef class EntryHandle:
         given = {}
         for index in range(self.n_parameters):
             if self.kinds[index] == ARRAY and <object>arguments[index] is not None:
-                given[self.entry.parameters[index].role] = ints_of(
-                    <aclIntArray><object>arguments[index])
+                given[self.entry.parameters[index].role] = (
+                    <aclIntArray><object>arguments[index]).numbers()
         check = self.handle.operator.checks_arrays
         if given and check is not None:
             message = check(executor.planned.call, given)
@@ -239,7 +237,7 @@ cdef class EntryHandle:
         if kind == ABSENT_ONE and type(value) is aclTensorList and is_void(<aclTensorList>value):
             return 0
         if kind == ARRAY:
-            numbers = np.array(ints_of(<aclIntArray>value), np.int64)
+            numbers = np.array((<aclIntArray>value).numbers(), np.int64)
             return self.read_tensor(executor, slot, <aclTensor>tensor(numbers))
         name = self.entry.parameters[index].name
         if kind == SINGLE:
@@ -308,7 +306,7 @@ cdef class EntryHandle:
             elif value is not None and (kind == INPUT or kind == OUTPUT):
                 slot += n_inputs if kind == OUTPUT else 0
                 self.read_tensor(executor, slot, <aclTensor>value)
-                deep |= (<aclTensor>value).ndim > MAX_DIMS
+                deep |= (<aclTensor>value).c.ndim > MAX_DIMS
             elif value is not None:
                 deep |= self.read_tensors(executor, kind, slot, value)
         if self.handle.operator.measured:
@@ -446,12 +444,12 @@ cdef class EntryHandle:
         if kind == LIST:
             for place, tensor in enumerate((<aclTensorList>value).items):
                 self.read_tensor(executor, slot + place, <aclTensor>tensor)
-                deep |= (<aclTensor>tensor).ndim > MAX_DIMS
+                deep |= (<aclTensor>tensor).c.ndim > MAX_DIMS
             return deep
         if kind == OUTPUTS:
             for place, tensor in enumerate((<aclTensorList>value).items):
                 self.read_tensor(executor, executor.request.n_inputs + place, <aclTensor>tensor)
-                deep |= (<aclTensor>tensor).ndim > MAX_DIMS
+                deep |= (<aclTensor>tensor).c.ndim > MAX_DIMS
             return deep
         if kind == OUTPUT:
             self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
@@ -462,7 +460,7 @@ cdef class EntryHandle:
                 if found[0] == slot:
                     place = executor.request.n_inputs + found[1] - self.handle.n_inputs
                     self.read_tensor(executor, place, <aclTensor>value)
-        return (<aclTensor>value).ndim > MAX_DIMS
+        return (<aclTensor>value).c.ndim > MAX_DIMS
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
         """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
@@ -484,7 +482,7 @@ cdef class EntryHandle:
             self.merge_dims(executor)
             return 0
         for slot, (name, tensor) in enumerate(zip(executor.names, executor.bound)):
-            if tensor is None or (<aclTensor>tensor).ndim <= MAX_DIMS:
+            if tensor is None or (<aclTensor>tensor).c.ndim <= MAX_DIMS:
                 continue
             if name in self.unread:
                 shape = describe_tensor(tensor).shape
@@ -500,8 +498,7 @@ cdef class EntryHandle:
         for slot, tensor in enumerate(executor.bound):
             if tensor is None:
                 continue
-            shape = numbers_of((<aclTensor>tensor).shape, tensor.ndim)
-            steps = numbers_of((<aclTensor>tensor).strides, tensor.ndim)
+            shape, steps = tensor.dims(), tensor.steps()
             if executor.names[slot] in self.unread:
                 put_layout(&executor.request.operands[slot], (prod(shape),), (1,))
             else:
@@ -582,9 +579,9 @@ cdef class EntryHandle:
         if value is None and self.nullable[index]:
             return None
         if kind == "ints":
-            return ints_of(<aclIntArray>value)
+            return ints_of(<c_ints *>(<aclIntArray>value).head)
         if kind == "bools":
-            return bools_of(<aclBoolArray>value)
+            return bools_of(<c_bools *>(<aclBoolArray>value).head)
         if kind == "dtype":
             return self.read_dtype(index, value)
         try:
@@ -607,15 +604,7 @@ cdef class EntryHandle:
         cdef request_t *request = executor.request
         if value is None:  # which may be, and keeps what `take_defaults` took
             return 0
-        if not value.is_real:
-            put_number(request, slot, value.value.real, value.dtype)
-            # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
-            request.numbers[NUMBER_FORMS * slot + WHOLE].real = value.value.imag
-            request.facts[slot] |= NOT_REAL
-        elif value.is_whole:
-            put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
-        else:
-            put_real(self.handle, request, slot, value.as_double, value.dtype)
+        take_scalar(self.handle, &value.c, request, slot)
         if request.facts[slot] & (NEGATIVE | NOT_REAL):
             if executor.scalar_texts is None:
                 executor.scalar_texts = {}
@@ -632,13 +621,13 @@ cdef class EntryHandle:
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
-        if splits_a_byte(value.dtype, value.offset):
+        if splits_a_byte(value.c.dtype, value.c.offset):
             name = executor.names[slot] if slot < len(executor.names) else "a tensor"
             raise AclnnError(INVALID, f"{name} has offset {value.offset}, where an element of "
                              f"{dtypes.cann_name(aclDataType(value.dtype))} begins inside a byte")
         executor.bound[slot] = value
-        executor.versions[slot] = value.version
-        read_operand(value, &executor.request.operands[slot])
+        executor.versions[slot] = value.c.version
+        take_view(value.c, &executor.request.operands[slot])
         return 0
 
     cdef object run(self, workspace, workspaceSize, executor, stream):
@@ -709,11 +698,15 @@ cdef PyObject *phase_two_called(PyObject *form, PyObject *const *values, Py_ssiz
     return result
 
 
+cdef bint is_empty_vector(const c_tensor *given) noexcept:
+    return given.ndim == 1 and given.shape[0] == 0
+
+
 cdef bint is_void(aclTensorList listed):
     """Whether a list has no tensor, or a single one of shape (0,): it counts as null."""
     items = listed.items
     if len(items) == 1:
-        return (<aclTensor>items[0]).ndim == 1 and (<aclTensor>items[0]).shape[0] == 0
+        return is_empty_vector((<aclTensor>items[0]).c)
     return len(items) == 0
 
 
@@ -723,27 +716,11 @@ cdef bint is_destroyed(object value, int kind):
     return value.destroyed
 
 
-cdef tuple ints_of(aclIntArray given):
-    cdef Py_ssize_t place
-    found = []
-    for place in range(given.size):
-        found.append(given.values[place])
-    return tuple(found)
-
-
-cdef tuple bools_of(aclBoolArray given):
-    cdef Py_ssize_t place
-    found = []
-    for place in range(given.size):
-        found.append(bool(given.values[place]))
-    return tuple(found)
-
-
 cdef int flatten(aclOpExecutor executor) except -1:
     """Describe tensors of more dimensions than plans have with one: nothing is done with them."""
     cdef int slot
     for slot, tensor in enumerate(executor.bound):
-        if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+        if tensor is not None and (<aclTensor>tensor).c.ndim > MAX_DIMS:
             count = prod(describe_tensor(tensor).shape)
             put_layout(&executor.request.operands[slot], (count,), (1,))
     return 0
@@ -760,21 +737,22 @@ cdef int put_layout(operand_t *operand, shape, strides) except -1:
 
 cdef object describe_tensor(aclTensor given):
     """The description of a tensor of any rank, for rules."""
-    return TensorSpec(
-        aclDataType(given.dtype), numbers_of(given.shape, given.ndim),
-        numbers_of(given.strides, given.ndim), given.format,
-        given.writable or given.storage == NULL)
+    return TensorSpec(aclDataType(given.dtype), given.dims(), given.steps(), given.format,
+                      given.writable or given.c.storage == NULL)
 
 
-cdef void read_operand(aclTensor given, operand_t *operand) noexcept:
-    """A tensor's description and present address, for ranks that plans can have."""
-    operand.data = address_of(given)
-    operand.dtype = given.dtype
-    operand.format = given.format
-    operand.ndim = min(given.ndim, MAX_DIMS)
-    operand.writable = given.writable or given.storage == NULL
-    memcpy(operand.shape, given.shape, operand.ndim * sizeof(int64_t))
-    memcpy(operand.strides, given.strides, operand.ndim * sizeof(int64_t))
+cdef void take_scalar(OperatorHandle handle, const c_scalar *given, request_t *request,
+                      int slot) noexcept nogil:
+    """Take a scalar's number, with the facts that the operator's plans depend on."""
+    if not given.is_real:
+        put_number(request, slot, given.exact, given.dtype)
+        # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
+        request.numbers[NUMBER_FORMS * slot + WHOLE].real = given.imaginary
+        request.facts[slot] |= NOT_REAL
+    elif given.is_whole:
+        put_whole(request, slot, given.rounded, given.whole, given.dtype)
+    else:
+        put_real(handle, request, slot, given.exact, given.dtype)
 
 
 cdef bint _has_hook = False

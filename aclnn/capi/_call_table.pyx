@@ -16,6 +16,23 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strlen
 
 from aclnn.acl cimport _captures
+from aclnn.acl._tensor cimport held_tensor, take_view, tensor_elsewhere
+from aclnn.acl.objects cimport (
+    ACLNN_BOOLS,
+    ACLNN_DESTROYED,
+    ACLNN_EXECUTOR,
+    ACLNN_INTS,
+    ACLNN_SCALAR,
+    ACLNN_TENSOR,
+    ACLNN_TENSORS,
+    aclnn_elements_needed,
+    aclnn_hold,
+    aclnn_release,
+    c_ints,
+    c_scalar,
+    c_tensor,
+    c_tensors,
+)
 from aclnn.api._arguments cimport MAX_PARAMETERS
 from aclnn.api._two_phase cimport (
     ACL_DOUBLE,
@@ -31,31 +48,14 @@ from aclnn.api._two_phase cimport (
     ZERO,
     EntryHandle,
     has_call_hook,
+    take_scalar,
 )
-from aclnn.capi._python_objects cimport (
-    python_argument,
-    python_memory,
-    python_tensor_at,
-    tell_shape,
-)
+from aclnn.capi._python_objects cimport python_argument, python_memory
 from aclnn.capi.abi cimport (
-    ACLNN_BOOLS,
     ACLNN_CALL_TABLE_VERSION,
-    ACLNN_DESTROYED,
-    ACLNN_EXECUTOR,
-    ACLNN_INTS,
     ACLNN_RUNTIME_TABLE_NAME,
-    ACLNN_SCALAR,
-    ACLNN_TENSOR,
-    ACLNN_TENSORS,
-    aclnn_hold,
-    aclnn_release,
     argument_t,
     c_executor,
-    c_ints,
-    c_scalar,
-    c_tensor,
-    c_tensors,
     call_table_t,
     description_t,
     runtime_t,
@@ -80,7 +80,7 @@ from aclnn.compiler._plan_cache cimport (
     plans_forgotten,
     put_real,
 )
-from aclnn.compiler._request cimport INHERIT, MAX_NUMBERS, NUMBER_FORMS, put_whole, request_t
+from aclnn.compiler._request cimport INHERIT, MAX_NUMBERS, NUMBER_FORMS, request_t
 from aclnn.compiler._settings cimport apply_limits, limits_now, thread_limits_t
 from aclnn.execution._executor cimport aclOpExecutor
 from graph.runtime.abi cimport program_failure
@@ -367,19 +367,13 @@ cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t wor
 
 cdef bint put_tensor(const c_tensor *given, operand_t *operand, bound_t *bound) noexcept nogil:
     """Read a tensor; False for what functions in Python have to look at."""
-    cdef int axis
     if (given.magic != ACLNN_TENSOR or given.ndim > MAX_DIMS
             or splits_a_byte(given.dtype, given.offset)):
         return False
     bound.tensor = <c_tensor *>given
     bound.version = given.version
     bound.offset = bytes_before(given.dtype, given.offset)
-    operand.data = given.storage + bound.offset if given.storage != NULL else NULL
-    operand.dtype, operand.format, operand.ndim = given.dtype, given.format, given.ndim
-    operand.writable = True
-    for axis in range(given.ndim):
-        operand.shape[axis] = given.shape[axis]
-        operand.strides[axis] = given.strides[axis]
+    take_view(given, operand)
     return True
 
 
@@ -418,10 +412,7 @@ cdef bint put_scalar(OperatorHandle handle, const c_scalar *given, request_t *re
                      int slot) noexcept nogil:
     if given.magic != ACLNN_SCALAR or not given.is_real:
         return False
-    if given.is_whole:
-        put_whole(request, slot, given.rounded, given.whole, given.dtype)
-    else:
-        put_real(handle, request, slot, given.exact, given.dtype)
+    take_scalar(handle, given, request, slot)
     return True
 
 
@@ -664,24 +655,9 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
     if size == NULL or result == NULL:
         missing = "workspaceSize" if size == NULL else "executor"
         return failed(NULLPTR, f"{name}GetWorkspaceSize: {missing} is null")
-    if pair.is_measured:
-        tell_shapes(pair, given, <aclOpExecutor>executor)
     made = remember(number, given, <aclOpExecutor>executor)
     size[0], result[0] = needed, <c_executor *>made
     return OK
-
-
-cdef int tell_shapes(const known_pair_t *pair, const argument_t *given,
-                     aclOpExecutor executor) except -1:
-    """Have runs tell the program's tensors the shapes that they find."""
-    cdef int index, slot
-    operator = executor.handle.operator
-    for index in range((<EntryHandle>pair.entry).n_parameters):
-        slot = (<EntryHandle>pair.entry).slots[index]
-        if ((<EntryHandle>pair.entry).kinds[index] == OUTPUT and given[index].tensor != NULL
-                and operator.outputs[slot] in operator.measured):
-            tell_shape(executor.bound[executor.request.n_inputs + slot], given[index].tensor)
-    return 0
 
 
 cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor planned) except NULL:
@@ -1004,9 +980,9 @@ cdef aclOpExecutor python_executor(executor_t *executor):
         if bound.tensor == NULL:
             continue
         storage = bound.storage if bound.rebound else bound.tensor.storage
-        twin.bound[slot] = python_tensor_at(bound.tensor, storage)
-        # Described anew, it is another version than what was planned for.
-        twin.versions[slot] = bound.version - bound.tensor.version
+        twin.bound[slot] = (tensor_elsewhere(bound.tensor, storage) if bound.rebound
+                            else held_tensor(bound.tensor))
+        twin.versions[slot] = bound.version
         twin.request.operands[slot].data = (
             storage + bound.offset if storage != NULL else NULL)
     return twin
@@ -1123,17 +1099,12 @@ cdef void rebind(bound_t *bound, char *address) noexcept nogil:
 cdef int hold_view(const char *function, const char *name, const c_tensor *tensor,
                    const void *address, void **block) noexcept nogil:
     """Hold the block that contains a view, if it is of the runtime's memory."""
-    cdef int64_t last = tensor.offset
-    cdef int axis
+    cdef int64_t needed = aclnn_elements_needed(tensor)
     block[0] = NULL
-    if address == NULL:
+    if address == NULL or needed == 0:
         return OK
-    for axis in range(tensor.ndim):
-        if tensor.shape[axis] == 0:
-            return OK
-        last += (tensor.shape[axis] - 1) * tensor.strides[axis]
     return INVALID if runtime.hold_memory(function, name, address,
-                                          bytes_of(tensor.dtype, last + 1), block) else OK
+                                          bytes_of(tensor.dtype, needed), block) else OK
 
 
 cdef object sequence(const int64_t *values, uint64_t count):

@@ -1,54 +1,8 @@
-"""Declarations of `objects.h` and `call_table.h`."""
+"""Declarations of `call_table.h`."""
 
 from libc.stdint cimport int64_t, uint64_t
 
-cdef extern from "objects.h" nogil:
-    enum:
-        ACLNN_TENSOR
-        ACLNN_SCALAR
-        ACLNN_INTS
-        ACLNN_BOOLS
-        ACLNN_TENSORS
-        ACLNN_EXECUTOR
-        ACLNN_DESTROYED
-    ctypedef struct c_tensor "struct aclTensor":
-        unsigned magic
-        int dtype
-        int format
-        int ndim
-        int storage_ndim
-        unsigned version
-        int64_t offset
-        char *storage
-        void *block
-        int64_t *shape
-        int64_t *strides
-        int64_t *storage_shape
-    ctypedef struct c_scalar "struct aclScalar":
-        unsigned magic
-        int dtype
-        bint is_real
-        bint is_whole
-        double exact
-        double rounded
-        double imaginary
-        int64_t whole
-        unsigned char *bytes
-    ctypedef struct c_ints "struct aclIntArray":
-        unsigned magic
-        uint64_t size
-        int64_t *values
-    ctypedef struct c_bools "struct aclBoolArray":
-        unsigned magic
-        uint64_t size
-        unsigned char *values
-    ctypedef struct c_tensors "struct aclTensorList":
-        unsigned magic
-        uint64_t size
-        c_tensor **items
-    void aclnn_hold(c_tensor *tensor)
-    void aclnn_release(c_tensor *tensor, void (*drop)(void *) noexcept nogil)
-    int aclnn_reshape(c_tensor *tensor, const int64_t *shape, int ndim)
+from aclnn.acl.objects cimport c_bools, c_ints, c_scalar, c_tensor, c_tensors
 
 cdef extern from "call_table.h" nogil:
     enum:

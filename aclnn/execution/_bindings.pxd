@@ -1,5 +1,5 @@
 from aclnn.acl._tensor cimport aclTensor
-from aclnn.acl._tensor_spec cimport ABSENT, bytes_before, operand_t
+from aclnn.acl._tensor_spec cimport ABSENT, operand_t
 from aclnn.compiler._compiled_call cimport CompiledCall
 from aclnn.compiler._plan_cache cimport OperatorHandle
 from aclnn.compiler._request cimport request_t
@@ -67,11 +67,6 @@ cdef class Bindings:
     cdef int refuse_unbound(self, char **addresses) except -1
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
-
-cdef inline char *address_of(aclTensor tensor) noexcept:
-    if tensor.offset == 0:
-        return tensor.storage
-    return tensor.storage + bytes_before(tensor.dtype, tensor.offset) if tensor.storage else NULL
 
 cdef inline bint is_absent(Bindings executor, int slot) noexcept:
     """Whether an operand is one that may be null, and is."""

@@ -5,7 +5,7 @@ from cpython.list cimport PyList_GET_ITEM
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from aclnn.acl._tensor cimport aclTensor
+from aclnn.acl._tensor cimport address_of, aclTensor
 from aclnn.acl._tensor_spec cimport operand_t
 from aclnn.compiler._request cimport (
     EXACT,
@@ -479,6 +479,7 @@ cdef class Bindings:
             if is_absent(self, index):
                 continue
             tensor = <aclTensor>PyList_GET_ITEM(bound, index)
+            tensor.follow()
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} is in memory that was freed")
         held = [None] * count
@@ -487,11 +488,12 @@ cdef class Bindings:
             if is_absent(self, index):
                 continue
             tensor = <aclTensor>PyList_GET_ITEM(bound, index)
-            if tensor.destroyed or tensor.version != self.versions[index] or tensor.storage == NULL:
+            if (tensor.destroyed or tensor.c.version != self.versions[index]
+                    or tensor.c.storage == NULL):
                 self.check_tensor(tensor, index)
-            addresses[index] = address_of(tensor)
+            addresses[index] = address_of(tensor.c)
             held[index] = tensor.owner
-            if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
+            if index >= self.request.n_inputs and not tensor.c.writable and self.planned.elements:
                 raise AclnnError(
                     INVALID, f"{self.names[index]} is read-only, but is the output")
         return held
@@ -499,10 +501,10 @@ cdef class Bindings:
     cdef int check_tensor(self, aclTensor tensor, int index) except -1:
         if tensor.destroyed:
             raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
-        if tensor.version != self.versions[index]:
+        if tensor.c.version != self.versions[index]:
             raise AclnnError(
                 INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
                 "one, which planned for what it was")
-        if tensor.storage == NULL and self.planned.elements:
+        if tensor.c.storage == NULL and self.planned.elements:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0

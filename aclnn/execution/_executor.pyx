@@ -10,6 +10,7 @@ from graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._frames cimport fastcall_t, strip_error
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.acl.objects cimport aclnn_reshape, c_tensor
 from aclnn.compiler._compiled_call cimport (
     all_apart,
     overlaps_as_planned,
@@ -626,15 +627,16 @@ cdef class aclOpExecutor(Bindings):
     cdef int tell_shapes(self) except -1:
         """Give tensors whose size data decide the shape that a run has found."""
         cdef int first = self.request.n_inputs, slot
-        cdef aclTensor found
+        cdef const c_tensor *found
         if self.planned.elements == 0:
             return 0
         operator = self.handle.operator
         for role, (shape, _) in operator.measured.items():
             slot = first + operator.outputs.index(shape)
-            found = <aclTensor>self.bound[slot]
-            (<aclTensor>self.bound[first + operator.outputs.index(role)]).reshape(
-                <const int64_t *>found.storage, <int>found.shape[0])
+            found = (<aclTensor>self.bound[slot]).c
+            if aclnn_reshape((<aclTensor>self.bound[first + operator.outputs.index(role)]).c,
+                             <const int64_t *>found.storage, <int>found.shape[0]):
+                raise MemoryError
         return 0
 
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1:

@@ -3,18 +3,15 @@
    What is right is found here; what is not goes to the functions in Python, which say what is wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <math.h>
 #include <string.h>
 
 #include "aclnn/opdev/op_errno.h"
 #include "library.h"
 #include "members.h"
+#include "scalars.h"
 
 /* Functions of programs are made of these, which are called as they are but for `own_`. */
 #define NAME (__func__ + sizeof "own_" - 1)
-
-#define MOST_ELEMENTS ((int64_t)1 << 62)
-#define MOST_BYTES ((int64_t)1 << 58)
 
 /* Whether a pointer is what it has to be: null or another object is the status of most functions. */
 #define IS(object, kind) ((object) != 0 && (object)->magic == (kind))
@@ -31,69 +28,15 @@ static aclnnStatus null_argument(const char *function, const char *name, int is_
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
-static int is_size(int64_t value) { return value >= 0 && value <= MOST_ELEMENTS; }
-
-static int are_sizes(const int64_t *values, uint64_t count) {
-  for (uint64_t k = 0; k < count; k++)
-    if (!is_size(values[k])) return 0;
-  return 1;
-}
-
-/* a * b, or more than any memory has. */
-static int64_t product(int64_t a, int64_t b) {
-  int64_t found;
-  if (__builtin_mul_overflow(a, b, &found) || found > MOST_ELEMENTS) return MOST_ELEMENTS;
-  return found;
-}
-
-static int64_t sum(int64_t a, int64_t b) {
-  int64_t found;
-  if (__builtin_add_overflow(a, b, &found) || found > MOST_ELEMENTS) return MOST_ELEMENTS;
-  return found;
-}
-
-static void row_major(const int64_t *shape, uint64_t ndim, int64_t *strides) {
-  int64_t step = 1;
-  for (uint64_t axis = ndim; axis-- > 0;) {
-    strides[axis] = step;
-    step = product(step, shape[axis] > 1 ? shape[axis] : 1);
-  }
-}
-
-/* Elements from the start of the storage to the last of a view. */
-static int64_t elements_needed(const int64_t *shape, const int64_t *strides, uint64_t ndim,
-                               int64_t offset) {
-  int64_t last = offset;
-  for (uint64_t axis = 0; axis < ndim; axis++) {
-    if (shape[axis] == 0) return 0;
-    last = sum(last, product(shape[axis] - 1, strides[axis]));
-  }
-  return sum(last, 1);
-}
-
-static int has_no_elements(const aclnn_description *given) {
-  for (uint64_t axis = 0; axis < given->ndim; axis++)
-    if (given->shape[axis] == 0) return 1;
-  return 0;
-}
-
-static int fits_storage(const aclnn_description *given, const int64_t *strides) {
-  int64_t room = 1;
-  if (has_no_elements(given)) return 1;
-  for (uint64_t axis = 0; axis < given->storage_ndim; axis++) {
-    if (given->storage_shape[axis] == 0) room = 0;
-    room = product(room, given->storage_shape[axis]);
-  }
-  return elements_needed(given->shape, strides, given->ndim, given->offset) <= room;
-}
-
+/* Programs count the storage of a view from its last element: of none, they come to a negative size. */
 static int is_plausible(const aclnn_description *given) {
   return (given->shape || given->ndim == 0) && (given->storage_shape || given->storage_ndim == 0) &&
          given->ndim < (1u << 24) && given->storage_ndim < (1u << 24) &&
-         aclnn_is_dtype(given->dtype) && aclnn_is_format(given->format) && is_size(given->offset) &&
-         are_sizes(given->shape, given->ndim) &&
-         (!given->strides || are_sizes(given->strides, given->ndim)) &&
-         (are_sizes(given->storage_shape, given->storage_ndim) || has_no_elements(given));
+         aclnn_is_dtype(given->dtype) && aclnn_is_format(given->format) && aclnn_is_size(given->offset) &&
+         aclnn_are_sizes(given->shape, given->ndim) &&
+         (!given->strides || aclnn_are_sizes(given->strides, given->ndim)) &&
+         (aclnn_are_sizes(given->storage_shape, given->storage_ndim) ||
+          aclnn_has_none(given->shape, given->ndim));
 }
 
 static void (*drop_now(void))(void *) {
@@ -116,45 +59,29 @@ static int take_memory(const char *function, const char *name, aclTensor *tensor
 
 /* A tensor of a description without data, or null where it is not right. */
 static aclTensor *new_tensor(const aclnn_description *given) {
-  size_t ndim = given->ndim, storage_ndim = given->storage_ndim;
   aclTensor *made;
   if (!is_plausible(given)) return 0;
-  made = malloc(sizeof *made + (2 * ndim + storage_ndim) * sizeof(int64_t));
+  made = aclnn_new_tensor(given->ndim, given->storage_ndim);
   if (!made) return 0;
-  made->shape = made->own_numbers;
-  made->strides = made->shape + ndim;
-  made->storage_shape = made->strides + ndim;
-  if (ndim) memcpy(made->shape, given->shape, ndim * sizeof(int64_t));
-  if (given->strides && ndim)
-    memcpy(made->strides, given->strides, ndim * sizeof(int64_t));
-  else
-    row_major(made->shape, ndim, made->strides);
-  if (storage_ndim)
-    memcpy(made->storage_shape, given->storage_shape, storage_ndim * sizeof(int64_t));
-  /* Programs count the storage of a view from its last element: of none, they come to a negative size. */
-  for (size_t axis = 0; axis < storage_ndim; axis++)
-    if (made->storage_shape[axis] < 0) made->storage_shape[axis] = 0;
-  made->magic = ACLNN_TENSOR;
-  made->references = 1;
   made->dtype = given->dtype;
   made->format = given->format;
-  made->ndim = (int)ndim;
-  made->storage_ndim = (int)storage_ndim;
-  made->version = 0;
   made->offset = given->offset;
-  made->storage = 0;
-  made->block = 0;
-  if (elements_needed(made->shape, made->strides, ndim, made->offset) < MOST_BYTES &&
-      (given->data || fits_storage(given, made->strides)))
-    return made;
+  if (given->ndim) memcpy(made->shape, given->shape, given->ndim * sizeof(int64_t));
+  if (given->strides && given->ndim)
+    memcpy(made->strides, given->strides, given->ndim * sizeof(int64_t));
+  else
+    aclnn_row_major(made->shape, given->ndim, made->strides);
+  for (uint64_t axis = 0; axis < given->storage_ndim; axis++)
+    made->storage_shape[axis] = given->storage_shape[axis] > 0 ? given->storage_shape[axis] : 0;
+  if (aclnn_fits_memory(made) && (given->data || aclnn_fits_storage(made))) return made;
   free(made);
   return 0;
 }
 
 /* Programs declare storage as long as the view and leave the offset out: an allocation alone bounds views of
    it, and the declared storage bounds those of a program's own memory. */
-static int is_bounded(const aclTensor *made, const aclnn_description *given) {
-  return !made->storage || made->block || fits_storage(given, made->strides);
+static int is_bounded(const aclTensor *made) {
+  return !made->storage || made->block || aclnn_fits_storage(made);
 }
 
 static aclnnStatus refuse(const char *function, const aclnn_description *given) {
@@ -177,7 +104,7 @@ aclTensor *own_aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, ac
     free(made);
     return 0;
   }
-  if (is_bounded(made, &given)) return made;
+  if (is_bounded(made)) return made;
   free(made);
   refuse(NAME, &given);
   return 0;
@@ -189,8 +116,6 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
   const aclnn_description given = {viewDims, viewDimsNum, dataType,       stride,        offset,
                                    format,   storageDims, storageDimsNum, tensorDataAddr};
   aclTensor *made;
-  int64_t *numbers;
-  size_t bytes;
   REFUSE_UNLESS(tensor, ACLNN_TENSOR);
   made = new_tensor(&given);
   if (!made) return refuse(NAME, &given);
@@ -198,30 +123,16 @@ aclnnStatus own_aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64
     free(made);
     return ACLNN_ERR_PARAM_INVALID;
   }
-  if (!is_bounded(made, &given)) {
+  if (!is_bounded(made)) {
     free(made);
     return refuse(NAME, &given);
   }
-  bytes = (2 * (size_t)made->ndim + (size_t)made->storage_ndim) * sizeof(int64_t);
-  numbers = malloc(bytes ? bytes : 1);
-  if (!numbers) {
-    free(made);
+  if (aclnn_describe_anew(tensor, made)) {
+    aclnn_release(made, drop_now());
     return aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short", NAME);
   }
-  memcpy(numbers, made->shape, bytes);
-  if (tensor->shape != tensor->own_numbers) free(tensor->shape);
-  tensor->version++; /* executors that planned for what it was find out */
-  tensor->dtype = made->dtype;
-  tensor->format = made->format;
-  tensor->ndim = made->ndim;
-  tensor->storage_ndim = made->storage_ndim;
-  tensor->offset = made->offset;
   if (tensor->block && drop_now()) drop_now()(tensor->block);
   tensor->block = made->block;
-  tensor->storage = made->storage;
-  tensor->shape = numbers;
-  tensor->strides = numbers + made->ndim;
-  tensor->storage_shape = tensor->strides + made->ndim;
   free(made);
   return ACLNN_SUCCESS;
 }
@@ -317,94 +228,10 @@ aclnnStatus own_aclGetDataType(const aclTensor *tensor, aclDataType *dataType) {
 
 /* --- Scalars ----------------------------------------------------------------------------------- */
 
-static double of_float_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-static double of_float16(uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  double value;
-  if (exponent == 31)
-    value = fraction ? NAN : INFINITY;
-  else if (exponent)
-    value = ldexp(1024 + fraction, exponent - 25);
-  else
-    value = ldexp(fraction, -24);
-  return bits >> 15 ? -value : value;
-}
-
-static void take_real(aclScalar *scalar, double value) {
-  scalar->is_real = true;
-  scalar->exact = value;
-  scalar->rounded = (float)value;
-}
-
-static void take_whole(aclScalar *scalar, int64_t value) {
-  scalar->is_real = scalar->is_whole = true;
-  scalar->exact = (double)value;
-  scalar->rounded = (float)value;
-  scalar->whole = value;
-}
-
-static void take_unsigned(aclScalar *scalar, uint64_t value) {
-  if (value <= INT64_MAX) {
-    take_whole(scalar, (int64_t)value);
-    return;
-  }
-  scalar->is_real = true;
-  scalar->exact = (double)value;
-  scalar->rounded = (float)value;
-}
-
-#define READ(type)                              \
-  type found;                                   \
-  memcpy(&found, value, sizeof found);          \
-  memcpy(scalar->bytes, value, sizeof found)
-
-/* Reads one element of a dtype that scalars can have; 0 for others. */
-static int read_scalar(aclScalar *scalar, const void *value) {
-  switch (scalar->dtype) {
-    case ACL_FLOAT: { READ(float); take_real(scalar, found); return 1; }
-    case ACL_DOUBLE: { READ(double); take_real(scalar, found); return 1; }
-    case ACL_FLOAT16: { READ(uint16_t); take_real(scalar, of_float16(found)); return 1; }
-    case ACL_BF16: { READ(uint16_t); take_real(scalar, of_float_bits((uint32_t)found << 16)); return 1; }
-    case ACL_INT8: { READ(int8_t); take_whole(scalar, found); return 1; }
-    case ACL_INT16: { READ(int16_t); take_whole(scalar, found); return 1; }
-    case ACL_INT32: { READ(int32_t); take_whole(scalar, found); return 1; }
-    case ACL_INT64: { READ(int64_t); take_whole(scalar, found); return 1; }
-    case ACL_UINT8: { READ(uint8_t); take_whole(scalar, found); return 1; }
-    case ACL_UINT16: { READ(uint16_t); take_whole(scalar, found); return 1; }
-    case ACL_UINT32: { READ(uint32_t); take_whole(scalar, found); return 1; }
-    case ACL_UINT64: { READ(uint64_t); take_unsigned(scalar, found); return 1; }
-    case ACL_BOOL: { READ(uint8_t); take_whole(scalar, found != 0); return 1; }
-    case ACL_COMPLEX64: {
-      READ(struct { float real; float imaginary; });
-      scalar->exact = found.real;
-      scalar->imaginary = found.imaginary;
-      return 1;
-    }
-    case ACL_COMPLEX128: {
-      READ(struct { double real; double imaginary; });
-      scalar->exact = found.real;
-      scalar->imaginary = found.imaginary;
-      return 1;
-    }
-    default:
-      return 0;
-  }
-}
-
 aclScalar *own_aclCreateScalar(void *value, aclDataType dataType) {
-  aclScalar *made = value ? calloc(1, sizeof *made) : 0;
-  if (made) {
-    made->magic = ACLNN_SCALAR;
-    made->dtype = dataType;
-    if (read_scalar(made, value)) return made;
-    free(made);
-  }
+  aclScalar *made = value ? malloc(sizeof *made) : 0;
+  if (made && aclnn_read_scalar(made, dataType, value)) return made;
+  free(made);
   const aclnn_call_table *table = aclnn_table();
   if (table) table->refuse_scalar(value, dataType);
   return 0;
@@ -432,14 +259,12 @@ aclnnStatus own_aclDestroyScalar(const aclScalar *scalar) {
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
-    made = size < (uint64_t)1 << 56 ? malloc(sizeof *made + size * sizeof(element)) : 0;          \
+    made = aclnn_new_collection(kind, size, sizeof(element));                                     \
     if (!made) {                                                                                  \
       aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", NAME,              \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
-    made->magic = kind;                                                                           \
-    made->size = size;                                                                            \
     if (size) memcpy(made->values, value, size * sizeof(element));                                \
     return made;                                                                                  \
   }                                                                                               \
@@ -447,8 +272,7 @@ aclnnStatus own_aclDestroyScalar(const aclScalar *scalar) {
   aclnnStatus own_aclDestroy##Array(const acl##Array *array) {                                        \
     if (!array) return ACLNN_SUCCESS;                                                             \
     REFUSE_UNLESS(array, kind);                                                                   \
-    ((acl##Array *)array)->magic = ACLNN_DESTROYED;                                               \
-    free((acl##Array *)array);                                                                    \
+    aclnn_free_collection((acl##Array *)array);                                                   \
     return ACLNN_SUCCESS;                                                                         \
   }                                                                                               \
                                                                                                   \
@@ -479,14 +303,12 @@ ARRAY_FUNCTIONS(BoolArray, ACLNN_BOOLS, bool)
                  value[k] ? "destroyed, or of another type" : "null");                            \
       return 0;                                                                                   \
     }                                                                                             \
-    made = size < (uint64_t)1 << 56 ? malloc(sizeof *made + size * sizeof(void *)) : 0;           \
+    made = aclnn_new_collection(kind, size, sizeof(void *));                                      \
     if (!made) {                                                                                  \
       aclnn_fail(ACLNN_ERR_INNER, "%s: memory is short for %llu elements", NAME,              \
                  (unsigned long long)size);                                                       \
       return 0;                                                                                   \
     }                                                                                             \
-    made->magic = kind;                                                                           \
-    made->size = size;                                                                            \
     for (uint64_t k = 0; k < size; k++) made->items[k] = (acl##item *)value[k];                   \
     return made;                                                                                  \
   }                                                                                               \
@@ -496,8 +318,7 @@ ARRAY_FUNCTIONS(BoolArray, ACLNN_BOOLS, bool)
     REFUSE_UNLESS(array, kind);                                                                   \
     for (uint64_t k = 0; k < array->size; k++)                                                    \
       if (IS(array->items[k], item_kind)) destroy(array->items[k]);                               \
-    ((acl##List *)array)->magic = ACLNN_DESTROYED;                                                \
-    free((acl##List *)array);                                                                     \
+    aclnn_free_collection((acl##List *)array);                                                    \
     return ACLNN_SUCCESS;                                                                         \
   }                                                                                               \
                                                                                                   \

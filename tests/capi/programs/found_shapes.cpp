@@ -92,6 +92,35 @@ static void destroyed_early(aclrtStream stream) {
   OK_(aclrtFree(places));
 }
 
+/* Memory and descriptions that tensors get after phase one count, as for outputs whose shape is known. */
+static void changed_late(aclrtStream stream) {
+  void *address, *places = device_memory(0, 12 * sizeof(int64_t)), *others = device_memory(0, 12 * sizeof(int64_t));
+  aclTensor *self = (address = device_memory(given, sizeof given), plain(shape, 2, ACL_FLOAT, address));
+  aclTensor *out = plain(room, 2, ACL_INT64, places);
+  int64_t found[6] = {0};
+  uint64_t size = 0;
+  aclOpExecutor *executor;
+  OK_(aclnnNonzeroGetWorkspaceSize(self, out, &size, &executor));
+  OK_(aclSetRawTensorAddr(out, others));
+  OK_(aclrtFree(places));
+  RUN(aclnnNonzero, size, executor, stream);
+  check_shape(out, 2, 3, 2);
+  OK_(aclrtMemcpy(found, sizeof found, others, sizeof found, ACL_MEMCPY_DEVICE_TO_HOST));
+  CHECK(found[0] == 0 && found[1] == 1 && found[5] == 1);
+  OK_(aclInitTensor(out, room, 2, ACL_INT64, 0, 0, ACL_FORMAT_ND, room, 2, others));
+  OK_(aclnnNonzeroGetWorkspaceSize(self, out, &size, &executor));
+  OK_(aclInitTensor(out, wide, 2, ACL_INT64, 0, 0, ACL_FORMAT_ND, wide, 2, others));
+  CHECK(aclnnNonzero(0, 0, executor, stream) == 161002);
+  CHECK(strstr(aclGetRecentErrMsg(), "described anew"));
+  OK_(aclnnNonzeroV2GetWorkspaceSize(self, out, &size, &executor));
+  OK_(aclrtFree(others));
+  CHECK(aclnnNonzeroV2(0, 0, executor, stream) == 161002);
+  CHECK(strstr(aclGetRecentErrMsg(), "out is in memory that was freed"));
+  OK_(aclDestroyTensor(self));
+  OK_(aclDestroyTensor(out));
+  OK_(aclrtFree(address));
+}
+
 int main(void) {
   aclrtStream stream;
   OK_(aclInit(0));
@@ -102,6 +131,8 @@ int main(void) {
     masked_select(k == 1 ? stream : 0);
   }
   destroyed_early(stream);
+  changed_late(0);
+  changed_late(stream);
   OK_(aclrtDestroyStream(stream));
   OK_(aclFinalize());
   return 0;
