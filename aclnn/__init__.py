@@ -100,7 +100,7 @@ _HOMES = {
         "AclSetDynamicOutputTensorAddr",
         "AclSetDynamicTensorAddr",
     ),
-    "api.chosen": ("masked_select", "nonzero"),
+    "api.data_dependent": ("masked_select", "nonzero"),
     "api.executor": ("executor",),
     "api.tensors": ("tensor",),
     "execution._workspace": ("WorkspacePool",),
@@ -116,10 +116,10 @@ _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order for names of CANN's, else in reverse.
 _GROUPS = (
     "acl.constants",
-    "acl.life",
+    "acl.lifetime",
     "acl.device",
     "acl.context",
-    "acl.elements",
+    "acl.element_sizes",
     "acl.memory",
     "acl.copies",
     "acl.mapping",

@@ -13,7 +13,7 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 import importlib
 import typing
 
-from . import viewed
+from . import view_methods
 from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError
@@ -55,7 +55,7 @@ if typing.TYPE_CHECKING:
     from .planner.reduction import Change, Reduction, propose_reductions
     from .verify.trace import TraceEvent, TraceFault, check_trace, trace_from_csv
 
-viewed.declare_registrar(f"{__name__}.views")  # a plan that runs needs none of them
+view_methods.declare_registrar(f"{__name__}.views")  # a plan that runs needs none of them
 
 __all__ = [
     "FUSED",

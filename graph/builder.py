@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
-from .brief import counted
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
 from .strides import broadcast_strides, contiguous_strides
+from .summaries import counted
 from .verify.graph import check, check_views
 
 

@@ -14,12 +14,12 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 from .attrs import Attrs, freeze_attrs
-from .brief import counted, printable
 from .constraints import Count, Length, OneOf, Positive
 from .errors import GraphError
 from .names import listed
 from .strides import is_contiguous
-from .viewed import Viewed
+from .summaries import counted, printable
+from .view_methods import Viewed
 
 STORAGES = ("input", "output", "workspace", "tile", "constant", "part")
 

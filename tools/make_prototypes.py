@@ -30,11 +30,11 @@ def header_of(name: str) -> str:
 
 def prototypes(text: str) -> str:
     """The file's right contents, given those that it has."""
-    from aclnn.capi import pairs
+    from aclnn.capi import function_pairs
     from aclnn.operators import ENTRIES
 
     kept = {line.partition("(")[0].split()[-1]: line for line in text.splitlines()}
-    first = {one.name for one in pairs.FIRST}
+    first = {one.name for one in function_pairs.FIRST}
     lines = []
     for entry_name, (_, entry) in ENTRIES.items():
         name = entry_name.removeprefix("aclnn")

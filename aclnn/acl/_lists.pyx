@@ -28,7 +28,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
 )
-from aclnn.acl.described import describe
+from aclnn.acl.docstring_templates import describe
 from aclnn.acl.errors import AclnnError
 from aclnn.acl.rounding import nearest_float32
 

@@ -14,7 +14,7 @@ from aclnn.acl import (
     device,
     event_queries,
     events,
-    life,
+    lifetime,
     model_capture,
     model_ri,
     model_trace,
@@ -34,7 +34,7 @@ from aclnn.acl.errors import fail, latest_failure
 OK = int(ACL_SUCCESS)
 _STREAM, _EVENT = 1, 2  # the kinds of handles, in their last four bits
 _MODULES = (
-    *(life, device, context, stream, events, event_queries),
+    *(lifetime, device, context, stream, events, event_queries),
     *(model_ri, model_capture, task_groups, model_trace),
 )
 

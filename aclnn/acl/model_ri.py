@@ -23,8 +23,8 @@ from aclnn.acl.constants import (
     ACL_SUCCESS,
 )
 from aclnn.acl.errors import AclnnError, fail
-from aclnn.graph.brief import counted
 from aclnn.graph.runtime import _scheduler
+from aclnn.graph.summaries import counted
 
 OK = int(ACL_SUCCESS)
 

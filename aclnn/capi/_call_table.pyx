@@ -1225,12 +1225,12 @@ cdef int prepare(const services_t *given) except -1:
 
 cdef int refuse_other_pairs() except -1:
     """Records name functions by their numbers in the package's prototypes."""
-    from aclnn.capi import pairs
+    from aclnn.capi import function_pairs
 
     found, planned = [], []
     for number in range(services.n_pairs):
         found.append((<bytes>services.pairs[number].name).decode())
-    for one in pairs.EVERY:
+    for one in function_pairs.EVERY:
         planned.append(f"aclnn{one.name}")
     if found != planned:
         raise ValueError("the library was built of other prototypes than the package has")

@@ -34,7 +34,7 @@ def _load(path: str) -> ModuleType:
 
 constants = _load("acl/constants.py")
 prototypes = _load("acl/prototypes.py")
-pairs = _load("capi/pairs.py")
+pairs = _load("capi/function_pairs.py")
 
 MAJOR = 1  # of the library's name
 LIBRARY = f"libaclnn_cpu.so.{MAJOR}"

@@ -19,7 +19,7 @@ from aclnn import environment
 from aclnn._version import __version__
 from aclnn.acl import prototypes
 from aclnn.acl.constants import ENUMERATIONS
-from aclnn.capi import pairs
+from aclnn.capi import function_pairs
 
 _HANDLES = {
     "aclrtStream": "stream",
@@ -107,7 +107,11 @@ class Recorder:
         self._functions = [
             *prototypes.RUNTIME.values(),
             *prototypes.OBJECTS.values(),
-            *(prototypes.parse(text, "") for one in pairs.EVERY for text in (one.plan, one.run)),
+            *(
+                prototypes.parse(text, "")
+                for one in function_pairs.EVERY
+                for text in (one.plan, one.run)
+            ),
         ]
         file.write(_HEAD)
 

@@ -15,7 +15,7 @@ from aclnn import environment
 from aclnn._version import __version__
 from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import AclnnError
-from aclnn.graph.brief import printable
+from aclnn.graph.summaries import printable
 
 # Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
 # `options.refuse(message)` ends the command as bad usage.

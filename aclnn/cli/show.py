@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.acl.errors import invalid
-from aclnn.graph.brief import printable
+from aclnn.graph.summaries import printable
 from aclnn.graph.views.extras import need
 
 

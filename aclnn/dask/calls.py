@@ -18,7 +18,7 @@ from aclnn.dask.layouts import Facts, Layout, layout_of
 from aclnn.execution import arrays
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.array import TracedArray
-from aclnn.tracing.trace import Trace
+from aclnn.tracing.recording import Trace
 
 
 def call(

@@ -22,7 +22,7 @@ from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled
 from aclnn.tracing.compiled import compile as compiled
 from aclnn.tracing.nesting import ARRAY, put_together, taken_apart
-from aclnn.tracing.trace import Trace
+from aclnn.tracing.recording import Trace
 
 
 @boundary

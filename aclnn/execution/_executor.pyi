@@ -2,7 +2,7 @@ from typing import Any
 
 from aclnn.compiler._compiled_call import CompiledCall
 from aclnn.execution._bindings import Bindings
-from aclnn.execution.specs import ArraySpec
+from aclnn.execution.array_specs import ArraySpec
 from aclnn.graph import Graph, PassResult, Schedule, WorkspacePlan
 from aclnn.operators import Operator
 from aclnn.reports.profiling import Profile

@@ -49,7 +49,7 @@ from aclnn.acl.constants import ACLNN_ERR_INNER
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution import arrays as interchange
 from aclnn.execution._workspace import WorkspacePool
-from aclnn.graph.brief import counted
+from aclnn.graph.summaries import counted
 
 cdef int INNER = int(ACLNN_ERR_INNER)
 

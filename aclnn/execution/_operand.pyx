@@ -17,7 +17,7 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
-from aclnn.execution.specs import ArraySpec
+from aclnn.execution.array_specs import ArraySpec
 
 cnp.import_array()
 

@@ -8,7 +8,7 @@ from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.acl import errors
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_INNER_NULLPTR, ACLNN_SUCCESS
-from aclnn.acl.described import describe
+from aclnn.acl.docstring_templates import describe
 from aclnn.acl.errors import AclnnError, invalid
 
 cdef int OK = int(ACLNN_SUCCESS)

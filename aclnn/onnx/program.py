@@ -26,7 +26,6 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.names import Names
 from aclnn.onnx import control
-from aclnn.onnx.choosing import CHOOSING
 from aclnn.onnx.evaluation import (
     RANDOM,
     Evaluation,
@@ -48,6 +47,7 @@ from aclnn.onnx.numpy_forms import by_numpy
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
 from aclnn.onnx.schemas import STANDARD, result_dtypes
+from aclnn.onnx.selection import CHOOSING
 from aclnn.onnx.steps import BrokenRuleError, NeededError, Step
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled

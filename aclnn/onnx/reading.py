@@ -25,7 +25,6 @@ from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
 from aclnn.onnx import control
-from aclnn.onnx.choosing import CHOOSING
 from aclnn.onnx.evaluation import (
     called,
     has_body,
@@ -42,6 +41,7 @@ from aclnn.onnx.microsoft import form_of
 from aclnn.onnx.program import CutError, Graph, Piece, Runner, identifier
 from aclnn.onnx.reports import ModelReport, report_of, seconds_of
 from aclnn.onnx.schemas import STANDARD, schema_of
+from aclnn.onnx.selection import CHOOSING
 from aclnn.tracing.compiled import compile as compiled
 
 MOST_LISTED = 4  # nodes of one operator that is lacking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.attending import (
+from aclnn.operators.attention_nodes import (
     ACCURACY,
     EVERYTHING,
     attend,

@@ -12,7 +12,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_RUNTIME_ERROR,
     aclDataType,
 )
-from aclnn.operators.attending import ACCURACY, EVERYTHING, attend, gradients
+from aclnn.operators.attention_nodes import ACCURACY, EVERYTHING, attend, gradients
 from aclnn.operators.cache_scales import NOTES as _QUANTISED_CACHE
 from aclnn.operators.cache_scales import CacheScales
 from aclnn.operators.checks import (

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aclnn.acl.errors import AclnnError
-from aclnn.graph.brief import counted
+from aclnn.graph.summaries import counted
 from aclnn.graph.views.notebook import folded, sheet_html, view
 from aclnn.graph.views.text import human_bytes, schedule_sheet
 from aclnn.reports.profile_table import sheet_of

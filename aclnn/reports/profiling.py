@@ -13,7 +13,7 @@ from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.compiler import _compiled_call
-from aclnn.graph.viewed import Tabled, register_view
+from aclnn.graph.view_methods import Tabled, register_view
 from aclnn.reports.times import ExecutorTime, Run, StepTime, by_plan, executor_times, times
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"

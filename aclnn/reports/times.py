@@ -8,8 +8,8 @@ from statistics import median
 from typing import Any
 
 from aclnn.acl import dtypes
-from aclnn.graph.brief import counted
 from aclnn.graph.lower.schedule import Step
+from aclnn.graph.summaries import counted
 from aclnn.graph.views.heat import Heat
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}

@@ -13,7 +13,7 @@ from aclnn.differences import LIMIT, distance
 from aclnn.torch.counterparts import view_of
 from aclnn.torch.effects import is_write
 from aclnn.torch.graphs import value_of
-from aclnn.torch.parts import Part, modules_of
+from aclnn.torch.partitions import Part, modules_of
 from aclnn.torch.private import tree_leaves
 
 AT_ONCE = 500  # results of nodes that one executor gives

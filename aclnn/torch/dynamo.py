@@ -20,7 +20,7 @@ from aclnn.torch.drawing import draw_apart
 from aclnn.torch.effects import sort
 from aclnn.torch.folding import fold
 from aclnn.torch.freezing import Frozen, freeze
-from aclnn.torch.parts import Part
+from aclnn.torch.partitions import Part
 from aclnn.torch.private import (
     BoxedCodeGen,
     LazyGraphModule,
@@ -32,9 +32,9 @@ from aclnn.torch.private import (
     min_cut_rematerialization_partition,
 )
 from aclnn.torch.shapes import Specialized, has_symbols
-from aclnn.torch.sinking import sink_views
 from aclnn.torch.speed import Speed
 from aclnn.torch.support import Choice, Everything, Support, partitions_of
+from aclnn.torch.view_sinking import sink_views
 
 PREFIX = "aclnn_part_"
 TAKE = ("default", "all")

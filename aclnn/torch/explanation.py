@@ -17,7 +17,7 @@ from aclnn.torch.dynamo import Options, compiled_graph
 from aclnn.torch.effects import has_effect
 from aclnn.torch.freezing import Frozen
 from aclnn.torch.graphs import alone, is_one_of_several, key_of
-from aclnn.torch.parts import Part
+from aclnn.torch.partitions import Part
 from aclnn.torch.private import OpOverload, tree_leaves
 from aclnn.torch.speed import cost_alone
 from aclnn.torch.support import Support

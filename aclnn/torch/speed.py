@@ -226,7 +226,7 @@ def cost_alone(module: GraphModule, is_taken: bool) -> tuple[float, float]:
 
 
 def _both(node: Node) -> tuple[Call, Call]:
-    from aclnn.torch.parts import Part
+    from aclnn.torch.partitions import Part
 
     module = alone(node)
     part, run = Part(module, "measured", {}), module.forward
@@ -291,7 +291,7 @@ def _seconds(call: Call, count: int) -> float:
 
 def _smallest_call() -> tuple[float, float]:
     """Costs of a part, whatever it computes, and of PyTorch's own call."""
-    from aclnn.torch.parts import Part
+    from aclnn.torch.partitions import Part
 
     with torch.no_grad(), torch.inference_mode(False), disable_current_modes():
         x = torch.ones(16)

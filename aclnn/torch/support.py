@@ -25,7 +25,7 @@ from aclnn.torch.graphs import is_one_of_several, key_of, value_of, values_of
 from aclnn.torch.private import CapabilityBasedPartitioner, OperatorSupportBase
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
-from aclnn.tracing.trace import Trace
+from aclnn.tracing.recording import Trace
 
 aten = torch.ops.aten
 MOST_TENSORS = 3200  # of a part: executors take 4,096, some of which are made on the way

@@ -20,7 +20,7 @@ from aclnn.operators.checks import TensorSpec, broadcast_shapes
 from aclnn.tracing import numpy_forms, numpy_functions
 from aclnn.tracing.indexing import pieces_of, positions_in
 from aclnn.tracing.nesting import is_array
-from aclnn.tracing.trace import Memory, Path, Trace, is_number
+from aclnn.tracing.recording import Memory, Path, Trace, is_number
 
 
 def _refused(what: str) -> AclnnError:

@@ -24,14 +24,14 @@ from aclnn.execution._joined import run_on, takes_outputs
 from aclnn.execution._operand import call_key, read_headers
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.tracing.array import TracedArray
+from aclnn.tracing.cache import TraceCache
+from aclnn.tracing.cache_misses import Tally
 from aclnn.tracing.executors import bound, unbound
 from aclnn.tracing.integers import Integers, IntegersReadError
-from aclnn.tracing.misses import Tally
 from aclnn.tracing.nesting import mapped, taken_apart
+from aclnn.tracing.recordings import Run, clock
 from aclnn.tracing.requests import Parameters, Request, are_same, is_in_order
-from aclnn.tracing.trace_cache import TraceCache
-from aclnn.tracing.traced import Run, clock
-from aclnn.tracing.tracer import Tracer
+from aclnn.tracing.tracing import Tracer
 
 P = ParamSpec("P")
 R = TypeVar("R")

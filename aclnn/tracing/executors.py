@@ -13,13 +13,13 @@ from aclnn.execution import arrays
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.execution._joined import join_executor
 from aclnn.execution._operand import read_headers
-from aclnn.execution.specs import ArraySpec
+from aclnn.execution.array_specs import ArraySpec
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.given import Given
 from aclnn.tracing.nesting import ARRAY, owners_in
+from aclnn.tracing.recordings import Run, Traced
 from aclnn.tracing.requests import Request
 from aclnn.tracing.run_numbers import Values
-from aclnn.tracing.traced import Run, Traced
 
 if TYPE_CHECKING:
     from aclnn.tracing.compiled import Compiled

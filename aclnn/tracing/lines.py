@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aclnn.acl.errors import AclnnError
-from aclnn.tracing.trace import PACKAGE
+from aclnn.tracing.recording import PACKAGE
 
 
 def frames_to_caller() -> int:

@@ -10,8 +10,8 @@ import numpy as np
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.tracing.promotion import BOOL, holds, kind_of, loop_of, number_in
+from aclnn.tracing.recording import Trace, is_number
 from aclnn.tracing.run_numbers import RunNumber
-from aclnn.tracing.trace import Trace, is_number
 
 # Ufuncs whose operator has another name; any other has its own.
 NAMES = {

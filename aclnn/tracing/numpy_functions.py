@@ -14,7 +14,7 @@ from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api import functional
 from aclnn.tracing.numpy_forms import no_counterpart, ufunc, written
 from aclnn.tracing.promotion import BOOL, common_dtype, number_in
-from aclnn.tracing.trace import Trace, is_number
+from aclnn.tracing.recording import Trace, is_number
 
 ours: Any = functional  # whose names are made from declarations
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from ..attrs import Argument
-from ..brief import counted, fields_given, printable
 from ..constraints import Count, Positive, Range
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
@@ -28,7 +27,8 @@ from ..runtime.abi import (
 )
 from ..runtime.kernel import Kernel
 from ..strides import is_dense, is_spread
-from ..viewed import Tabled
+from ..summaries import counted, fields_given, printable
+from ..view_methods import Tabled
 
 ALL_FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH
 PARALLEL_WORK = 20_000  # nanoseconds: waking a thread takes nearly as long

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..brief import counted
 from ..callables import called
 from ..ir import Graph
+from ..summaries import counted
 from ..verify.graph import check
-from ..viewed import Viewed
+from ..view_methods import Viewed
 from .elide import elide
 from .fold import fold_casts, fold_strides
 from .fuse import fuse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..viewed import Tabled
+from ..view_methods import Tabled
 from .plan import BudgetError, WorkspacePlan
 
 KINDS = (

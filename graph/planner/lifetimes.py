@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import Any
 
-from ..brief import fields_given
 from ..constraints import Count
 from ..numbers import whole_number
+from ..summaries import fields_given
 
 LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
 

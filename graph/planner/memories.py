@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 
-from ..brief import counted, fields_given
 from ..loops.tiling import ALIGNMENT, pad
 from ..names import listed
 from ..numbers import positive_number
-from ..viewed import Tabled
+from ..summaries import counted, fields_given
+from ..view_methods import Tabled
 from .demands import live_at_most, lowest_free
 from .lifetimes import Lifetime, merged
 from .plan import BudgetError, WorkspacePlan, plan_lifetimes

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..brief import counted, printable
 from ..callables import called
 from ..constraints import Count, Length, OneOf, Positive
 from ..ir import Graph
 from ..loops.tiling import DEFAULT_TILING, Tiling, pad
 from ..names import listed
 from ..numbers import positive_number, whole_number
-from ..viewed import Tabled
+from ..summaries import counted, printable
+from ..view_methods import Tabled
 from ._search import Search, sharers
 from .demands import has_demands, planned_with_demands
 from .lifetimes import Gap, Lifetime, PackedMemory, SpareMemory, TilePart, merged

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..numbers import positive_number
-from ..viewed import Tabled
+from ..view_methods import Tabled
 
 POINTS = 12  # planned for a curve, before anything is searched for
 

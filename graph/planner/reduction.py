@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..viewed import Tabled
+from ..view_methods import Tabled
 from .lifetimes import Lifetime, merged
 from .order_bound import order_bound
 from .plan import WorkspacePlan, plan_lifetimes

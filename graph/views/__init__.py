@@ -11,7 +11,7 @@ from ..planner.memories import DevicePlan
 from ..planner.plan import WorkspacePlan
 from ..planner.ranges import Curve
 from ..planner.reduction import Reduction
-from ..viewed import register_view
+from ..view_methods import register_view
 from .diff import PlanDiff
 
 _VIEWS: dict[type, dict[str, tuple[str, str]]] = {

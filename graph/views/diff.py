@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..brief import counted
 from ..constraints import Count, OneOf, Share
-from ..viewed import view_of
+from ..summaries import counted
+from ..view_methods import view_of
 from .tables import Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..brief import counted
+from ..summaries import counted
 from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Scale, heats_of, sizes
 from .svg import CHAR, LINE, MARGIN, document, hatching, hover, rect, words_at
 from .text import human_bytes, packed_words, plan_summary, some

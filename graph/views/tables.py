@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..brief import printable
+from ..summaries import printable
 from .extras import need
 
 

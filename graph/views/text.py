@@ -9,9 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..attrs import Argument
-from ..brief import counted
 from ..result_steps import steps_of
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
+from ..summaries import counted
 from .repeats import Folded, arguments, folded, is_large, side_inputs
 from .tables import Part, Sheet, make, to_rich, to_text
 

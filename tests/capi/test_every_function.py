@@ -16,21 +16,21 @@ from guarded_memory import watched
 
 import aclnn
 from aclnn.acl import dtypes
-from aclnn.capi import pairs
+from aclnn.capi import function_pairs
 from aclnn.operators import ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-THERE = [one for one in pairs.EVERY if f"aclnn{one.name}" in ENTRIES]
+THERE = [one for one in function_pairs.EVERY if f"aclnn{one.name}" in ENTRIES]
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "make_prototypes.py"
-MISSING = [one for one in pairs.EVERY if f"aclnn{one.name}" not in ENTRIES]
+MISSING = [one for one in function_pairs.EVERY if f"aclnn{one.name}" not in ENTRIES]
 
 
 def source():
     """The program: a line for each function, which is called with the arguments of its case."""
-    headers = dict.fromkeys(one.header for one in pairs.EVERY)
+    headers = dict.fromkeys(one.header for one in function_pairs.EVERY)
     lines = ['#include "cases.h"\n', *(f'#include "aclnnop/aclnn_{name}.h"\n' for name in headers)]
     lines.append("int call(const std::string &name, Case &c) {\n")
-    for one in pairs.EVERY:
+    for one in function_pairs.EVERY:
         call = f'drive("{one.name}", aclnn{one.name}GetWorkspaceSize, aclnn{one.name}, c)'
         lines.append(f'  if (name == "{one.name}") return {call};\n')
     lines.append("  return -1;\n}\n")
@@ -191,10 +191,10 @@ def test_functions_that_are_not_there_say_so(answers, name):
 
 def test_every_function_of_python_has_a_prototype():
     """``make reference`` adds those that are missing."""
-    assert {f"aclnn{one.name}" for one in pairs.EVERY} >= set(ENTRIES)
+    assert {f"aclnn{one.name}" for one in function_pairs.EVERY} >= set(ENTRIES)
     if not TOOL.exists():
         pytest.skip("run from an installation without sources")
-    text = (pairs.INTERFACE / "second.txt").read_text(encoding="utf-8")
+    text = (function_pairs.INTERFACE / "second.txt").read_text(encoding="utf-8")
     prototypes = runpy.run_path(str(TOOL))["prototypes"]
     assert prototypes(text).splitlines() == sorted(text.splitlines())
     lines = text.splitlines()
@@ -204,7 +204,7 @@ def test_every_function_of_python_has_a_prototype():
 
 def test_functions_of_the_first_library_become_no_more():
     """They are those that CANN's programs link: new ones belong to ``second.txt``."""
-    assert (len(pairs.PAIRS), len(pairs.FURTHER)) == (244, 21)
+    assert (len(function_pairs.PAIRS), len(function_pairs.FURTHER)) == (244, 21)
 
 
 @each("pair", THERE)

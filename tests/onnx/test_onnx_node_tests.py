@@ -11,8 +11,8 @@ import aclnn
 onnx = pytest.importorskip("onnx")
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-from aclnn.onnx.choosing import CHOOSING  # noqa: E402
 from aclnn.onnx.forms import FORMS  # noqa: E402
+from aclnn.onnx.selection import CHOOSING  # noqa: E402
 
 # What is left, and why; the standard's strings, sequences and optional values are no tensors.
 LEFT = {

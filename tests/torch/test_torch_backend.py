@@ -17,7 +17,7 @@ import aclnn.torch  # noqa: E402
 from aclnn import measurements  # noqa: E402
 from aclnn.torch import counterparts, dynamo, shapes, speed, support  # noqa: E402
 from aclnn.torch.graphs import graph_of  # noqa: E402
-from aclnn.torch.parts import Part  # noqa: E402
+from aclnn.torch.partitions import Part  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

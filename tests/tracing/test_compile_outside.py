@@ -14,7 +14,7 @@ import pytest
 from cases import each
 
 import aclnn
-from aclnn.tracing.traced import Traced
+from aclnn.tracing.recordings import Traced
 
 RNG = np.random.default_rng(11)
 W = RNG.standard_normal(4).astype(np.float32)

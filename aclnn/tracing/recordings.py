@@ -27,8 +27,8 @@ from aclnn.operators.checks import TensorSpec
 from aclnn.tracing._outside import Outside
 from aclnn.tracing.given import Argument
 from aclnn.tracing.nesting import ARRAY, mapped, put_together
+from aclnn.tracing.recording import Held, RunForms, spec_of
 from aclnn.tracing.run_numbers import Condition, Values
-from aclnn.tracing.trace import Held, RunForms, spec_of
 
 MOST_LAYOUTS = 16  # of results, for which a trace has plans
 

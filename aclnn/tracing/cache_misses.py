@@ -11,8 +11,8 @@ from aclnn.compiler._settings import current_settings
 from aclnn.execution._operand import describe
 from aclnn.tracing.lines import frames_to_caller
 from aclnn.tracing.nesting import ARRAY, NUMBER, Itself
+from aclnn.tracing.recordings import Traced
 from aclnn.tracing.requests import Parameters, Request
-from aclnn.tracing.traced import Traced
 
 MISSES_IN_A_ROW = 10
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aclnn.compiler._settings import current_settings
+from aclnn.tracing.cache_misses import Tally
 from aclnn.tracing.executors import unbound
-from aclnn.tracing.misses import Tally
+from aclnn.tracing.recording import Held
+from aclnn.tracing.recordings import ProcessLock, Run, Traced, clock, nobody
 from aclnn.tracing.requests import Request
-from aclnn.tracing.trace import Held
-from aclnn.tracing.traced import ProcessLock, Run, Traced, clock, nobody
 
 LONGEST_WAIT = 10.0  # seconds for another thread's plan, which may wait for one of this
 

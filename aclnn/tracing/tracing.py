@@ -22,10 +22,10 @@ from aclnn.tracing.integers import IntegersReadError
 from aclnn.tracing.lines import add_line, place_of
 from aclnn.tracing.nesting import names_of, owners_in, put_together, taken_apart
 from aclnn.tracing.reach import Reach
+from aclnn.tracing.recording import Held, Memory, Trace
+from aclnn.tracing.recordings import Traced, bits_of
 from aclnn.tracing.requests import Parameters, Request
 from aclnn.tracing.run_numbers import Numbers
-from aclnn.tracing.trace import Held, Memory, Trace
-from aclnn.tracing.traced import Traced, bits_of
 
 
 class Tracer:
