@@ -16,6 +16,7 @@ RECORDS: tuple[Record, ...] = tuple(
             outputs=outputs,
             body="images",
             factory=f"image_kernels:{factory}_kernel",
+            scratch=True,
             arguments=arguments,
             onnx=(),
         )

@@ -146,6 +146,7 @@ RECORDS: tuple[Record, ...] = (
             elements = size_of(result)
             """,
         work="1.0 * elements",
+        scratch=True,
         failures=(
             (
                 "WRONG_COUNT",

@@ -15,6 +15,7 @@ def _record(
     arguments: str,
     parameters: str = "",
     outputs: str = "result",
+    scratch: bool = False,
 ) -> Record:
     return opaque(
         name,
@@ -24,6 +25,7 @@ def _record(
         body="quantized",
         factory=f"quantized_kernels:{factory}_kernel",
         arguments=arguments,
+        scratch=scratch,
         onnx=(),
     )
 
@@ -42,6 +44,7 @@ RECORDS: tuple[Record, ...] = (
         several = len(inputs) - len(present) - 1 if len(inputs) - len(present) > 2 else 0
         m, k, n = a[-2], a[-1] * {"uint8": 2, "int32": 8}.get(inputs[0], 1), result[-1]
         """,
+        scratch=True,
     ),
     _record(
         "quantize",
@@ -55,6 +58,7 @@ RECORDS: tuple[Record, ...] = (
         "dynamic_quant",
         f"bits = attr('bits', 8); {_OF_X}",
         outputs="result scale offset?",
+        scratch=True,
     ),
     _record(
         "swiglu_quant",
@@ -63,6 +67,7 @@ RECORDS: tuple[Record, ...] = (
         f"left, dynamic, mode, single, clears; present = attr('present', ()); {_OF_X}",
         "limit alpha bias",
         "result scale",
+        scratch=True,
     ),
     _record("scale_bits", "scale offset?", "scale_bits", "n = result[0]"),
     _record("scale_of_bits", "bits", "scale_bits", "n = result[0]"),

@@ -79,6 +79,7 @@ def _record(
         outputs=outputs,
         body="attention",
         factory="attention_kernels:attention_kernel",
+        scratch=True,
         arguments="""
             shift_first, window, anchored, tree, cumulative, key_cumulative, slope_root
             operands, shapes, mask = tuple(attr("operands")), shapes, attr("mask", "hides")

@@ -10,6 +10,7 @@ RECORDS: tuple[Record, ...] = (
         "input weight bias",
         body="convolutions",
         maker="aclnn.compiler.convolutions:kernel_of",
+        scratch=True,
         onnx=(),
     ),
     opaque(
@@ -17,6 +18,7 @@ RECORDS: tuple[Record, ...] = (
         "grad input",
         body="convolutions",
         maker="aclnn.compiler.convolutions:slopes_of",
+        scratch=True,
         onnx=(),
     ),
 )

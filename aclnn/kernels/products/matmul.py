@@ -11,6 +11,7 @@ RECORDS: tuple[Record, ...] = (
         "alpha beta",
         body="products",
         maker="aclnn.compiler.products:kernel_of",
+        scratch=True,
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
             OnnxBody("alpha * MatMul(a, b)", takes="a b"),
