@@ -21,6 +21,10 @@ settings.register_profile("quick", settings.get_profile("untimed"), max_examples
 settings.load_profile("untimed")
 
 
+# PyTorch reads it when it is imported: graphs of tests are not kept where other runs of them find them.
+os.environ.setdefault("TORCHINDUCTOR_AUTOGRAD_CACHE", "0")
+
+
 SLOW = pathlib.Path(__file__).with_name("slow.txt")
 
 

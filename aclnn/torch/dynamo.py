@@ -23,10 +23,15 @@ from aclnn.torch.freezing import Frozen, freeze
 from aclnn.torch.partitions import Part
 from aclnn.torch.private import (
     BoxedCodeGen,
+    BypassCache,
+    GraphPickler,
     LazyGraphModule,
+    OutputCode,
+    SerializableCompiler,
     aot_autograd,
     compile_lock,
     default_partition,
+    functorch_config,
     fuse_by_partitions,
     make_boxed_func,
     min_cut_rematerialization_partition,
@@ -38,6 +43,8 @@ from aclnn.torch.view_sinking import sink_views
 
 PREFIX = "aclnn_part_"
 TAKE = ("default", "all")
+WORTH_KEEPING = 100  # calls of a graph, whose tracing takes longer than to look for what is kept
+TRAINED = 3  # times as long does it take to trace a graph with its gradients
 
 
 class Observer(Protocol):
@@ -122,18 +129,53 @@ def compiled_graph(
     places: list[int] = []
     if options.freeze and not torch.is_grad_enabled():
         places, example_inputs = freeze(graph_module, example_inputs)
-    functional = aot_autograd(
-        fw_compiler=Compiler(options, observe),
-        partition_fn=forward_and_backward,
-        keep_inference_input_mutations=True,
-    )
-    made = functional(graph_module, example_inputs)
+    if observe is None and keeps(graph_module):
+        made = _kept(graph_module, example_inputs, options)
+    else:
+        compiler = Compiler(options, observe)
+        made = _functional(compiler, compiler)(graph_module, example_inputs)
     if not places:
         return made
     frozen = Frozen(made, places)
     if observe is not None:
         observe.add_frozen(frozen)
     return frozen
+
+
+def _functional(forward: Any, backward: Any) -> Any:
+    """AOTAutograd with compilers of its graphs."""
+    return aot_autograd(
+        fw_compiler=forward,
+        bw_compiler=backward,
+        partition_fn=forward_and_backward,
+        keep_inference_input_mutations=True,
+    )
+
+
+def keeps(graph_module: GraphModule) -> bool:
+    """Whether PyTorch keeps what AOTAutograd makes of a graph for other processes: if it is asked to, does so for
+    compilers besides its own, and the graph is worth it. Its key needs inductor's modules, whose import takes a second.
+    """
+    if None in (SerializableCompiler, OutputCode, GraphPickler, BypassCache):
+        return False
+    if not hasattr(functorch_config, "bundled_autograd_cache"):
+        return False
+    if torch.compiler.config.force_disable_caches or not functorch_config.enable_autograd_cache:
+        return False
+    nodes = graph_module.graph.nodes
+    calls = sum(node.op in ("call_function", "call_method", "call_module") for node in nodes)
+    if torch.is_grad_enabled():
+        calls *= TRAINED
+    return calls >= WORTH_KEEPING or functorch_config.force_autograd_cache
+
+
+def _kept(graph_module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Any:
+    """Compile a graph that PyTorch may have kept."""
+    from aclnn.torch.caching import cached, kept  # needs what not all versions of PyTorch have
+
+    compiler = Compiler(options)
+    with cached(graph_module, options):
+        return _functional(kept(compiler), kept(compiler))(graph_module, example_inputs)
 
 
 def forward_and_backward(graph: GraphModule, inputs: Sequence[Any], **facts: Any) -> Any:
@@ -155,6 +197,9 @@ class Compiler:
         self._options = options
         self._observe = observe
         self._known: dict[Any, str | None] = {}  # reasons against calls
+
+    def __reduce__(self) -> Any:
+        return Compiler, (self._options,)
 
     def __call__(self, graph_module: GraphModule, example_inputs: Sequence[Any]) -> Any:
         if has_symbols(graph_module):

@@ -75,6 +75,33 @@ INTERFACES = {
         ("torch.fx.passes.utils.fuser_utils:fuse_by_partitions",),
         "split a graph by torch.fx.passes.split_module",
     ),
+    # The cache of graphs, which is optional as a whole.
+    "functorch_config": Interface(
+        ("torch._functorch:config",), "keep no graphs for other processes", True
+    ),
+    "SerializableCompiler": Interface(
+        (
+            "torch._functorch.aot_autograd:SerializableAOTDispatchCompiler",
+            "torch._functorch._aot_autograd.schemas:SerializableAOTDispatchCompiler",
+        ),
+        "see functorch_config",
+        True,
+    ),
+    "OutputCode": Interface(
+        ("torch._inductor.output_code:OutputCode",), "see functorch_config", True
+    ),
+    "BypassCache": Interface(
+        ("torch._functorch._aot_autograd.autograd_cache:BypassAOTAutogradCache",),
+        "see functorch_config",
+        True,
+    ),
+    "GraphPickler": Interface(
+        ("torch.fx._graph_pickler:GraphPickler",), "see functorch_config", True
+    ),
+    "PickleOptions": Interface(("torch.fx._graph_pickler:Options",), "see functorch_config", True),
+    "ShapeEnv": Interface(
+        ("torch.fx.experimental.symbolic_shapes:ShapeEnv",), "see functorch_config", True
+    ),
     # Values without memory.
     "FakeTensor": Interface(
         ("torch._subclasses.fake_tensor:FakeTensor",), "use tensors of the device meta"

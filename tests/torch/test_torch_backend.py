@@ -1,7 +1,11 @@
 """The backend of torch.compile: what its parts do, and what becomes of the nodes between them."""
 
 import os
+import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from cases import each
@@ -17,7 +21,7 @@ import aclnn.torch  # noqa: E402
 from aclnn import measurements  # noqa: E402
 from aclnn.torch import counterparts, dynamo, shapes, speed, support  # noqa: E402
 from aclnn.torch.graphs import graph_of  # noqa: E402
-from aclnn.torch.partitions import Part  # noqa: E402
+from aclnn.torch.partitions import Part, modules_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -1577,3 +1581,119 @@ def test_nodes_have_costs():
     assert min(costs["exp"].ours, costs["exp"].theirs, costs["atan"].theirs) > 0
     assert "\n  exp: " in str(found)
     assert "µs, PyTorch's kernel" in str(found)
+
+
+# --- Graphs that PyTorch keeps for other processes --------------------------------------------------
+
+needs_cache = pytest.mark.skipif(
+    dynamo.GraphPickler is None
+    or dynamo.SerializableCompiler is None
+    or not hasattr(dynamo.functorch_config, "bundled_autograd_cache"),
+    reason="PyTorch before its cache took graphs of other compilers",
+)
+PROGRAM = """
+import hashlib, torch
+import torch._functorch.config as config
+from torch._dynamo.utils import counters
+config.force_autograd_cache = True  # small graphs as well
+torch.manual_seed(0)
+layers = [torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Dropout(0.3)]
+model = torch.nn.Sequential(*layers)
+
+def writes(x):
+    old = x.clone()
+    x[:, 1] = 2.0
+    return old, x.t()
+
+def bytes_of(*tensors):
+    return b"".join(one.detach().contiguous().numpy().tobytes() for one in tensors)
+
+found = hashlib.sha256()
+run = torch.compile(model, backend="aclnn", dynamic=True)
+for rows in (4, 5):
+    made = run(torch.rand(rows, 6))
+    made.square().sum().backward()
+    found.update(bytes_of(made))
+found.update(bytes_of(*[one.grad for one in model.parameters()], *model.buffers()))
+x = torch.rand(3, 4)
+found.update(bytes_of(*torch.compile(writes, backend="aclnn", options={"take": "all"})(x), x))
+counts = counters["aot_autograd"]
+print(counts["ok"], counts["autograd_cache_saved"], counts["autograd_cache_hit"], found.hexdigest())
+"""
+
+
+@needs_cache
+def test_another_process_finds_graphs(tmp_path):
+    settings = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_AUTOGRAD_CACHE": "1"}
+    rows = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        rows.append(done.stdout.split())
+    (made, saved, hits, bits), (again, none_saved, found, same) = rows
+    assert made == again == saved == found
+    assert hits == none_saved == "0"
+    assert bits == same
+
+
+def kept_graph(function, *inputs):
+    from aclnn.torch.caching import Kept
+
+    compiler = dynamo.Compiler(dynamo.Options.of({"threads": 1}))
+    return Kept(compiler, graph_of(function, [*map(FakeTensorMode().from_tensor, inputs)]))
+
+
+@needs_cache
+def test_kept_graphs_are_the_same_once_they_are_read():
+    x, y = tensor(2, 3, 4), tensor(2, 3, 4, seed=1)
+    kept = kept_graph(two_layouts, x, y)
+    for node in kept.graph_module.graph.nodes:
+        node.meta["nn_module_stack"] = {"key": ("L['self'].layer", torch.nn.Linear)}
+    kept.prepare_for_serialization()
+    assert kept.graph_module is None
+    kept = pickle.loads(pickle.dumps(kept))
+    kept.post_compile()
+    calls = [one for one in kept.graph_module.graph.nodes if one.op == "call_function"]
+    assert [modules_of(one) for one in calls] == [["layer: Linear"]] * len(calls)
+    for made, wanted in zip(kept([x, y]), two_layouts(x, y), strict=True):
+        assert torch.equal(made, wanted)
+        assert made.stride() == wanted.stride()
+
+
+@needs_cache
+def test_graphs_that_cannot_be_kept_are_compiled_all_the_same():
+    x, y = tensor(2, 3, 4), tensor(2, 3, 4, seed=1)
+    kept = kept_graph(two_layouts, x, y)
+    kept.graph_module.unknown = lambda: None
+    with pytest.raises(dynamo.BypassCache, match="pickle"):
+        kept.prepare_for_serialization()
+    assert torch.equal(kept([x, y])[0], x + y)
+
+
+def test_graphs_are_kept_where_pytorch_is_asked_to_and_they_are_worth_it(monkeypatch):
+    def long(x):
+        for _ in range(dynamo.WORTH_KEEPING):
+            x = x + 1
+        return x
+
+    def is_kept(graph, **switches):
+        config = SimpleNamespace(enable_autograd_cache=True, force_autograd_cache=False)
+        monkeypatch.setattr(dynamo, "functorch_config", config)
+        assert not dynamo.keeps(graph)  # PyTorch without the cache
+        vars(config).update(bundled_autograd_cache=False, **switches)
+        with torch.no_grad():
+            return dynamo.keeps(graph)
+
+    short, large = torch.fx.symbolic_trace(lambda x: x + 1), torch.fx.symbolic_trace(long)
+    has_cache = None not in (dynamo.SerializableCompiler, dynamo.GraphPickler)
+    assert is_kept(large) == is_kept(short, force_autograd_cache=True) == has_cache
+    assert not is_kept(short)
+    assert not is_kept(large, enable_autograd_cache=False, force_autograd_cache=True)
+    monkeypatch.setattr(torch.compiler.config, "force_disable_caches", True)
+    assert not is_kept(large)
