@@ -43,8 +43,10 @@ from aclnn.kernels.products.image cimport (
     image_elements,
     image_every_second,
     image_gather,
+    image_pairs,
     image_plane,
     image_row,
+    image_rows,
     image_t,
 )
 from aclnn.kernels.products.microkernel cimport (
@@ -186,6 +188,10 @@ cdef void lay_rows(const conv_t *c, layout_t *layout) noexcept nogil:
 cdef void lay_image(const conv_t *c, const layout_t *layout, const array_view *view,
                     const char *source, char *to) noexcept nogil:
     """The rows of an entry between the margins, the elements of each residue together."""
+    if (c.widen == NULL and c.image_item == sizeof(float) and layout.residues == layout.step <= 2
+            and (view.strides[4] == sizeof(float) or c.size[2] == 1)):
+        lay_floats(c, layout, view, source, to)
+        return
     cdef ptrdiff_t residue, first, low, high, channel, z, y, at_z, at_y
     cdef ptrdiff_t step = layout.step, size = c.image_item, each = layout.each
     cdef ptrdiff_t apart = step * view.strides[4]
@@ -211,6 +217,36 @@ cdef void lay_image(const conv_t *c, const layout_t *layout, const array_view *v
                         else:
                             image_elements(place, apart, row, high - low, <int>size)
                     row += layout.row
+
+
+cdef void lay_floats(const conv_t *c, const layout_t *layout, const array_view *view,
+                     const char *source, char *to) noexcept nogil:
+    """The same for floats that lie side by side, with steps of one or two."""
+    cdef ptrdiff_t low = max(<ptrdiff_t>0, -layout.start[2]), channel, z, at_z, each = layout.each
+    cdef ptrdiff_t n = min(layout.length[2], c.size[2] - layout.start[2]) - low
+    cdef ptrdiff_t top = max(<ptrdiff_t>0, -layout.start[1])
+    cdef ptrdiff_t rows = min(layout.length[1], c.size[1] - layout.start[1]) - top
+    cdef const char *place
+    cdef char *row
+    if n <= 0 or rows <= 0:
+        return
+    source += ((layout.start[1] + top) * view.strides[3]
+               + (layout.start[2] + low) * <ptrdiff_t>sizeof(float))
+    to += top * layout.row
+    for channel in range(c.channels):
+        for z in range(layout.length[0]):
+            at_z = layout.start[0] + z
+            if not 0 <= at_z < c.size[0]:
+                continue
+            place = source + channel * view.strides[1] + at_z * view.strides[2]
+            row = to + channel * layout.channel + z * layout.plane
+            if layout.step == 1:
+                image_rows(place, view.strides[3], rows, n, row + low * sizeof(float), layout.row)
+            else:
+                image_pairs(place, view.strides[3], rows, n,
+                            row + (low % 2 * each + low // 2) * sizeof(float),
+                            row + ((low + 1) % 2 * each + (low + 1) // 2) * sizeof(float),
+                            layout.row)
 
 
 # --- Cells ----------------------------------------------------------------------------------------
@@ -919,7 +955,7 @@ cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t ent
     cdef float bias = 0
     cdef direct_end end
     cdef ptrdiff_t z
-    if layout.step == 1 and (input.strides[4] == c.item or c.size[2] == 1):
+    if c.widen != NULL and layout.step == 1 and (input.strides[4] == c.item or c.size[2] == 1):
         lay_plane(c, layout, input, source, room.image)
     else:
         lay_image(c, layout, input, source, room.image)

@@ -614,6 +614,55 @@ def test_nothing_is_written_past_the_results():
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
 
 
+def test_images_with_steps_of_two_are_laid_out_with_their_margins():
+    """Rows of any length, windows that begin at even and odd places, and no byte behind scratch or results."""
+    rng = np.random.default_rng(43)
+    for number in range(250):
+        taps, step = int(rng.integers(1, 8)), int(rng.integers(1, 3))
+        groups, channels, rows = ((3, 1, 1), (1, 2, 3), (1, 3, 9), (2, 1, 2))[number % 4]
+        padding = int(rng.integers(0, taps + 1))
+        size = [max(1, int(n)) for n in rng.integers(taps - 2 * padding, 44, 2)]
+        if min(size) + 2 * padding < taps:
+            continue
+        x = rng.standard_normal((2, groups * channels, *size)).astype(np.float32)
+        w = rng.standard_normal((groups * rows, channels, taps, taps)).astype(np.float32)
+        geometry = (step, step), (padding, padding), (1, 1)
+        wanted = reference(x, w, None, *geometry, False, (0, 0), groups)
+        with aclnn.num_threads(1):
+            ex = aclnn.executor("convolution", x, w, None, *geometry, groups=groups)
+            with watched(ex.workspace_size) as workspace, watched(wanted.size * 4) as memory:
+                out = memory.view(np.float32).reshape(wanted.shape)
+                ex.run(workspace=workspace, out=out)
+                found = out.copy()
+        np.testing.assert_allclose(
+            found, wanted, rtol=2e-5, atol=2e-5 * max(1, np.abs(wanted).max(initial=0))
+        )
+
+
+def test_columns_of_few_terms_are_multiplied_several_tiles_at_a_time():
+    """Packed and not, of all sizes of the last tile, beside sums in double precision."""
+    rng = np.random.default_rng(44)
+    for number in range(120):
+        channels, rows = int(rng.integers(1, 90)), int(rng.integers(5, 40))
+        taps, step = int(rng.choice([1, 1, 3])), int(rng.integers(1, 3))
+        size = [int(n) for n in rng.integers(3, 30, 2)]
+        x = rng.standard_normal((1, channels, *size)).astype(np.float32)
+        w = rng.standard_normal((rows, channels, taps, taps)).astype(np.float32)
+        b = rng.standard_normal(rows).astype(np.float32) if number % 3 else None
+        options = ((step, step), (taps // 2, taps // 2), (1, 1), False, (0, 0), 1)
+        wanted = reference(x, w, b, *options)
+        for packed in (False, ("w",)):
+            planned = aclnn.compile(
+                lambda x, w, b, options=options: aclnn.convolution(x, w, b, *options),
+                threads=1, packed=packed,
+            )  # fmt: skip
+            with watched(wanted.size * 4) as memory:
+                out = memory.view(np.float32).reshape(wanted.shape)
+                planned(x, w, b, out=out)
+                found = out.copy()
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5 * np.abs(wanted).max())
+
+
 @each("name", ("silu", "hardswish"))
 def test_smooth_activations_have_the_bits_of_single_calls(name):
     """Of all sizes of tiles and of channels by themselves, where exponentials end, and no byte behind results."""

@@ -270,11 +270,10 @@ static const direct_fn direct_tiles[TILE_ROWS][TILE_VECTORS][2] = {
 
 /* A panel of n columns from several rows of positions, or of fewer than its registers hold. */
 static void direct_pack(const direct_t *d, const ptrdiff_t *offsets, ptrdiff_t depth, ptrdiff_t col, ptrdiff_t n,
-                        const int vectors) {
+                        const int vectors, float *to) {
     const char *from[2 * IMAGE_RUNS];
     ptrdiff_t first[2 * IMAGE_RUNS];
     int runs = 0;
-    float *to = d->panel;
     for (ptrdiff_t at = col; at < col + n; runs++) {
         const image_run run = image_run_at(d->image, at, col + n);
         from[runs] = d->image->data + run.from;
@@ -295,40 +294,70 @@ static void direct_pack(const direct_t *d, const ptrdiff_t *offsets, ptrdiff_t d
         }
 }
 
+/* Columns of a tile, and their panel. */
+typedef struct {
+    ptrdiff_t col, n, from;
+    int vectors, is_edge, is_run; /* whether they fill no register, and are one run of the image */
+    float *panel;
+} direct_part;
+
+/* Tiles that a panel of weights multiplies one after the other, where short columns leave room for their panels:
+ * results are stored in long runs of few rows. Two or three tiles gain nothing. */
+enum { LEAST_PARTS = 4, DIRECT_PARTS = 16 };
+static inline int direct_parts(ptrdiff_t depth) {
+    const ptrdiff_t parts = PIECE / depth;
+    return parts < LEAST_PARTS ? 1 : parts < DIRECT_PARTS ? (int)parts : DIRECT_PARTS;
+}
+
+INLINED void direct_tile_of(const direct_t *d, const direct_part *part, const direct_fn tile, const float *a,
+                            const ptrdiff_t *offsets, ptrdiff_t begin, ptrdiff_t depth, ptrdiff_t row, ptrdiff_t rows,
+                            int last) {
+    char *out = d->out + row * d->out_row + part->col * 4;
+    const char *more = d->end.more ? d->end.more + row * d->end.more_row + part->col * 4 : NULL;
+    if (!part->is_edge) {
+        const direct_end *end = last ? &d->end : NULL;
+        tile(depth, a, d->image->data + part->from, offsets, part->panel, out, d->out_row, begin > 0, end, row, more);
+        return;
+    }
+    float sums[TILE_ROWS * F32_WIDE];
+    const ptrdiff_t step = part->vectors * F32_LANES, n = part->n;
+    if (begin > 0) f32_load_tile(OF_F32, out, d->out_row, rows, n, sums, step);
+    tile(depth, a, NULL, offsets, part->panel, (char *)sums, step * 4, begin > 0, NULL, row, NULL);
+    if (last) direct_end_rows(&d->end, row, rows, n, sums, step, out, d->out_row, more);
+    else f32_store_tile(OF_F32, sums, step, rows, n, out, d->out_row);
+}
+
 /* A piece of k for some columns and panels of weights; with `last`, the results. `left` is the first panel's. */
 static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin, ptrdiff_t depth, ptrdiff_t first,
                            ptrdiff_t end, ptrdiff_t col, ptrdiff_t cols, int last) {
     const image_t *image = d->image;
     ptrdiff_t offsets[PIECE], tap = begin % image->taps, channel = begin / image->taps * image->channel;
     const ptrdiff_t row0 = direct_row(d, first);
+    const int most = direct_parts(depth);
     for (ptrdiff_t k = 0; k < depth; k++) {
         offsets[k] = channel + image->places[tap];
         if (++tap == image->taps) tap = 0, channel += image->channel;
     }
-    for (const ptrdiff_t stop = col + cols; col < stop; col += F32_WIDE) {
-        const ptrdiff_t n = stop - col < F32_WIDE ? stop - col : F32_WIDE;
-        const int vectors = n > F32_LANES ? 2 : 1;
-        const int is_edge = n < vectors * F32_LANES;
-        const image_run run = image_run_at(image, col, col + n);
-        const int is_run = run.count == n && !is_edge;
-        const direct_end *ends = last && !is_edge ? &d->end : NULL;
-        if (!is_run) direct_pack(d, offsets, depth, col, n, vectors);
+    for (const ptrdiff_t stop = col + cols; col < stop;) {
+        direct_part parts[DIRECT_PARTS];
+        int count = 0;
+        for (; count < most && col < stop; count++, col += F32_WIDE) {
+            direct_part *part = &parts[count];
+            part->col = col, part->n = stop - col < F32_WIDE ? stop - col : F32_WIDE;
+            part->vectors = part->n > F32_LANES ? 2 : 1;
+            part->is_edge = part->n < part->vectors * F32_LANES;
+            const image_run run = image_run_at(image, col, col + part->n);
+            part->is_run = run.count == part->n && !part->is_edge, part->from = run.from;
+            part->panel = d->panel + count * depth * F32_WIDE;
+            if (!part->is_run) direct_pack(d, offsets, depth, col, part->n, part->vectors, part->panel);
+        }
         for (ptrdiff_t p = first; p < end; p++) {
             const ptrdiff_t row = direct_row(d, p), rows = direct_row(d, p + 1) - row;
-            const direct_fn tile = direct_tiles[rows - 1][vectors - 1][is_run && p == first];
             const float *a = left + (row - row0) * depth;
-            char *out = d->out + row * d->out_row + col * 4;
-            const char *more = d->end.more ? d->end.more + row * d->end.more_row + col * 4 : NULL;
-            if (!is_edge) {
-                tile(depth, a, image->data + run.from, offsets, d->panel, out, d->out_row, begin > 0, ends, row, more);
-                continue;
+            for (int i = 0; i < count; i++) {
+                const direct_fn tile = direct_tiles[rows - 1][parts[i].vectors - 1][parts[i].is_run && p == first];
+                direct_tile_of(d, &parts[i], tile, a, offsets, begin, depth, row, rows, last);
             }
-            float sums[TILE_ROWS * F32_WIDE];
-            const ptrdiff_t step = vectors * F32_LANES;
-            if (begin > 0) f32_load_tile(OF_F32, out, d->out_row, rows, n, sums, step);
-            tile(depth, a, NULL, offsets, d->panel, (char *)sums, step * 4, begin > 0, NULL, row, NULL);
-            if (last) direct_end_rows(&d->end, row, rows, n, sums, step, out, d->out_row, more);
-            else f32_store_tile(OF_F32, sums, step, rows, n, out, d->out_row);
         }
     }
 }

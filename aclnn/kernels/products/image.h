@@ -201,6 +201,55 @@ static inline void image_every_second(const float *sums, ptrdiff_t step, ptrdiff
         for (ptrdiff_t j = 0; j < cols; j++) to[j] = sums[2 * j];
 }
 
+/* Rows of n > 0 floats, `row` bytes apart, to others, `to_row` bytes apart. What is stored beyond the end of a row are
+ * zeros, less than a vector: rows after it take their place. */
+static void image_rows(const char *from, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t n, char *to, ptrdiff_t to_row) {
+    for (; rows--; from += row, to += to_row) {
+        if (n < F32_LANES) {
+            vf_store(to, f32_widened_first(OF_F32, from, n));
+            continue;
+        }
+        for (ptrdiff_t j = 0; j + F32_LANES <= n; j += F32_LANES) vf_store(to + j * 4, vf_load(from + j * 4));
+        vf_store(to + (n - F32_LANES) * 4, vf_load(from + (n - F32_LANES) * 4));
+    }
+}
+
+/* Every second float of two vectors, from the first (0) or the second one (1) on. */
+INLINED vecf image_seconds(vecf a, vecf b, const int from) {
+#if defined(LANES) && LANES == 16
+    const veci places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, from ? _mm512_add_epi32(places, _mm512_set1_epi32(1)) : places, b);
+#elif defined(LANES) && defined(__AVX2__)
+    const vecf mixed = from ? _mm256_shuffle_ps(a, b, 0xdd) : _mm256_shuffle_ps(a, b, 0x88);
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+#else
+    float made[F32_LANES];
+    for (int i = 0; i < F32_LANES / 2; i++)
+        made[i] = a[2 * i + from], made[F32_LANES / 2 + i] = b[2 * i + from];
+    return vf_load(made);
+#endif
+}
+
+/* The same for images whose elements at even and odd places lie apart: of each row of n floats the first, third and so
+ * on to `to`, the others to `between`. Either may be the first in a row: what is stored beyond its end comes before
+ * what lies there, as the last vectors of a row are stored before all others. */
+static void image_pairs(const char *from, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t n, char *to, char *between,
+                        ptrdiff_t to_row) {
+    const ptrdiff_t last = (n - 1) / (2 * F32_LANES) * F32_LANES, left = n - 2 * last;
+    for (; rows--; from += row, to += to_row, between += to_row) {
+        const char *place = from + 8 * last;
+        const vecf a = f32_widened_first(OF_F32, place, left);
+        const vecf b = left > F32_LANES ? f32_widened_first(OF_F32, place + F32_LANES * 4, left - F32_LANES) : vf_set(0);
+        vf_store((to < between ? to : between) + last * 4, image_seconds(a, b, to > between));
+        vf_store((to < between ? between : to) + last * 4, image_seconds(a, b, to < between));
+        for (ptrdiff_t j = 0; j < last; j += F32_LANES) {
+            const vecf one = vf_load(from + 8 * j), other = vf_load(from + 8 * j + F32_LANES * 4);
+            vf_store(to + j * 4, image_seconds(one, other, 0));
+            vf_store(between + j * 4, image_seconds(one, other, 1));
+        }
+    }
+}
+
 /* A row of n elements as floats; zeros follow up to the end of the last vector, where the next row's margin is. */
 static inline void image_row(int kind, const char *from, ptrdiff_t n, float *to) {
     const int size = bytes_of(kind);

@@ -10,6 +10,10 @@ cdef extern from "products/image.h" nogil:
                      ptrdiff_t rows, float *sums) noexcept
     void image_every_second(const float *sums, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t cols,
                             float *to) noexcept
+    void image_rows(const char *source, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t n, char *to,
+                    ptrdiff_t to_row) noexcept
+    void image_pairs(const char *source, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t n, char *to,
+                     char *between, ptrdiff_t to_row) noexcept
     void image_row(int kind, const char *source, ptrdiff_t n, float *to) noexcept
     ctypedef struct image_t:
         const char *data
