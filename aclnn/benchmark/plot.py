@@ -13,7 +13,7 @@ from aclnn.acl.errors import invalid
 from aclnn.benchmark.cells import DTYPES
 from aclnn.benchmark.peers import TITLES
 from aclnn.benchmark.targets import Row, bar_for
-from aclnn.graph.views.extras import need
+from aclnn.graph.extras import need
 
 COLORS = dict(zip(DTYPES, ("#1f6fb4", "#d9661f", "#2f8f4e"), strict=True))
 MIXED_COLOR = "#7d4fa3"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.acl.errors import invalid
+from aclnn.graph.extras import need
 from aclnn.graph.summaries import printable
-from aclnn.graph.views.extras import need
 
 
 @dataclass(frozen=True, slots=True)

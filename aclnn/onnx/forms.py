@@ -437,6 +437,11 @@ def _same(x: Any) -> Any:
     return x
 
 
+def _by_name(name: str) -> Callable[..., Any]:
+    """A functional form whose declaration is read when a node needs it."""
+    return lambda *given: getattr(ours, name)(*given)
+
+
 def _reduced(
     over: Callable[[Any, Any, bool], Any],
     before: Callable[[Any], Any] = _same,
@@ -752,14 +757,14 @@ FORMS: dict[str, Form] = {
     "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,
     "BatchNormalization": _batch_norm,
-    "ReduceSum": _reduced(ours.sum),
+    "ReduceSum": _reduced(_by_name("sum")),
     "ReduceMean": _reduced(_mean),
     "ReduceMax": _reduced(_largest("amax", True)),
     "ReduceMin": _reduced(_largest("amin", False)),
-    "ReduceSumSquare": _reduced(ours.sum, before=ours.square),
-    "ReduceL2": _reduced(ours.sum, before=ours.square, after=_root),
-    "ReduceL1": _reduced(ours.sum, before=ours.abs),
-    "ReduceLogSum": _reduced(ours.sum, after=_logarithm),
+    "ReduceSumSquare": _reduced(_by_name("sum"), before=_by_name("square")),
+    "ReduceL2": _reduced(_by_name("sum"), before=_by_name("square"), after=_root),
+    "ReduceL1": _reduced(_by_name("sum"), before=_by_name("abs")),
+    "ReduceLogSum": _reduced(_by_name("sum"), after=_logarithm),
     "ReduceLogSumExp": _reduced(_log_sum_exp),
     "ReduceProd": _reduced(_product),
     "ArgMax": _place_of("arg_max"), "ArgMin": _place_of("argmin"), "CumSum": _cumsum,

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from aclnn.graph import Argument, Graph, Node, Value, WorkspacePlan
+from aclnn.graph.extras import need
 from aclnn.graph.names import Names
 from aclnn.graph.passes.results import unfold_results
 from aclnn.graph.views import onnx as views
-from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import arguments
 from aclnn.kernels import records
 from aclnn.kernels.record import Record

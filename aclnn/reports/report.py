@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from aclnn.acl.errors import AclnnError
 from aclnn.compiler.compilation import own_kernels, scheduled
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
+from aclnn.graph.extras import need
 from aclnn.graph.lower.schedule import Step
 from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
@@ -25,7 +26,6 @@ from aclnn.graph.passes.pipeline import PassStep
 from aclnn.graph.planner.plan import Buffer
 from aclnn.graph.views import notebook, svg
 from aclnn.graph.views.explorer import explorer_data
-from aclnn.graph.views.extras import need
 from aclnn.graph.views.heat import Heat, rules_of, sizes, traffic
 from aclnn.graph.views.repeats import Folded, folded
 from aclnn.graph.views.svg import marked

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..extras import need
 from ..names import Names
-from .extras import need
 from .repeats import arguments
 from .text import attr_value_words, storage_words
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..extras import need
 from ..summaries import printable
-from .extras import need
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Models in ONNX: every operator that is read, whole models, and what is said of others."""
 
+import gc
 import json
 import pathlib
 import pickle
@@ -308,6 +309,32 @@ def test_errors_of_calls_end_at_the_callers_line():
         with pytest.raises(aclnn.AclnnError) as found:
             call()
         assert found.traceback[-1].path == pathlib.Path(__file__)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_no_garbage_is_collected_while_models_are_read_and_planned(is_on):
+    """A pass visits every object of the process; afterwards the collector is as it was."""
+    nodes = "".join([f"t{n + 1} = Tanh (t{n}) " for n in range(200)])
+    proto, passes = model_of(f"t0 = Tanh (a) {nodes}y = Softmax (t200)", [X]), []
+    before, threshold = gc.isenabled(), gc.get_threshold()
+    count = lambda phase, info: passes.append(phase)  # noqa: E731
+    gc.callbacks.append(count)
+    try:
+        (gc.enable if is_on else gc.disable)()
+        gc.set_threshold(10)  # objects, of which reading makes some thousands
+        model = aclnn.from_onnx(proto)
+        during = len(passes)
+        gc.set_threshold(*threshold)
+        assert gc.isenabled() == is_on
+        model(X)
+        with pytest.raises(aclnn.AclnnError):
+            aclnn.from_onnx(b"nonsense")
+        assert gc.isenabled() == is_on
+    finally:
+        gc.callbacks.remove(count)
+        gc.set_threshold(*threshold)
+        (gc.enable if before else gc.disable)()
+    assert during < 20  # before it begins, and after it ends
 
 
 def test_without_onnx_the_message_says_what_to_install(monkeypatch):
