@@ -316,13 +316,13 @@ def test_no_garbage_is_collected_while_models_are_read_and_planned(is_on):
     """A pass visits every object of the process; afterwards the collector is as it was."""
     nodes = "".join([f"t{n + 1} = Tanh (t{n}) " for n in range(200)])
     proto, passes = model_of(f"t0 = Tanh (a) {nodes}y = Softmax (t200)", [X]), []
-    before, threshold = gc.isenabled(), gc.get_threshold()
+    read, before, threshold = aclnn.from_onnx, gc.isenabled(), gc.get_threshold()
     count = lambda phase, info: passes.append(phase)  # noqa: E731
     gc.callbacks.append(count)
     try:
         (gc.enable if is_on else gc.disable)()
         gc.set_threshold(10)  # objects, of which reading makes some thousands
-        model = aclnn.from_onnx(proto)
+        model = read(proto)
         during = len(passes)
         gc.set_threshold(*threshold)
         assert gc.isenabled() == is_on
