@@ -393,6 +393,9 @@ cdef void finish_row(const array_view *views, const product_state *state, const 
             for c in range(cols):
                 sums[c] += panel.whole_bias[c]
         if state.result == RAW:
+            if cols == TILE_COLS and to == sizeof(int32_t):
+                memcpy(at, sums, TILE_COLS * sizeof(int32_t))
+                return
             for c in range(cols):
                 (<unaligned_int32 *>(at + c * to))[0] = sums[c]
             return

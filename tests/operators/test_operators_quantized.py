@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from calls import refused, run, tensor
 from cases import each as named
+from guarded_memory import watched
 
 import aclnn
 from aclnn import aclDataType as T
@@ -1150,3 +1151,20 @@ def test_four_bits_in_captures():
     same(taken_apart(host).reshape(6, 16), rounded(x, -8, 7))
     assert aclnn.aclmdlRIDestroy(model) == 0
     assert aclnn.aclrtFree(address) == 0
+
+
+def test_sums_of_bytes_are_exact_and_end_where_results_do():
+    """Of all remainders of tiles, and of B by rows and by columns; one thread, so that the memory is its own."""
+    rng = np.random.default_rng(97)
+    one = np.ones(1, np.float32)
+    for number in range(150):
+        m, k, n = (int(rng.integers(1, most)) for most in (20, 70, 70))
+        a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+        if number % 3 == 0:
+            b = np.asfortranarray(b)
+        wanted = a.astype(np.int32) @ b.astype(np.int32)
+        with aclnn.num_threads(1), watched(wanted.size * 4) as memory:
+            out = memory.view(np.int32).reshape(wanted.shape)
+            aclnn.quant_matmul(a, b, one, output_dtype=np.int32, out=out)
+            found = out.copy()
+        np.testing.assert_array_equal(found, wanted)

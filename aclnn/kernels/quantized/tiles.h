@@ -309,6 +309,19 @@ static inline void pack_quads(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptr
     }
     add_quads(to, (k + 3) / 4, sums);
 }
+/* Elements of a row of TILE_COLS and of the next one, in turns. */
+static inline void pair_rows(const int8_t *at, const int8_t *after, int16_t *wide) {
+    int c = 0;
+#if defined(__AVX2__)
+    for (; c + 16 <= TILE_COLS; c += 16, wide += 32) {
+        const __m128i a = _mm_loadu_si128((const __m128i_u *)(at + c));
+        const __m128i b = _mm_loadu_si128((const __m128i_u *)(after + c));
+        _mm256_storeu_si256((__m256i_u *)wide, _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)));
+        _mm256_storeu_si256((__m256i_u *)(wide + 16), _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b)));
+    }
+#endif
+    for (; c < TILE_COLS; c++, wide += 2) wide[0] = at[c], wide[1] = after[c];
+}
 static inline void pack_pairs(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k, int cols,
                               char *to) {
     ptrdiff_t i;
@@ -323,7 +336,7 @@ static inline void pack_pairs(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptr
                 if (i + 1 < k) wide[2 * c + 1] = after[c * next];
             }
         } else if (next == 1) {
-            for (c = 0; c < TILE_COLS; c++) wide[2 * c] = at[c], wide[2 * c + 1] = after[c];
+            pair_rows(at, after, wide);
         } else {
             for (c = 0; c < TILE_COLS; c++)
                 wide[2 * c] = at[c * next], wide[2 * c + 1] = after[c * next];
