@@ -46,6 +46,11 @@ cdef class EntryHandle:
     cdef int read_unlike(self, aclOpExecutor executor, int index, int slot,
                          object value) except -1
     cdef tuple as_tuple(self, PyObject **arguments)
+    cdef int plan_failed(self, object error, tuple arguments) except -1
+    cdef int find_plan_for(self, aclOpExecutor executor) except -1
+    cdef aclOpExecutor begin(self, int n_inputs, int n_outputs)
+    cdef int finish(self, aclOpExecutor executor, object switches, tuple starts) except -1
+    cdef aclOpExecutor read_in_c(self, const request_t *request, PyObject **arguments)
     cdef aclOpExecutor read(self, PyObject **arguments)
     cdef tuple starts_of(self, PyObject **arguments)
     cdef int count_outputs(self, PyObject **arguments) except -1
@@ -62,6 +67,7 @@ cdef class EntryHandle:
     cdef object read_switch(self, int index, object value)
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1
+    cdef int keep_text(self, aclOpExecutor executor, int slot, object scalar) except -1
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1
     cdef object run(self, workspace, workspaceSize, executor, stream)

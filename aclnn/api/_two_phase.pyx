@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from aclnn.acl._frames cimport fastcall_t, strip_error
 from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList, bools_of, ints_of
@@ -14,6 +14,7 @@ from aclnn.api._arguments cimport (
     signature_t,
     take_arguments,
 )
+from aclnn.execution._bindings cimport copy_request
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.acl._tensor_spec cimport ABSENT, MAX_DIMS, operand_t, splits_a_byte
@@ -195,19 +196,14 @@ cdef class EntryHandle:
         cdef long long began = monotonic_ns() if _has_hook else 0
         try:
             executor = self.read(arguments)
-            executor.planned = find_plan(
-                self.handle, executor.request, self.names, executor.scalar_texts,
-                executor.switches,
-            )
+            self.find_plan_for(executor)
             if self.has_arrays and executor.planned.steps != NULL:  # else rules have ended early
                 self.check_arrays(executor, arguments)
             if _has_hook:
                 _hook("plan", self.name, executor, monotonic_ns() - began, OK)
             return executor.planned.workspace_size, executor, OK
-        except AclnnError as error:
-            status = errors.fail(error.status, self.explained(error, self.as_tuple(arguments)))
-        except MemoryError as error:
-            status = errors.fail(INNER, f"{self.plan_name}: {error}")
+        except (AclnnError, MemoryError) as error:
+            status = self.plan_failed(error, self.as_tuple(arguments))
         if _has_hook:
             _hook("plan", self.name, None, monotonic_ns() - began, status)
         return 0, None, status
@@ -259,14 +255,74 @@ cdef class EntryHandle:
             found.append(<object>arguments[index])
         return tuple(found)
 
-    def explained(self, error, arguments):
+    cdef int plan_failed(self, object error, tuple arguments) except -1:
+        """The status of a phase one that failed, with a message."""
+        if isinstance(error, MemoryError):
+            return errors.fail(INNER, f"{self.plan_name}: {error}")
         from aclnn.errors import error_report
 
-        return error_report.failed_phase_one(self, error, arguments)
+        return errors.fail(error.status, error_report.failed_phase_one(self, error, arguments))
+
+    cdef int find_plan_for(self, aclOpExecutor executor) except -1:
+        executor.planned = find_plan(
+            self.handle, executor.request, self.names, executor.scalar_texts, executor.switches)
+        return 0
+
+    cdef aclOpExecutor begin(self, int n_inputs, int n_outputs):
+        """An executor of so many operands, of which it knows nothing yet."""
+        cdef aclOpExecutor executor = new_executor()
+        executor.handle = self.handle
+        executor.origin = self.name
+        executor.from_tensors = True
+        executor.make_room(n_inputs, n_outputs)
+        executor.names = self.operand_names
+        executor.bound = [None] * (n_inputs + n_outputs)
+        executor.request.operator_id = self.handle.id
+        return executor
+
+    cdef int finish(self, aclOpExecutor executor, object switches, tuple starts) except -1:
+        """Name the operands, and take the switches, which are fixed where there is no list."""
+        if switches is None:
+            executor.switches = self.fixed_switches
+            executor.request.switches = self.fixed_code
+        else:
+            executor.switches = tuple(switches)
+            executor.request.switches = self.handle.switch_code(executor.switches)
+        if starts is not None:
+            self.name_lists(executor, starts)
+        if self.handle.makes_list:
+            self.name_outputs_of(executor)
+        executor.order = self.own_order
+        if starts is not None or self.handle.makes_list:
+            executor.order = self.order_of(
+                executor.request.n_inputs, executor.request.n_outputs, starts)
+        return 0
+
+    cdef aclOpExecutor read_in_c(self, const request_t *request, PyObject **arguments):
+        """The call of a request that a program's arguments were read into, but for what is known in
+        Python alone: `arguments` has switches and scalars. It is bound to no tensors.
+        """
+        cdef aclOpExecutor executor = self.begin(request.n_inputs, request.n_outputs)
+        cdef int index, count = request.n_inputs + request.n_outputs
+        cdef object switches = None
+        cdef tuple starts = None
+        copy_request(request, executor.request)
+        memcpy(executor.request.operands, request.operands, count * sizeof(operand_t))
+        if self.handle.is_variadic:  # the last input is the list
+            starts = (*range(self.handle.n_inputs), request.n_inputs)
+        for index in range(self.n_parameters):
+            if self.kinds[index] == SWITCH:
+                if switches is None:
+                    switches = list(self.fixed_switches)
+                switches[self.slots[index]] = self.read_switch(index, <object>arguments[index])
+            elif self.kinds[index] == SCALAR and <object>arguments[index] is not None:
+                self.keep_text(executor, self.slots[index], <object>arguments[index])
+        self.finish(executor, switches, starts)
+        return executor
 
     cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
-        cdef aclOpExecutor executor = new_executor()
+        cdef aclOpExecutor executor
         cdef int index, kind, slot, n_inputs = self.handle.n_inputs, n_outputs
         cdef bint deep = False
         cdef object switches = None
@@ -276,13 +332,7 @@ cdef class EntryHandle:
             starts = self.starts_of(arguments)
             n_inputs = starts[self.handle.n_inputs]
         n_outputs = self.count_outputs(arguments)
-        executor.handle = self.handle
-        executor.origin = self.name
-        executor.from_tensors = True
-        executor.make_room(n_inputs, n_outputs)
-        executor.names = self.operand_names
-        executor.bound = [None] * (n_inputs + n_outputs)
-        executor.request.operator_id = self.handle.id
+        executor = self.begin(n_inputs, n_outputs)
         self.take_defaults(executor.request)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
@@ -311,18 +361,7 @@ cdef class EntryHandle:
                 deep |= self.read_tensors(executor, kind, slot, value)
         if self.handle.operator.measured:
             self.make_room_for_shapes(executor)
-        if switches is None:
-            executor.switches = self.fixed_switches
-            executor.request.switches = self.fixed_code
-        else:
-            executor.switches = tuple(switches)
-            executor.request.switches = self.handle.switch_code(executor.switches)
-        if starts is not None:
-            self.name_lists(executor, starts)
-        if self.handle.makes_list:
-            self.name_outputs_of(executor)
-        executor.order = (self.order_of(n_inputs, n_outputs, starts)
-                          if starts is not None or self.handle.makes_list else self.own_order)
+        self.finish(executor, switches, starts)
         if deep:
             self.refuse_rank(executor)
         return executor
@@ -601,14 +640,17 @@ cdef class EntryHandle:
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
-        cdef request_t *request = executor.request
         if value is None:  # which may be, and keeps what `take_defaults` took
             return 0
-        take_scalar(self.handle, &value.c, request, slot)
-        if request.facts[slot] & (NEGATIVE | NOT_REAL):
+        take_scalar(self.handle, &value.c, executor.request, slot)
+        return self.keep_text(executor, slot, value)
+
+    cdef int keep_text(self, aclOpExecutor executor, int slot, object scalar) except -1:
+        """Keep the words for a scalar of which a rule may speak."""
+        if executor.request.facts[slot] & (NEGATIVE | NOT_REAL):
             if executor.scalar_texts is None:
                 executor.scalar_texts = {}
-            executor.scalar_texts[self.handle.scalar_roles[slot]] = repr(value)
+            executor.scalar_texts[self.handle.scalar_roles[slot]] = repr(scalar)
         return 0
 
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:

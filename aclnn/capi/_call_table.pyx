@@ -1,10 +1,10 @@
 """Both phases for programs in C: calls that are known run without the interpreter's lock.
 
 Phase one reads a call from structs in C into a request, as the functions in Python read theirs, and
-looks it up under the key of the plan cache. A call that is not known goes to the functions in
-Python, which check and plan it; what comes of it is remembered here. Phase two tests that all is
-well, and runs; whatever is not well goes to the functions in Python too, which say what it is. No
-rule stands here.
+looks it up under the key of the plan cache. A call that is not known is planned as it was read, and
+remembered here. One that has no key goes to the functions in Python, which read, check and plan it.
+Phase two tests that all is well, and runs; whatever is not well goes to the functions in Python,
+too, which say what it is. No rule stands here.
 """
 
 from cpython.object cimport PyObject
@@ -251,7 +251,7 @@ cdef int refuse_stack(const char *function, const char *phase) noexcept nogil:
     return runtime.fail(INNER, message)
 
 
-cdef int defect(str function, object error):
+cdef int unexpected(str function, object error):
     """The status of an exception that nobody expected."""
     return failed(getattr(error, "status", INNER), f"{function}: {type(error).__name__}: {error}")
 
@@ -332,7 +332,6 @@ cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t wor
     """Memo of a call that was planned."""
     cdef memo_t *memo = <memo_t *>calloc(1, sizeof(memo_t))
     cdef CompiledCall plan = executor.planned
-    cdef aclOpExecutor model
     cdef int k
     if memo == NULL:
         raise MemoryError
@@ -353,13 +352,9 @@ cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t wor
     memo.n_order = <int>len(executor.order)
     memo.n_inputs, memo.n_outputs = executor.request.n_inputs, executor.request.n_outputs
     memo.workspace_size, memo.needs_data = plan.workspace_size, plan.elements != 0
-    model = executor.snapshot()
-    model.original = None
-    model.bound = [None] * len(executor.bound)
-    model.from_tensors = True
     Py_INCREF(plan)
-    Py_INCREF(model)
-    memo.plan, memo.model = <PyObject *>plan, <PyObject *>model
+    Py_INCREF(executor)
+    memo.plan, memo.model = <PyObject *>plan, <PyObject *>executor
     return memo
 
 
@@ -495,7 +490,8 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
                 return NOT_KNOWN
         elif kind == SWITCH:
             count = put_values(pair.tags[index], &given[index], key, n_values)
-            if count == NOT_KNOWN or (pair.tags[index] == b"I" and given[index].pointer == NULL
+            if count == NOT_KNOWN or ((pair.tags[index] == b"I" or pair.tags[index] == b"B")
+                                      and given[index].pointer == NULL
                                       and not (<EntryHandle>pair.entry).nullable[index]):
                 return NOT_KNOWN
             n_values = count
@@ -510,7 +506,8 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
         elif kind == ZERO:
             if given[index].whole != 0:
                 return NOT_KNOWN
-        elif kind != IGNORED and given[index].pointer != NULL:
+        elif kind != IGNORED and (given[index].pointer != NULL
+                                  or not (<EntryHandle>pair.entry).nullable[index]):
             return NOT_KNOWN
     if n_values + most_key_words(request) > FAST_WORDS:
         return NOT_KNOWN
@@ -578,8 +575,9 @@ cdef executor_t *executor_of(int pair, memo_t *memo, const request_t *request,
     return made
 
 
-cdef executor_t *plan_known(int number, const argument_t *given) noexcept nogil:
-    """The executor of a call that is known; else NULL."""
+cdef int plan_read(int number, const argument_t *given, uint64_t *size,
+                   c_executor **result) noexcept nogil:
+    """Phase one of a call that has a key; `NOT_KNOWN` for others, which Python has to look at."""
     cdef int64_t key[FAST_WORDS]
     cdef operand_t operands[FAST_OPERANDS]
     cdef bound_t bound[FAST_OPERANDS]
@@ -587,40 +585,88 @@ cdef executor_t *plan_known(int number, const argument_t *given) noexcept nogil:
     cdef Py_ssize_t words
     cdef memo_t *memo
     cdef executor_t *made
-    if not plans_are_kept():
-        return NULL
+    cdef int status = OK
     request.operands = operands
     words = read_call(&known_pairs[number], number, given, &request, bound, key)
     if words == NOT_KNOWN:
-        return NULL
-    memo = find_memo(key, words)
+        return NOT_KNOWN
+    memo = find_memo(key, words) if plans_are_kept() else NULL
     if memo == NULL:
-        return NULL
+        memo = plan_new(number, given, &request, key, words, &status)
+    if memo == NULL:
+        return status
     made = executor_of(number, memo, &request, bound)
     if made == NULL:
         drop(memo)
-    return made
+        return runtime.fail(INNER, "memory is short for an executor")
+    size[0] = <uint64_t>memo.workspace_size
+    result[0] = <c_executor *>made
+    return OK
+
+
+cdef memo_t *plan_new(int number, const argument_t *given, const request_t *request,
+                      const int64_t *key, Py_ssize_t words, int *status) noexcept nogil:
+    """A call that was not known: it is from now on. NULL, with a status, where it is refused."""
+    keep_thread()
+    with gil:
+        drop_objects()
+        try:
+            return plan_request(number, given, request, key, words, status)
+        except BaseException as error:
+            name = (<bytes>known_pairs[number].name).decode()
+            status[0] = unexpected(f"{name}GetWorkspaceSize", error)
+            return NULL
+
+
+cdef memo_t *plan_request(int number, const argument_t *given, const request_t *request,
+                          const int64_t *key, Py_ssize_t words, int *status) except? NULL:
+    """Plan a call as it was read."""
+    cdef const known_pair_t *pair = &known_pairs[number]
+    cdef EntryHandle entry = <EntryHandle>pair.entry
+    cdef PyObject *arguments[MAX_PARAMETERS]
+    cdef aclOpExecutor executor
+    cdef memo_t *memo
+    cdef int index
+    cdef list kept = []
+    for index in range(entry.n_parameters):
+        is_read = entry.kinds[index] != SWITCH and entry.kinds[index] != SCALAR
+        kept.append(None if is_read else python_argument(pair.tags[index], &given[index]))
+        arguments[index] = <PyObject *>kept[index]
+    try:
+        executor = entry.read_in_c(request, arguments)
+        entry.find_plan_for(executor)
+    except (AclnnError, MemoryError) as error:
+        status[0] = entry.plan_failed(error, tuple(python_arguments(pair, given)))
+        return NULL
+    memo = new_memo(executor, key, words)
+    if plans_are_kept():
+        keep_memo(memo)
+    return memo
+
+
+cdef list python_arguments(const known_pair_t *pair, const argument_t *given):
+    """The arguments of a call as functions in Python take them."""
+    cdef int index
+    cdef list found = []
+    for index in range((<EntryHandle>pair.entry).n_parameters):
+        found.append(python_argument(pair.tags[index], &given[index]))
+    return found
 
 
 cdef int plan(int number, const argument_t *given, uint64_t *size,
               c_executor **result) noexcept nogil:
     """Phase one of the pair of a number."""
-    cdef executor_t *made = NULL
+    cdef int status = NOT_KNOWN
     if size != NULL:
         size[0] = 0
     if result != NULL:
         result[0] = NULL
     if stack_is_short(STACK):
         return refuse_stack(known_pairs[number].name, b"GetWorkspaceSize")
-    if result == NULL or size == NULL:
-        return plan_in_python(number, given, size, result)
-    if known_pairs[number].entry != NULL and not has_call_hook():
-        made = plan_known(number, given)
-    if made == NULL:
-        return plan_in_python(number, given, size, result)
-    size[0] = <uint64_t>made.memo.workspace_size
-    result[0] = <c_executor *>made
-    return OK
+    if (result != NULL and size != NULL and known_pairs[number].entry != NULL
+            and not has_call_hook()):
+        status = plan_read(number, given, size, result)
+    return plan_in_python(number, given, size, result) if status == NOT_KNOWN else status
 
 
 cdef int plan_in_python(int number, const argument_t *given, uint64_t *size,
@@ -631,7 +677,8 @@ cdef int plan_in_python(int number, const argument_t *given, uint64_t *size,
         try:
             return plan_anew(number, given, size, result)
         except BaseException as error:
-            return defect(f"{(<bytes>known_pairs[number].name).decode()}GetWorkspaceSize", error)
+            name = (<bytes>known_pairs[number].name).decode()
+            return unexpected(f"{name}GetWorkspaceSize", error)
 
 
 cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
@@ -641,13 +688,12 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
     cdef PyObject *arguments[MAX_PARAMETERS]
     cdef executor_t *made
     cdef int index
-    cdef list kept = []
     name = (<bytes>pair.name).decode()
     if pair.entry == NULL:
         return failed(MISSING, f"{name}GetWorkspaceSize: aclnn-cpu {aclnn.__version__} does not "
                       f"have {name} yet: it is declared so that programs compile")
+    kept = python_arguments(pair, given)
     for index in range((<EntryHandle>pair.entry).n_parameters):
-        kept.append(python_argument(pair.tags[index], &given[index]))
         arguments[index] = <PyObject *>kept[index]
     needed, executor, status = (<EntryHandle>pair.entry).plan(arguments)
     if status != OK:
@@ -655,37 +701,13 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
     if size == NULL or result == NULL:
         missing = "workspaceSize" if size == NULL else "executor"
         return failed(NULLPTR, f"{name}GetWorkspaceSize: {missing} is null")
-    made = remember(number, given, <aclOpExecutor>executor)
+    made = new_executor(number, 0)
+    if made == NULL:
+        raise MemoryError
+    Py_INCREF(executor)
+    made.python = <PyObject *>executor
     size[0], result[0] = needed, <c_executor *>made
     return OK
-
-
-cdef executor_t *remember(int number, const argument_t *given, aclOpExecutor planned) except NULL:
-    """The executor of a call that was just planned, which is known from now on if it has a key."""
-    cdef int64_t key[FAST_WORDS]
-    cdef operand_t operands[FAST_OPERANDS]
-    cdef bound_t bound[FAST_OPERANDS]
-    cdef request_t request
-    cdef Py_ssize_t words
-    cdef memo_t *memo
-    cdef executor_t *made
-    request.operands = operands
-    words = read_call(&known_pairs[number], number, given, &request, bound, key)
-    if words == NOT_KNOWN:
-        made = new_executor(number, 0)
-        if made == NULL:
-            raise MemoryError
-        Py_INCREF(planned)
-        made.python = <PyObject *>planned
-        return made
-    memo = new_memo(planned, key, words)
-    made = executor_of(number, memo, &request, bound)
-    if made == NULL:
-        drop(memo)
-        raise MemoryError
-    if plans_are_kept():
-        keep_memo(memo)
-    return made
 
 
 # --- Phase two ------------------------------------------------------------------------------------
@@ -869,7 +891,7 @@ cdef int run_locked(job_t *job) noexcept nogil:
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
         except BaseException as error:
-            return defect(name, error)
+            return unexpected(name, error)
 
 
 cdef int run_failed(memo_t *memo, int pair, int outcome,
@@ -884,7 +906,7 @@ cdef int run_failed(memo_t *memo, int pair, int outcome,
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
         except BaseException as error:
-            return defect(name, error)
+            return unexpected(name, error)
 
 
 cdef int run(int pair, void *workspace, uint64_t size, c_executor *given,
@@ -914,7 +936,7 @@ cdef int run_in_python(int pair, void *workspace, uint64_t size, executor_t *exe
         except AclnnError as error:
             return failed(error.status, f"{(<bytes>known_pairs[pair].name).decode()}: {error}")
         except BaseException as error:
-            return defect((<bytes>known_pairs[pair].name).decode(), error)
+            return unexpected((<bytes>known_pairs[pair].name).decode(), error)
 
 
 cdef object run_checked(int pair, void *workspace, uint64_t size, executor_t *executor,
@@ -1007,7 +1029,7 @@ cdef int set_repeatable(c_executor *given) noexcept nogil:
             executor.repeatable = status == OK
             return status
         except BaseException as error:
-            return defect("aclSetAclOpExecutorRepeatable", error)
+            return unexpected("aclSetAclOpExecutorRepeatable", error)
 
 
 cdef int destroy(c_executor *given) noexcept nogil:
@@ -1038,7 +1060,7 @@ cdef int set_address(const char *function, c_executor *given, const size_t *plac
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
         except BaseException as error:
-            return defect(name, error)
+            return unexpected(name, error)
 
 
 cdef int bind_address(str function, executor_t *executor, const size_t *place, int n_place,
@@ -1135,7 +1157,7 @@ cdef int refuse_tensor(const char *function, const description_t *given) noexcep
         except (AclnnError, MemoryError) as error:
             return failed(getattr(error, "status", INNER), f"{name}: {error}")
         except BaseException as error:
-            return defect(name, error)
+            return unexpected(name, error)
 
 
 cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
@@ -1147,7 +1169,7 @@ cdef int refuse_scalar(const void *value, int dtype) noexcept nogil:
             _tensor.aclCreateScalar(None if value == NULL else 0, dtype)
             return errors.latest_failure()[0]
         except BaseException as error:
-            return defect("aclCreateScalar", error)
+            return unexpected("aclCreateScalar", error)
 
 
 cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept nogil:
@@ -1167,7 +1189,7 @@ cdef int weight_size(const c_ints *shape, int dtype, uint64_t *size) noexcept no
             size[0] = found
             return status
         except BaseException as error:
-            return defect(name, error)
+            return unexpected(name, error)
 
 
 # --- The runtime ----------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ cdef class Bindings:
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
 
+cdef void copy_request(const request_t *request, request_t *copy) noexcept
+
 cdef inline bint is_absent(Bindings executor, int slot) noexcept:
     """Whether an operand is one that may be null, and is."""
     return executor.request.operands[slot].ndim == ABSENT
