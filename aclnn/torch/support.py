@@ -103,12 +103,25 @@ class Support(OperatorSupportBase):
         """Why no executor can do a call, which is looked up where one like it was looked at."""
         if isinstance(value_of(node), tuple | list) and not all(map(is_one_of_several, node.users)):
             return "its results cannot be distinguished"
+        if _orders_equal_elements(node):
+            return "the order of equal elements is PyTorch's own"
         key = key_of(node)
         if key is None:
             return reason_against_call(node)
         if key not in self._known:
             self._known[key] = reason_against_call(node)
         return self._known[key]
+
+
+def _orders_equal_elements(node: Node) -> bool:
+    """Whether a node gives indices of a sort that need not be stable: eager calls have an order of their own."""
+    if node.target is aten.argsort.default:
+        return True
+    if node.target is aten.sort.stable:
+        unstable = node.kwargs.get("stable") is not True
+    else:
+        unstable = node.target is aten.sort.default
+    return unstable and any(one.args[1] == 1 for one in node.users)
 
 
 def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:

@@ -854,6 +854,23 @@ def test_statistics_that_gradients_need_are_written_by_executors(take):
     assert "copy_" not in {name for name, _ in found.left}
 
 
+@pytest.mark.parametrize("stable", [True, False])
+def test_equal_elements_are_ordered_as_by_pytorch(stable):
+    """Which is in no order that is documented, unless a stable one is asked for."""
+    x = torch.arange(8000).remainder(3).to(torch.bfloat16)
+
+    def function(x):
+        return torch.sort(x * 2, stable=stable)
+
+    found = explained(function, x)
+    reason = "the order of equal elements is PyTorch's own"
+    assert [one for one in found.left if one[1] == reason] == ([] if stable else [("sort", reason)])
+    assert explained(lambda x: torch.sort(x * 2).values, x).left == []
+    compiled = torch.compile(function, backend="aclnn", options={"take": "all"})
+    for made, wanted in zip(compiled(x), function(x), strict=True):
+        assert torch.equal(made, wanted)
+
+
 def test_a_cache_is_not_copied():
     cache, rows, at = torch.zeros(4, 512, 16), torch.ones(4, 1, 16), torch.tensor([7])
     with torch.no_grad():
