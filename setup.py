@@ -18,6 +18,7 @@ import sysconfig
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -576,7 +577,9 @@ class BuildKernels(build_ext):
         one.build_temp = os.path.join(self.build_temp, ext.name)
         if parts := getattr(ext, "parts", []):
             ext.sources = []
-            ext.extra_objects = [one.build_part(ext, str(path)) for path in parts]
+            with ThreadPoolExecutor(self.parallel) as pool:  # one changed formula is in two of them
+                made = pool.map(lambda path: one.build_part(ext, str(path)), parts)
+                ext.extra_objects = list(made)
             ext.depends = ext.extra_objects
         build_ext.build_extension(one, ext)
         if self.progress:
@@ -662,11 +665,7 @@ def kernel_extensions() -> list[Extension]:
             )
     load("tools/make_kernels.py").write(HERE / GENERATED)
     sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
-    divide = load("tools/split_loops.py").write
-    divided = {
-        stem: divide(Path(GENERATED, "aclnn", f"{stem}.c"), Path(DIVIDED, stem), parts)
-        for stem, parts in PARTS.items()
-    }
+    divided = divided_loops()
     found = []
     variants = kernel_variants()
     for name in variants:
@@ -683,6 +682,22 @@ def kernel_extensions() -> list[Extension]:
             # only where the interpreter looks its entry point up.
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
             found.append(ext)
+    return found
+
+
+def divided_loops() -> dict[str, list[Path]]:
+    """The files of modules with many loops, each divided again where Cython wrote another one."""
+    tool, notes = HERE / "tools" / "split_loops.py", kept("divided")
+    divide, found = load(str(tool)).write, {}
+    for stem, parts in PARTS.items():
+        source, folder = Path(GENERATED, "aclnn", f"{stem}.c"), Path(DIVIDED, stem)
+        if notes.is_done(stem, repr(parts)):
+            found[stem] = [
+                Path(one) for one in notes.get(stem)["files"] if Path(one).parent == folder
+            ]
+            continue
+        found[stem] = divide(source, folder, parts)
+        notes.done(stem, repr(parts), [tool, source, *found[stem]])
     return found
 
 

@@ -19,7 +19,7 @@ from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
-from aclnn.kernels.formulas cimport silu
+from aclnn.kernels.exactly cimport times_sigma
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
 from aclnn.kernels.products.direct cimport (
     END_CLAMP,
@@ -724,6 +724,10 @@ cdef inline char *place_in(const conv_t *c, const array_view *view,
     for axis in range(AXES):
         place += at.begin[axis] * view.strides[2 + axis]
     return place
+
+
+cdef double silu(double x, const double *p) noexcept nogil:
+    return times_sigma(x, x)
 
 
 cdef direct_end end_of(const conv_t *c, const char *params) noexcept nogil:

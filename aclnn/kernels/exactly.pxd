@@ -1,10 +1,10 @@
 """Parts of formulas of all kinds: the one NaN, products with more digits than a double has.
 
-Formulas over vectors (`activations.pxd`) need these as well, and are compiled again when this file
-changes; they are not when a formula of `formulas.pxd` does.
+Formulas over vectors (`activations.pxd`) and convolutions need these as well, and are compiled
+again when this file changes; they are not when a formula of `formulas.pxd` does.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 
 from aclnn.kernels.number cimport real
 
@@ -16,6 +16,7 @@ cdef extern from "vector_math.h" nogil:
     double ordered_f64(double, double) noexcept
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
+    double exp_of "exp_f64"(double) noexcept
 
 cdef extern from *:
     """
@@ -68,3 +69,24 @@ cdef inline double times_sum(double a, double x, double y) noexcept nogil:
     cdef double total = x + y
     cdef double taken = total - x
     return product_to_odd(a, total, (x - (total - taken)) + (y - taken))
+
+
+cdef inline double exponent(double y) noexcept nogil:
+    """`y`, moved to where e^y is a normal number; a NaN stays."""
+    cdef double not_low = -708 if y < -708 else y
+    return 708 if not_low > 708 else not_low
+
+
+cdef inline double decay_of(double x) noexcept nogil:
+    return exp_of(exponent(-fabs(x)))
+
+
+cdef inline double sigma_of(double x, double e) noexcept nogil:
+    """1 / (1 + e^-x), where e is e^-|x|."""
+    return (e if x < 0 else 1.0) / (1.0 + e)
+
+
+cdef inline double times_sigma(double a, double x) noexcept nogil:
+    """a / (1 + e^-x), where a is a product with x: at minus infinity 0 times infinity."""
+    cdef double r = times_slope(a, sigma_of(x, decay_of(x)), x, 0.25, -STICKY)
+    return canonical(NAN if x == -INFINITY else ordered(r, x))

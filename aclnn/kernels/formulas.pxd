@@ -29,8 +29,12 @@ from libc.stdint cimport int64_t
 from aclnn.kernels.exactly cimport (
     STICKY,
     canonical,
+    decay_of,
+    exponent,
     ordered,
     product_to_odd,
+    sigma_of,
+    times_sigma,
     times_slope,
     times_slope_and,
     times_sum,
@@ -101,12 +105,6 @@ cdef extern from "vector_math.h" nogil:
     double mills_factor(double) noexcept
     double log_of "log_f64"(double) noexcept
     double erfinv_factor(double) noexcept
-
-cdef inline double exponent(double y) noexcept nogil:
-    """`y`, moved to where e^y is a normal number; a NaN stays."""
-    cdef double not_low = -708 if y < -708 else y
-    return 708 if not_low > 708 else not_low
-
 
 # --- Leaky ReLU -------------------------------------------------------------------------------
 
@@ -975,29 +973,20 @@ cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
 
 # --- Sigmoid, SiLU, SwiGLU ----------------------------------------------------------------------
 
-cdef inline double decay(double x) noexcept nogil:
-    return exp_of(exponent(-fabs(x)))
-
-
-cdef inline double sigma(double x, double e) noexcept nogil:
-    """1 / (1 + e^-x), where e is e^-|x|."""
-    return (e if x < 0 else 1.0) / (1.0 + e)
-
-
 cdef inline double slope_of_silu(double x, double e) noexcept nogil:
     """s (1 + x (1 - s)); its limits at the infinities."""
     cdef double near = x if x < 800 else 800
     near = near if near > -800 else -800
     near = near if x == x else x
-    return sigma(x, e) * fma_f64(near, (1.0 if x < 0 else e) / (1.0 + e), 1.0)
+    return sigma_of(x, e) * fma_f64(near, (1.0 if x < 0 else e) / (1.0 + e), 1.0)
 
 
 cdef inline double sigmoid(double x, const double *p) noexcept nogil:
-    return canonical(sigma(x, decay(x)))
+    return canonical(sigma_of(x, decay_of(x)))
 
 
 cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
-    return canonical(sigma(x, full_exp(-fabs(x))))
+    return canonical(sigma_of(x, full_exp(-fabs(x))))
 
 
 cdef inline double times_rest(double a, double b) noexcept nogil:
@@ -1022,12 +1011,6 @@ cdef inline double tanh_backward(double g, double y, const double *p) noexcept n
 
 cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:
     return canonical(g * ((1 - y) * (1 + y)))
-
-
-cdef inline double times_sigma(double a, double x) noexcept nogil:
-    """a / (1 + e^-x), where a is a product with x: at minus infinity 0 times infinity."""
-    cdef double r = times_slope(a, sigma(x, decay(x)), x, 0.25, -STICKY)
-    return canonical(NAN if x == -INFINITY else ordered(r, x))
 
 
 cdef inline double finite_or_none(double low) noexcept nogil:
@@ -1067,7 +1050,7 @@ cdef inline double silu_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
-    cdef double r = times_slope(g, slope_of_silu(x, decay(x)), x, 0.5, STICKY)
+    cdef double r = times_slope(g, slope_of_silu(x, decay_of(x)), x, 0.5, STICKY)
     return ordered(r, x)
 
 
@@ -1113,7 +1096,7 @@ cdef inline double times_silu_f64(double a, double x, const double *p) noexcept 
 
 cdef inline double swiglu_backward_a(double g, double a, double b,
                                      const double *p) noexcept nogil:
-    cdef double r = times_slope(g * b, slope_of_silu(a, decay(a)), a, 0.5, STICKY)
+    cdef double r = times_slope(g * b, slope_of_silu(a, decay_of(a)), a, 0.5, STICKY)
     return ordered(r, a)
 
 
@@ -1501,7 +1484,7 @@ cdef inline double lerps_f64(double a, double b, const double *p) noexcept nogil
 
 cdef inline double glu(double a, double b, const double *p) noexcept nogil:
     """a / (1 + e^-b)."""
-    cdef double r = times_slope(a, sigma(b, decay(b)), b, 0.25, -STICKY)
+    cdef double r = times_slope(a, sigma_of(b, decay_of(b)), b, 0.25, -STICKY)
     return ordered(a * 0 if b == -INFINITY else r, b)
 
 
@@ -1521,7 +1504,7 @@ cdef inline double glu_f64(double a, double b, const double *p) noexcept nogil:
 
 cdef inline double glu_backward_b(double g, double a, double b, const double *p) noexcept nogil:
     """g a s (1 - s), where that is 1/4 - b^2/16 near 0."""
-    cdef double e = decay(b)
+    cdef double e = decay_of(b)
     cdef bint near = fabs(b) < 1e-4
     cdef double high = 0.25 if near else e / ((1 + e) * (1 + e))
     cdef double low = -(b * b) * 0.0625 if near else 0
@@ -1595,7 +1578,7 @@ cdef inline double clipped_swiglu(double b, double a, const double *p) noexcept 
     cdef double gate = clipped_gate(a, p[1])
     cdef double y = p[0] * gate, rest
     cdef double scale = gate * clipped_factor(b, p[1], p[2], &rest)
-    cdef double r = times_slope_and(scale, rest, sigma(y, decay(y)), y, 0.25, -STICKY)
+    cdef double r = times_slope_and(scale, rest, sigma_of(y, decay_of(y)), y, 0.25, -STICKY)
     return canonical(NAN if y == -INFINITY else ordered(r, y))
 
 
@@ -1603,7 +1586,7 @@ cdef inline double clipped_swiglu_backward_a(double g, double a, double b,
                                              const double *p) noexcept nogil:
     cdef double y = p[0] * clipped_gate(a, p[1]), rest
     cdef double scale = g * clipped_factor(b, p[1], p[2], &rest)
-    cdef double r = times_slope_and(scale, rest, slope_of_silu(y, decay(y)), y, 0.5, STICKY)
+    cdef double r = times_slope_and(scale, rest, slope_of_silu(y, decay_of(y)), y, 0.5, STICKY)
     return canonical(r if a <= p[1] else 0)
 
 
