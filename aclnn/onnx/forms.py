@@ -199,9 +199,11 @@ def _dequantize(step: Step) -> Any:
     kind = np.dtype(scale.dtype)
     axis = from_start(step.attribute("axis", 1), x.ndim) if scale.ndim else 0
     scale, zero = (_along(step, one, axis, x.ndim) for one in (scale, zero))
-    wide = x.astype(np.int32)
+    # Differences of integers of 16 bits are exact in single precision, too.
+    of = np.int32 if np.dtype(x.dtype).itemsize > 2 else np.float32
+    wide = x.astype(of)
     if zero is not None:
-        wide = ours.sub(wide, zero.astype(np.int32))
+        wide = ours.sub(wide, zero.astype(of))
     made = wide.astype(np.float32) * scale.astype(np.float32)
     to = step.attribute("output_dtype", 0)
     return made.astype(dtype_of(to) if to else kind)
@@ -220,7 +222,7 @@ def _quantize(step: Step) -> Any:
     made = ours.round((x.astype(of) / scale.astype(of)).astype(np.float32))
     if zero is not None:
         made = made + zero.astype(np.float32)
-    return ours.clamp(made, float(limits.min), float(limits.max)).astype(np.int32).astype(kind)
+    return ours.clamp(made, float(limits.min), float(limits.max)).astype(kind)
 
 
 def _dropout(step: Step) -> Any:

@@ -11,6 +11,8 @@ import aclnn
 from aclnn import isa
 
 onnx = pytest.importorskip("onnx")
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
 helper = onnx.helper
 
 RNG = np.random.default_rng(0)
@@ -361,7 +363,7 @@ def test_arrays_are_quantised_and_made_numbers_as_the_standard_says(dtype, kind)
     ]
     x = (RNG.standard_normal((8, 6)) * (100 if of.itemsize > 1 else 1)).astype(np.float32)
     proto = model_of(nodes, {"x": x}, ["q", "y"], constants)
-    wanted = onnx.reference.ReferenceEvaluator(proto).run(None, {"x": x})
+    wanted = ReferenceEvaluator(proto).run(None, {"x": x})
     made = aclnn.from_onnx(proto, fallback="refuse")(x)
     for one, right in zip(made, wanted, strict=True):
         assert one.dtype == right.dtype
