@@ -17,7 +17,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-import aclnn
+from aclnn._version import __version__
 from aclnn.torch.graphs import MODULES
 from aclnn.torch.private import (
     BypassCache,
@@ -113,7 +113,7 @@ def kept(compiler: Compile) -> Any:
 def cached(graph_module: GraphModule, options: Any) -> Iterator[None]:
     """Let AOTAutograd look for what it made of a graph with such options, and keep it otherwise."""
     # Attributes are part of the key.
-    graph_module.aclnn = f"{aclnn.__version__} {_digest()} {options!r}"
+    graph_module.aclnn = f"{__version__} {_digest()} {options!r}"
     known = [name for name in _SWITCHES if hasattr(functorch_config, name)]
     with functorch_config.patch(dict.fromkeys(known, True)):
         yield
