@@ -11,7 +11,6 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.acl.dlpack_abi cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
@@ -40,6 +39,59 @@ cdef extern from "Python.h":
     PyObject *Py_TYPE(object given)
     PyObject *Py_True
     void Py_XDECREF(PyObject *)
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    #include <stdlib.h>
+
+    /* Memory of large results, kept when they are gone: what the system takes back, it fills with
+       zeros page by page when it is wanted again, which takes longer than to compute gradients of
+       few rows. What was kept longest goes first. Nobody waits: where another thread looks, memory
+       is fresh. */
+    #define KEPT_FROM ((size_t)1 << 16)
+    #define KEPT_IN_ALL ((size_t)1 << 26)
+    #define KEPT_BLOCKS 256
+
+    static struct {
+        pthread_mutex_t lock;
+        struct { void *memory; size_t size; } blocks[KEPT_BLOCKS]; /* the oldest first */
+        int count;
+        size_t in_all;
+    } kept = {PTHREAD_MUTEX_INITIALIZER};
+
+    static void *kept_remove(int place) {
+        void *memory = kept.blocks[place].memory;
+        kept.in_all -= kept.blocks[place].size;
+        kept.count--;
+        for (int next = place; next < kept.count; next++) kept.blocks[next] = kept.blocks[next + 1];
+        return memory;
+    }
+
+    static void *result_memory(size_t size) {
+        void *found = NULL;
+        if (size >= KEPT_FROM && !pthread_mutex_trylock(&kept.lock)) {
+            for (int place = kept.count - 1; place >= 0 && !found; place--)
+                if (kept.blocks[place].size == size) found = kept_remove(place);
+            pthread_mutex_unlock(&kept.lock);
+        }
+        return found ? found : malloc(size);
+    }
+
+    static void keep_result_memory(void *memory, size_t size) {
+        if (size < KEPT_FROM || size > KEPT_IN_ALL || pthread_mutex_trylock(&kept.lock)) {
+            free(memory);
+            return;
+        }
+        while (kept.count == KEPT_BLOCKS || kept.in_all + size > KEPT_IN_ALL) free(kept_remove(0));
+        kept.blocks[kept.count].memory = memory;
+        kept.blocks[kept.count++].size = size;
+        kept.in_all += size;
+        pthread_mutex_unlock(&kept.lock);
+    }
+    """
+    void *result_memory(size_t size)
+    void keep_result_memory(void *memory, size_t size)
 
 # What PyTorch's library in C++ says of a tensor; of a `bool` only the lowest byte counts.
 ctypedef unsigned char (*asked_fn)(const void *) noexcept
@@ -335,12 +387,12 @@ cdef DLManagedTensorVersioned *new_memory(operand_t *operand) noexcept:
     cdef size_t nbytes = item_size(operand.dtype)
     for axis in range(operand.ndim):  # plans have refused what 64 bits cannot count
         nbytes *= <size_t>operand.shape[axis]
-    made = <DLManagedTensorVersioned *>malloc(
-        sizeof(DLManagedTensorVersioned) + ALIGNMENT + nbytes)
+    nbytes += sizeof(DLManagedTensorVersioned) + ALIGNMENT
+    made = <DLManagedTensorVersioned *>result_memory(nbytes)
     if made == NULL:
         return NULL
     made.version, made.flags = _api.version, 0
-    made.manager_ctx, made.deleter = NULL, give_back
+    made.manager_ctx, made.deleter = <void *>nbytes, give_back
     described = &made.dl_tensor
     described.data = <void *>((<size_t>(made + 1) + ALIGNMENT - 1) & ~<size_t>(ALIGNMENT - 1))
     described.device.device_type, described.device.device_id = CPU, 0
@@ -354,7 +406,7 @@ cdef DLManagedTensorVersioned *new_memory(operand_t *operand) noexcept:
 
 cdef void give_back(DLManagedTensorVersioned *made) noexcept nogil:
     """Called by PyTorch, on any thread, when nothing has the memory any more."""
-    free(made)
+    keep_result_memory(made, <size_t>made.manager_ctx)
 
 
 cdef int raise_current() except -1:

@@ -3,12 +3,14 @@
 import copy
 import inspect
 import itertools
+import os
 import pathlib
 import pickle
 import re
 import resource
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -31,6 +33,11 @@ FUNCTIONAL = [s.name for s in SCHEMAS.values() if not s.in_place]
 IN_PLACE = [s.name for s in SCHEMAS.values() if s.in_place]
 # PyTorch's forward mode compiles its formulas so.
 OF_JIT = r"ignore:.torch\.jit\.script. is deprecated:FutureWarning"
+
+
+needs_exchange = pytest.mark.skipif(
+    not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="PyTorch before 2.10"
+)
 
 
 def tensor(*shape, dtype=torch.float32, seed=0):
@@ -609,6 +616,51 @@ def test_results_own_their_memory():
     assert made.data_ptr() % 64 == 0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
     assert torch.equal(view, -x[-3:])
+
+
+@needs_exchange
+def test_memory_of_large_results_is_used_again():
+    x = torch.arange(1 << 18, dtype=torch.float32)
+    held = [aclnn.neg(x) for _ in range(8)]
+    kept = {one.data_ptr() for one in held}
+    view = held.pop()[-3:]
+    del held
+    others = [aclnn.abs(x) for _ in range(8)]
+    assert len({one.data_ptr() for one in others} & kept) == 7  # not that of the view
+    assert torch.equal(view, -x[-3:])
+    for one in others:
+        assert torch.equal(one, x)
+    del others
+    assert aclnn.neg(x[1:]).data_ptr() not in kept  # one size is not another
+
+
+@needs_exchange
+def test_no_more_than_a_bound_is_kept_of_results():
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    x = torch.zeros(
+        (10 << 20) + 3, dtype=torch.float32
+    )  # 40 MiB, which the system gets back at once
+    before = resident()
+    held = [aclnn.neg(x) for _ in range(6)]
+    most = resident()
+    assert most - before > 150 << 20
+    del held
+    assert most - resident() > 150 << 20
+
+
+@needs_exchange
+def test_threads_share_memory_of_results():
+    x = torch.arange(1 << 15, dtype=torch.float32)
+
+    def work(number):
+        made = [aclnn.add(x, float(number + turn)) for turn in range(200)]
+        return all(torch.equal(one, x + (number + turn)) for turn, one in enumerate(made))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(0, 4000, 1000)))
 
 
 def test_subclasses_of_tensors():
