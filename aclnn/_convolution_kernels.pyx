@@ -81,6 +81,7 @@ from aclnn.kernels.products.steps cimport (
 )
 from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number, tile_view
 
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel, Packing
 
 cdef enum:
@@ -108,7 +109,6 @@ cdef enum:
     LEAST_COLS = 128       # of them
     WIDEST = 128           # bytes of a row of a panel
 
-SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
 
 
@@ -1320,14 +1320,14 @@ cdef class ConvolutionState:
         state.itemsize, state.n_operands = sizeof(float), <int>len(in_dtypes) + 1
         for which in range(<int>len(in_dtypes)):
             state.kinds[which] = KINDS[in_dtypes[which]]
-            state.sizes[which] = SIZES[in_dtypes[which]]
+            state.sizes[which] = ITEM_SIZES[in_dtypes[which]]
             state.load[which] = loader(in_dtypes[which])
-        state.kinds[OUT], state.sizes[OUT] = KINDS[out_dtype], SIZES[out_dtype]
+        state.kinds[OUT], state.sizes[OUT] = KINDS[out_dtype], ITEM_SIZES[out_dtype]
         state.store = storer(out_dtype)
         state.halves = in_dtypes[0] == "bfloat16"
         state.pairs = state.halves and pairs_usable()
         state.direct = not c.has_bias and out_dtype == "float32"
-        c.item = SIZES[in_dtypes[0]]
+        c.item = ITEM_SIZES[in_dtypes[0]]
         # Few rows read the image in place, as floats.
         c.image_item = sizeof(float) if c.rows <= IMAGE_ROWS else c.item
         c.by_planes = (c.rows == 1 and c.channels == 1 and not transposed and stride[2] <= 2
@@ -1514,7 +1514,7 @@ def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype 
     extras = ("float32",) * c.extras
     itemsizes = ()
     for dtype in (*in_dtypes, *extras, out_dtype):
-        itemsizes += (SIZES[dtype],)
+        itemsizes += (ITEM_SIZES[dtype],)
     return kept.kernel(name, itemsizes, params_size, steps, True)
 
 
@@ -1620,7 +1620,7 @@ def slopes_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not N
         fn=<size_t>convolve_slopes,
         state=<size_t>&kept.slopes,
         name=f"convolution_slopes[{','.join(in_dtypes)}->{out_dtype}]",
-        itemsizes=tuple(map(SIZES.__getitem__, (*in_dtypes, out_dtype))),
+        itemsizes=tuple(map(ITEM_SIZES.__getitem__, (*in_dtypes, out_dtype))),
         cost=kept.cost,
         owner=kept,
         scratch=kept.scratch_for(1),

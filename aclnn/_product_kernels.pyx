@@ -56,6 +56,7 @@ from aclnn.kernels.products.product cimport (
 )
 from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel, Packing
 
 cdef enum:
@@ -63,7 +64,6 @@ cdef enum:
     LINE = 64
     GUARD = 64             # bytes after the scratch that `run` watches
 
-SIZES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 cdef dict KINDS = {"float32": OF_F32, "float64": OF_F64, "float16": OF_F16, "bfloat16": OF_BF16}
 
 
@@ -319,9 +319,9 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         raise ValueError(f"steps on a product read at most {MOST_EXTRAS} operands, not {extras}")
     if len(in_dtypes) - extras not in (2, 3):
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
-    if unknown := tuple(dtype for dtype in operands if dtype not in SIZES):
+    if unknown := tuple(dtype for dtype in operands if dtype not in KINDS):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
-    itemsizes = tuple(SIZES[dtype] for dtype in operands)
+    itemsizes = tuple(ITEM_SIZES[dtype] for dtype in operands)
     name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
     state.extras = extras
     set_state(ref, in_dtypes, out_dtype, wide, round_inputs_to_half)
@@ -350,7 +350,7 @@ cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
     cdef bint rounded
     cdef int which
     computed = "float64" if wide else "float32"
-    state.itemsize = SIZES[computed]
+    state.itemsize = ITEM_SIZES[computed]
     state.n_operands = <int>len(in_dtypes) + 1
     for which in range(<int>len(in_dtypes) - state.extras):
         rounded = by_half and which < 2
@@ -366,7 +366,7 @@ cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
 
 cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by_half) except -1:
     """Set what is widened while it is packed; a function loads other elements."""
-    state.sizes[which] = SIZES[dtype]
+    state.sizes[which] = ITEM_SIZES[dtype]
     state.kinds[which] = KINDS[dtype]
     if by_half or wide != (dtype == "float64"):
         state.kinds[which] = IN_PANEL

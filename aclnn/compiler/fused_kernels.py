@@ -13,15 +13,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from aclnn import isa
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.lower.schedule import Op, Operand, Step
 from aclnn.graph.runtime.abi import SCRATCH, TILE_PREFETCH_FAR, TILE_STREAM
 from aclnn.graph.runtime.calls import Call
 from aclnn.graph.runtime.kernel import Kernel
 
-SIZES = {
-    "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "float64": 8,
-    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-}  # fmt: skip
+SIZES = {name: size for name, size in ITEM_SIZES.items() if not name.startswith("complex")}
 ON_REGISTERS = ("float32", "float16", "bfloat16", "bool")
 HALVES = ("float16", "bfloat16")
 # Elements of a row from which a call on a block costs little next to what it computes.

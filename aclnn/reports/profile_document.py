@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.constraints import Amount, Count, Share
 from aclnn.graph.lower.schedule import Schedule
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.schema import Document, schema_of
 from aclnn.reports.profiling import Profile
-from aclnn.reports.times import ITEM_SIZES, ExecutorTime, Run, StepTime, by_plan
+from aclnn.reports.times import ExecutorTime, Run, StepTime, by_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from aclnn.acl import dtypes
+from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.lower.schedule import Step
 from aclnn.graph.summaries import counted
 from aclnn.graph.views.heat import Heat
-
-ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
 
 def _median_of(times: Sequence[int]) -> str:

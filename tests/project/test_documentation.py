@@ -612,6 +612,11 @@ def test_the_kernel_interface_is_declared_once():
     assert found == ["graph/runtime/kernel_abi.pxd"]
 
 
+def test_sizes_of_elements_are_written_once():
+    """In C, for `aclDataTypeSize`; `aclnn.acl.dtypes` asks that."""
+    assert [path for path in modules() if re.search(r"[\"']float32[\"']: 4\b", source(path))] == []
+
+
 NO_MODULES = ("aclnn.graph",)  # a domain of ONNX's
 
 
