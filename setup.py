@@ -1,8 +1,8 @@
 """Build the extension modules: one scheduler, one set of kernels per instruction set.
 
 `graph/` installs as `aclnn.graph`.  Loops over formulas are made from the kernels' records
-(`tools/make_kernels.py`).  The kernels' one Cython source becomes one C file, compiled once per instruction
-set into a module of its own; `aclnn.isa` picks the module at the first use.
+(`tools/make_kernels.py`).  A kernel module's one Cython source becomes a C file with what Python sees, compiled once,
+and files of loops, compiled once per instruction set (`tools/split_loops.py`); `aclnn.isa` picks one at each call.
 """
 
 import contextlib
@@ -69,6 +69,7 @@ GENERIC_FLAGS = {
 # long, and four loops of formulas had no vectors.
 SHORT_FLAGS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 SHORT = ("_product_kernels", "_convolution_kernels", "_quantized_kernels")
+OVER_VECTORS = ("_simd_kernels", "_fused_kernels")
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
 # and conversions that wait for memory. `_kernels` reads the masks of the loops over vectors, one for each vector of
 # the set's own length, and cannot be borrowed.
@@ -82,8 +83,8 @@ SANITIZE_FLAGS = [
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
 GENERATED = "build/cython"
-DIVIDED = "build/loops"  # what is compiled of modules with many loops, by module
-# Into how many files their loops go: of a formula that changes, one of them is compiled.
+DIVIDED = "build/loops"  # what is compiled of modules with loops, by module
+# Into how many files their loops go, where it is not one: of a formula that changes, one of them is compiled.
 PARTS = {"_formula_kernels": 4, "_simd_kernels": 5, "_fused_kernels": 3}
 SHARED = "aclnn._cyutility"  # what Cython adds to modules, once for all of them
 ALONE = ("aclnn.graph.", "aclnn.acl._frames")  # as the graph loads nothing else of the package
@@ -108,7 +109,8 @@ X86_LEVELS = {
 VECTOR_BYTES = {"v3": 32, "v4": 64}
 # Every CPU of AArch64 has NEON: what the flag adds are the fast paths over vectors.
 NEON = {"neon": ["-DACLNN_NEON"]}
-VECTORS = ("neon", "v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
+SETS = ("generic", "neon", "v3", "v4")
+VECTORS = SETS[1:]  # instruction sets with vectors that `simd.h` has operations for
 # Loops over vectors are generic functions that are specialised by being inlined, all of them, and loops that
 # call a formula do not vectorise. What is tested in a loop over vectors is predicted: copies of it, one for each
 # outcome, made leaky_relu 1.05 times as slow.
@@ -173,7 +175,7 @@ def messages_in(path: Path):
 
 
 class Progress:
-    """So many of the modules are there: said four times in a build."""
+    """So many of the files are compiled: said four times in a build."""
 
     def __init__(self, modules: int):
         self.modules = modules
@@ -186,7 +188,7 @@ class Progress:
             self.done += 1
             if self.done * 4 // self.modules > (self.done - 1) * 4 // self.modules:
                 seconds = time.monotonic() - self.begin
-                say(f"compiled {self.done} of {self.modules} modules, {seconds:.0f} s")
+                say(f"compiled {self.done} of {self.modules} files, {seconds:.0f} s")
 
 
 def compiles(
@@ -501,18 +503,18 @@ def settings_file(ext: Extension, folder: str) -> str:
 
 
 def remove_unbuilt(names: set[str], folder: Path) -> None:
-    """Remove kernels' modules from `folder` that earlier builds made of an instruction set and this one does not: where
-    it borrows another's, or the compiler makes no jumps, `aclnn.isa` would take what is there. `names`: modules of
-    this build."""
-    for isa in kernel_variants():
-        for stem in KERNELS:
-            if f"aclnn.{stem}_{isa}" not in names:
-                for path in (folder / "aclnn").glob(f"{stem}_{isa}.*"):
-                    path.unlink()
+    """Remove kernels' modules from `folder` that earlier builds made and this one does not: `aclnn.isa` would take what
+    is there. `names`: modules of this build."""
+    for stem in KERNELS:
+        stale = [path for isa in SETS for path in (folder / "aclnn").glob(f"{stem}_{isa}.*")]
+        if f"aclnn.{stem}" not in names:
+            stale.append(folder / "aclnn" / f"{stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
+        for path in stale:
+            path.unlink(missing_ok=True)
 
 
 class BuildKernels(build_ext):
-    """Compile the kernels' C file once per instruction set, each into its own module."""
+    """Compile the kernels' loops once per instruction set, and all else of their modules once."""
 
     progress: Progress | None = None
 
@@ -525,12 +527,19 @@ class BuildKernels(build_ext):
         self.parallel = self.parallel or processors()
 
     def build_extensions(self):
-        for ext in self.extensions:
+        loops = [one for ext in self.extensions for one in getattr(ext, "loops", [])]
+        for ext in (*self.extensions, *loops):
             made = Path(self.build_temp, ext.name)
             ext.depends = [*headers(made), settings_file(ext, self.build_temp)]
-        say(f"compiling what changed of {len(self.extensions)} modules, {self.parallel} at a time")
-        self.progress = Progress(len(self.extensions))
+        parts = [(ext, source) for ext in loops for source in ext.sources]
+        count = len(self.extensions) + len(parts)
+        say(f"compiling what changed of {count} files, {self.parallel} at a time")
+        self.progress = Progress(count)
         with messages_in(HERE / "build" / "compiler.log"):
+            with ThreadPoolExecutor(self.parallel) as pool:
+                made = pool.map(self.build_loops, parts)
+                for (ext, _), path in zip(parts, made, strict=True):
+                    ext.extra_objects.append(path)
             super().build_extensions()
 
     def run(self):
@@ -575,15 +584,23 @@ class BuildKernels(build_ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
         one = copy.copy(self)
         one.build_temp = os.path.join(self.build_temp, ext.name)
-        if parts := getattr(ext, "parts", []):
+        if loops := getattr(ext, "loops", []):
+            ext.extra_objects = [one.build_part(ext, ext.sources[0])]
             ext.sources = []
-            with ThreadPoolExecutor(self.parallel) as pool:  # one changed formula is in two of them
-                made = pool.map(lambda path: one.build_part(ext, str(path)), parts)
-                ext.extra_objects = list(made)
+            ext.extra_objects += [made for part in loops for made in part.extra_objects]
             ext.depends = ext.extra_objects
         build_ext.build_extension(one, ext)
         if self.progress:
             self.progress.one_more()
+
+    def build_loops(self, part):
+        """Compile one of the files of an instruction set's loops, and return the object's path."""
+        ext, source = part
+        one = copy.copy(self)
+        one.build_temp = os.path.join(self.build_temp, ext.name)
+        made = one.build_part(ext, source)
+        self.progress.one_more()
+        return made
 
     def build_part(self, ext, source):
         """Compile one of a module's files where it or a header changed, and return the object's path."""
@@ -664,33 +681,25 @@ def kernel_extensions() -> list[Extension]:
                 f"{HERE} has no aclnn/{stem}.pyx: without it the package would have no kernels"
             )
     load("tools/make_kernels.py").write(HERE / GENERATED)
-    sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
+    translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
     divided = divided_loops()
     found = []
-    variants = kernel_variants()
-    for name in variants:
-        for stem, translated in zip(KERNELS, sources, strict=True):
-            if stem == "_simd_kernels" and name not in VECTORS:
-                continue
-            if stem == "_fused_kernels" and not runs_programs(name, variants[name]):
-                continue
-            if BORROWED.get(name, {}).get(stem) in variants:
-                continue
-            ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], loop_flags(stem, name))
-            ext.parts = divided.get(stem, [])
-            # The C file is written for a module called _kernels; the variant's own name is needed
-            # only where the interpreter looks its entry point up.
-            ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
-            found.append(ext)
+    for stem, files in divided.items():
+        if sets := sets_of(stem):
+            found.append(kernel_extension(stem, files, sets))
     return found
 
 
 def divided_loops() -> dict[str, list[Path]]:
-    """The files of modules with many loops, each divided again where Cython wrote another one."""
+    """The files of each kernel module, divided again where Cython wrote another one."""
     tool, notes = HERE / "tools" / "split_loops.py", kept("divided")
     divide, found = load(str(tool)).write, {}
-    for stem, parts in PARTS.items():
-        source, folder = Path(GENERATED, "aclnn", f"{stem}.c"), Path(DIVIDED, stem)
+    for stem in KERNELS:
+        source, folder, parts = (
+            Path(GENERATED, "aclnn", f"{stem}.c"),
+            Path(DIVIDED, stem),
+            PARTS.get(stem, 1),
+        )
         if notes.is_done(stem, repr(parts)):
             found[stem] = [
                 Path(one) for one in notes.get(stem)["files"] if Path(one).parent == folder
@@ -701,8 +710,37 @@ def divided_loops() -> dict[str, list[Path]]:
     return found
 
 
+def sets_of(stem: str) -> list[str]:
+    """The instruction sets that a family has loops of."""
+    variants, found = kernel_variants(), []
+    for isa, flags in variants.items():
+        if stem == "_simd_kernels" and isa not in VECTORS:
+            continue
+        if stem == "_fused_kernels" and not runs_programs(isa, flags):
+            continue
+        if BORROWED.get(isa, {}).get(stem) not in variants:
+            found.append(isa)
+    return found
+
+
+def kernel_extension(stem: str, files: list[Path], sets: list[str]) -> Extension:
+    """A family's module: what Python sees once, and its loops once for each instruction set."""
+    # What Python sees of these has declarations with vectors.
+    flags = kernel_variants()[sets[0]] if stem in OVER_VECTORS else ()
+    ext = extension(f"aclnn.{stem}", str(files[0]), (*flags, "-Os"))
+    tables = extension(f"aclnn.{stem}.sets", str(files[-1]))
+    tables.define_macros += [(f"ACLNN_HAS_{isa.upper()}", None) for isa in sets]
+    ext.loops = [tables]
+    for isa in sets:
+        loops = extension(f"aclnn.{stem}.{isa}", "", loop_flags(stem, isa))
+        loops.sources = [str(path) for path in files[1:-1]]
+        loops.define_macros.append(("ACLNN_SET", isa))
+        ext.loops.append(loops)
+    return ext
+
+
 def loop_flags(stem: str, isa: str) -> tuple[str, ...]:
-    """The compiler's flags for a family's modules of an instruction set, besides those of all modules."""
+    """The compiler's flags for the loops of a family and an instruction set, besides those of all modules."""
     if isa == "generic":
         flags = GENERIC_FLAGS.get(stem, ())
     else:

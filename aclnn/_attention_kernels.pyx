@@ -40,6 +40,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
 from aclnn.acl.dtypes import ITEM_SIZES
@@ -138,6 +139,14 @@ cdef extern from "attention/gradient.h" nogil:
     void gradient_of_rows(const gradient_t *, ptrdiff_t first, ptrdiff_t rows, char *memory)
     void gradient_of_keys(const gradient_t *, int64_t key, ptrdiff_t n, ptrdiff_t rows,
                           char *memory)
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 OPERANDS = ("query", "key", "value", "query_rope", "key_rope", "mask", "shift", "sink", "lengths",
             "key_lengths", "table", "key_prefix", "value_prefix", "prefix_length",
@@ -570,6 +579,36 @@ cdef int64_t *copied(tuple numbers) except? NULL:
     return found
 
 
+# --- Facts of an instruction set ------------------------------------------------------------------
+
+cdef ptrdiff_t panel_rows() noexcept nogil:
+    return ROWS
+
+
+cdef ptrdiff_t unit_rows() noexcept nogil:
+    return MOST_ROWS
+
+
+cdef ptrdiff_t block_rows() noexcept nogil:
+    return BLOCK_ROWS
+
+
+cdef ptrdiff_t room_for(const attention_t *like, ptrdiff_t rows, int segments) noexcept nogil:
+    """Bytes of scratch for so many rows."""
+    cdef scratch_t parts
+    return lay_out(like, min(<ptrdiff_t>MOST_ROWS, up_to(rows, ROWS)), segments, NULL, &parts)
+
+
+cdef ptrdiff_t gradient_room_for(const attention_t *like) noexcept nogil:
+    cdef gradient_scratch_t parts
+    return lay_out_gradient(like, NULL, &parts)
+
+
+cdef ptrdiff_t part_for(ptrdiff_t values, ptrdiff_t rows) noexcept nogil:
+    """Floats of the results of one segment."""
+    return part_size(values, rows_at_once(rows, MOST_ROWS))
+
+
 cdef class AttentionState:
     """State of the kernel of attention, and the division of its work.
 
@@ -656,8 +695,7 @@ cdef class AttentionState:
 
     cdef int measure(self, dict shapes) except -1:
         """Measure the work, and the scratch that it takes."""
-        cdef scratch_t parts
-        cdef gradient_scratch_t gradient_parts
+        cdef Py_ssize_t of_panel = panel_rows(), of_unit = unit_rows(), of_block = block_rows()
         batch, heads, queries, depth = shapes["query"]
         _, key_heads, keys, _ = shapes["key"]
         if "table" in shapes:
@@ -666,16 +704,15 @@ cdef class AttentionState:
             keys += shapes["key_prefix"][2]
         rows = queries * (heads // max(1, key_heads))
         self.kept.segments = 2 if keys > SEGMENT else 1
-        most = min(<ptrdiff_t>MOST_ROWS, up_to(rows, ROWS))
-        self.scratch = lay_out(&self.kept.like, most, self.kept.segments, NULL, &parts)
-        self.panels = batch * key_heads * up_to(rows, ROWS) // ROWS
-        self.units = batch * key_heads * (up_to(rows, MOST_ROWS) // MOST_ROWS)
+        self.scratch = room_for(&self.kept.like, rows, self.kept.segments)
+        self.panels = batch * key_heads * up_to(rows, of_panel) // of_panel
+        self.units = batch * key_heads * (up_to(rows, of_unit) // of_unit)
         depth += self.kept.like.rope + self.kept.like.values
         if not (self.is_gradient or self.kept.cumulative or self.kept.key_cumulative):
             self.divide_keys(rows, keys)
         if self.is_gradient:
-            self.scratch = lay_out_gradient(&self.kept.like, NULL, &gradient_parts)
-            blocks = up_to(rows, BLOCK_ROWS) // BLOCK_ROWS + up_to(keys, KEYS) // KEYS
+            self.scratch = gradient_room_for(&self.kept.like)
+            blocks = up_to(rows, of_block) // of_block + up_to(keys, KEYS) // KEYS
             self.panels = self.units = batch * key_heads * blocks
         self.cost = batch * heads * keys * depth * (2.0 * queries / 100 + 0.05)
         return 0
@@ -685,7 +722,7 @@ cdef class AttentionState:
         cdef Py_ssize_t count = up_to(keys, SEGMENT) // SEGMENT, room
         if count < 2 or not 0 < self.panels < FEW_PANELS:
             return 0
-        self.kept.part = part_size(self.kept.like.values, rows_at_once(rows, MOST_ROWS))
+        self.kept.part = part_for(self.kept.like.values, rows)
         room = self.units * count * self.kept.part * <Py_ssize_t>sizeof(float)
         if room > MOST_PARTS:
             return 0

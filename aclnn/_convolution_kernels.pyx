@@ -20,6 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.exactly cimport times_sigma
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
 from aclnn.kernels.products.direct cimport (
     END_CLAMP,
@@ -108,6 +109,14 @@ cdef enum:
     DIRECT_BYTES = 131072  # of results that steps finish at a time
     LEAST_COLS = 128       # of them
     WIDEST = 128           # bytes of a row of a panel
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 KINDS = {"float32": OF_F32, "float16": OF_F16, "bfloat16": OF_BF16}
 
@@ -1268,10 +1277,29 @@ cdef store_fn storer(str dtype):
     return <store_fn>store[float, bfloat16_t]
 
 
-# Activations that results take in registers.
-ENDS = {"": END_NONE, "relu": END_RELU, "clamp": END_CLAMP}
-if direct_has_smooth_ends():
-    ENDS |= {"hardswish": END_HARDSWISH, "silu": END_SILU}
+# Activations that results take in registers; the last two where there are vectors.
+cdef dict ENDS = {"": END_NONE, "relu": END_RELU, "clamp": END_CLAMP, "hardswish": END_HARDSWISH,
+                  "silu": END_SILU}
+
+
+cdef bint has_smooth_ends() noexcept nogil:
+    return direct_has_smooth_ends()
+
+
+def ends(str kind not None):
+    """Whether results take an activation in registers.
+
+    Parameters
+    ----------
+    kind : str
+        Its kernel; '' is none.
+    """
+    return kind in ENDS and (ENDS[kind] <= END_CLAMP or has_smooth_ends())
+
+
+cdef bint multiplies_pairs() noexcept nogil:
+    """Whether the CPU has dot products of bfloat16, and the instruction set uses them."""
+    return pairs_usable()
 
 
 cdef class ConvolutionState:
@@ -1298,6 +1326,10 @@ cdef class ConvolutionState:
     cdef conv_t conv
     cdef bint may_be_direct
     cdef ptrdiff_t steps_of_weights[2]  # bytes
+    cdef int loops  # the instruction set that they are of
+
+    def __cinit__(self, *options, **further):
+        self.loops = set_in_use()
 
     def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, strides,
                  tuple stride not None, tuple padding not None, tuple dilation not None,
@@ -1325,7 +1357,7 @@ cdef class ConvolutionState:
         state.kinds[OUT], state.sizes[OUT] = KINDS[out_dtype], ITEM_SIZES[out_dtype]
         state.store = storer(out_dtype)
         state.halves = in_dtypes[0] == "bfloat16"
-        state.pairs = state.halves and pairs_usable()
+        state.pairs = state.halves and multiplies_pairs()
         state.direct = not c.has_bias and out_dtype == "float32"
         c.item = ITEM_SIZES[in_dtypes[0]]
         # Few rows read the image in place, as floats.
@@ -1405,6 +1437,7 @@ cdef class ConvolutionState:
         -------
         int
         """
+        use_set(self.loops)
         cdef conv_t c = self.conv
         cdef double work = self.cost * 25
         cdef ptrdiff_t chunks = min(<ptrdiff_t>threads, <ptrdiff_t>(min(work, 1e15) / CHUNK_WORK))
@@ -1451,6 +1484,7 @@ cdef class ConvolutionState:
 
     def with_packed(self, str name not None, tuple itemsizes not None, size_t params_size, steps):
         """The kernel of the same convolutions with what `pack` makes of weights."""
+        use_set(self.loops)
         cdef ConvolutionState made = ConvolutionState.__new__(ConvolutionState)
         made.conv, made.cost, made.may_be_direct = self.conv, self.cost, self.may_be_direct
         made.steps_of_weights[0] = self.steps_of_weights[0]
@@ -1466,6 +1500,7 @@ cdef class ConvolutionState:
         cdef ptrdiff_t step = self.steps_of_weights[0]
         cdef float *to = <float *>target
         cdef direct_t d
+        use_set(self.loops)
         d.rows, d.panels = c.rows, panels_of(c.rows)
         with nogil:
             for group in range(c.groups):
@@ -1491,7 +1526,7 @@ def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype 
     steps : tuple, optional
         Kernels of pointwise steps on float32 results, as those of products, in place.
     end : tuple of str, bool and bool, optional
-        Instead: one of `ENDS`, whether an operand is added before, by way of a factor,
+        Instead: what `ends` takes, whether an operand is added before, by way of a factor,
         and whether that is one of the sums. Numbers are those of the addition and the activation.
 
     Returns
@@ -1536,6 +1571,10 @@ cdef class SlopesState:
 
     cdef double cost  # nanoseconds
     cdef slopes_t slopes
+    cdef int loops  # the instruction set that they are of
+
+    def __cinit__(self, *options, **further):
+        self.loops = set_in_use()
 
     def __init__(self, tuple in_dtypes not None, str out_dtype not None, shapes, ptrdiff_t rows,
                  tuple stride not None, tuple padding not None, tuple dilation not None,
@@ -1591,6 +1630,7 @@ cdef class SlopesState:
         -------
         int
         """
+        use_set(self.loops)
         cdef slopes_t c = self.slopes
         cdef double work = self.cost * 25
         cdef ptrdiff_t chunks = min(<ptrdiff_t>threads, <ptrdiff_t>(min(work, 1e15) / CHUNK_WORK))

@@ -5,8 +5,8 @@ values that are read again, and stores.  Every step is compiled once; a value be
 stays in eight vector registers.  What no step does is a call of the node's own kernel on a block
 of elements in the nearest cache.  Results are bitwise those of the nodes' own kernels.
 
-This file is compiled once for each instruction set whose calling convention passes vectors in
-registers, each time into a module of its own.
+Steps are compiled once for each instruction set whose calling convention passes vectors in
+registers, functions that Python calls once (`kernels/instruction_sets.h`).
 """
 
 from libc.stdint cimport PTRDIFF_MAX, uint16_t, uint32_t, uintptr_t
@@ -23,6 +23,7 @@ from aclnn._kernel_reference cimport State
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS
+from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_set
 from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked, tracked_where  # no-cython-lint
@@ -535,28 +536,44 @@ class StepFacts(NamedTuple):
     rounds: bool
 
 
-cdef step_fn[MOST_NAMES] _functions[2]  # and those of results whose NaNs nothing tells apart
+# By instruction set; and those of results whose NaNs nothing tells apart.
+cdef step_fn[SETS][2][MOST_NAMES] _functions
 cdef dict _numbers = {}  # of formula and dtype of the result
 STEPS = {}  # the same: facts
 
 
 cdef add_step(str formula, str dtype, tuple unit, bint blind, bint prepared, bint rounds,
               step_fn run, step_fn raw):
-    number = len(_numbers)
+    cdef int number = _numbers.setdefault((formula, dtype), len(_numbers)), isa = set_in_use()
     if number == MOST_NAMES:
         raise ValueError(f"{formula}: there are places for {MOST_NAMES} steps")
-    _functions[0][<int>number], _functions[1][<int>number] = run, raw
-    _numbers[formula, dtype] = number
+    _functions[isa][0][number], _functions[isa][1][number] = run, raw
     STEPS[formula, dtype] = StepFacts(unit, bool(blind), bool(prepared), bool(rounds))
 
 
-cdef step_fn[MOST_NAMES] _pair_functions
+cdef step_fn[SETS][MOST_NAMES] _pair_functions
 PAIRS = {}  # numbers of steps in pairs, by formula
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+cdef set _entered = set()  # those whose steps are in the tables
+
+
+def use(int number):
+    """Use the steps of an instruction set, by its number, in this thread."""
+    take_set(number)
+    enter_steps()
+
+
+cdef int enter_steps() except -1:
+    cdef int number = set_in_use()
+    if number not in _entered:
+        enter()
+        _entered.add(number)
+    return 0
 
 
 cdef add_pair_step(str formula, step_fn run):
-    _pair_functions[<int>len(PAIRS)] = run
-    PAIRS[formula] = len(PAIRS)
+    cdef int number = PAIRS.setdefault(formula, len(PAIRS))
+    _pair_functions[set_in_use()][number] = run
 
 
 include "register_steps.pxi"
@@ -1011,7 +1028,7 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
     cdef bint own
     if action == "formula":
         _, formula, dtype, raw, c.params, place, other = step
-        c.run = _functions[<bint>raw][<int>_numbers[formula, dtype]]
+        c.run = _functions[set_in_use()][<bint>raw][<int>_numbers[formula, dtype]]
         c.operand, c.size = max(place, 0), sizes.get(place, 0)
         c.other, c.other_size = max(other, 0), sizes.get(other, 0)
         places = [place, other]
@@ -1024,7 +1041,8 @@ cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) e
         places = [place, other]
     elif action == "pair":
         _, formula, _, c.params, place = step
-        c.run, c.instead = _pair_functions[<int>PAIRS[formula]], by_own_kernel
+        c.run = _pair_functions[set_in_use()][<int>PAIRS[formula]]
+        c.instead = by_own_kernel
         c.operand, c.size = place, sizes.get(place, 0)
         places = [place]
     else:
@@ -1128,6 +1146,7 @@ def assemble(str name not None, tuple operands not None, tuple blocks not None,
     cdef fused_state *state = <fused_state *>kept.data
     cdef segment_t *segment = NULL
     cdef int k, used = 0, per_element = 0
+    enter_steps()
     if len(operands) > MOST_OPERANDS or len(steps) >= MOST_STEPS or len(blocks) > MOST_BLOCKS:
         raise ValueError(f"{name}: a program has at most {MOST_OPERANDS} operands, {MOST_BLOCKS} "
                          f"slots of blocks and {MOST_STEPS - 1} steps")

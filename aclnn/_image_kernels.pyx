@@ -33,10 +33,19 @@ from aclnn.kernels.element cimport (
     unaligned_int32,
     unaligned_int64,
 )
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.scratch cimport part_of
 from graph.runtime.kernel_abi cimport array_view, call_context
 
 from aclnn.acl.dtypes import ITEM_SIZES
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 ctypedef fused real:
     float

@@ -10,7 +10,8 @@ Where the instruction set has vectors, formulas that people run most have a fast
 (`_simd_kernels.pyx`), which loads, computes, rounds and stores vector by vector; the few elements
 that it leaves open go through the plain loop in double.
 
-This file is compiled once per instruction set, each time into a module of its own.
+Functions that Python calls are compiled once, loops once per instruction set
+(`kernels/instruction_sets.h`).
 """
 
 from libc.stdint cimport int8_t, uint8_t, uintptr_t
@@ -18,6 +19,7 @@ from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from aclnn._kernel_reference cimport State
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, SET_GENERIC, set_in_use, take_set
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -211,13 +213,24 @@ cdef struct formula_t:
     simd_path_t simd       # for float32 and half precision; all of its loops may be NULL
 
 cdef dict _formula_numbers = {}
-cdef formula_t[MOST_FORMULAS] _formulas
+cdef formula_t[SETS][MOST_FORMULAS] _formulas
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+cdef set _taken = set()  # those whose formulas are there
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+    take_formulas()
 
 
 cdef object same_isa(str stem):
-    """The module of that name for the instruction set of this one, or None."""
-    name = __name__.replace("._kernels_", f".{stem}_")
-    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+    """The module of that name, with the loops of the instruction set in use, or None."""
+    module = importlib.import_module(f"aclnn.{stem}")
+    if not module.BUILT >> set_in_use() & 1:
+        return None
+    module.use(set_in_use())
+    return module
 
 
 cdef simd_path_t simd_path_of(str formula, dict paths) except *:
@@ -227,17 +240,19 @@ cdef simd_path_t simd_path_of(str formula, dict paths) except *:
 
 
 cdef int take_formulas() except -1:
-    """Take the formulas of the modules with their loops: fast paths where there are vectors."""
-    simd_kernels = same_isa("_simd_kernels")
+    """Take the formulas of the modules with their loops, and fast paths where there are vectors."""
+    cdef int isa = set_in_use()
+    if isa in _taken:
+        return 0
+    simd_kernels = None if isa == SET_GENERIC else same_isa("_simd_kernels")
     cdef dict paths = simd_kernels.paths() if simd_kernels else {}
     for number, (formula, address) in enumerate(same_isa("_formula_kernels").loops().items()):
         _formula_numbers[formula] = number
-        _formulas[<int>number].loops = <formula_loops_t *><size_t>address
-        _formulas[<int>number].simd = simd_path_of(formula, paths)
+        _formulas[isa][<int>number].loops = <formula_loops_t *><size_t>address
+        _formulas[isa][<int>number].simd = simd_path_of(formula, paths)
+    _taken.add(isa)
     return 0
 
-
-take_formulas()
 
 # What fast paths read and round to.
 SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
@@ -406,6 +421,7 @@ class PointForm(NamedTuple):
 
 
 cdef int number_of(str formula) except -1:
+    take_formulas()
     if formula not in _formula_numbers:
         raise ValueError(
             f"no formula is called {formula!r}, they are {', '.join(_formula_numbers)}")
@@ -448,7 +464,7 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     -------
     Kernel
     """
-    cdef const formula_t *row = &_formulas[number_of(formula)]
+    cdef const formula_t *row = &_formulas[set_in_use()][number_of(formula)]
     cdef str result = result_dtype or out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef State kept = State(sizeof(compute_state))
@@ -705,5 +721,9 @@ def run(ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=
 def stream_copy(uintptr_t dst, uintptr_t src, Py_ssize_t nbytes):
     """Copy with stores that bypass the cache: the yardstick of benchmarks."""
     with nogil:
-        stream_bytes(<char *>dst, <const char *>src, nbytes)
-        stream_fence()
+        stream(<char *>dst, <const char *>src, nbytes)
+
+
+cdef void stream(char *dst, const char *src, ptrdiff_t nbytes) noexcept nogil:
+    stream_bytes(dst, src, nbytes)
+    stream_fence()

@@ -21,6 +21,7 @@ from aclnn.kernels.element cimport (
     store,
     store_fn,
 )
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blocks cimport (
     block_t,
@@ -63,6 +64,14 @@ cdef enum:
     MOST_OPERANDS = 12
     LINE = 64
     GUARD = 64             # bytes after the scratch that `run` watches
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 cdef dict KINDS = {"float32": OF_F32, "float64": OF_F64, "float16": OF_F16, "bfloat16": OF_BF16}
 
@@ -158,6 +167,10 @@ cdef class ProductState:
 
     cdef steps_state stepped  # begins with what the kernel is called with
     cdef product_t product
+    cdef int loops  # the instruction set that they are of
+
+    def __cinit__(self):
+        self.loops = set_in_use()
 
     cdef ptrdiff_t room_for(self, ptrdiff_t chunks) noexcept:
         """Bytes that each thread lends the kernel."""
@@ -167,6 +180,7 @@ cdef class ProductState:
 
     def chunks(self, threads):
         """Into how many calls the work is cut, for so many threads."""
+        use_set(self.loops)
         return most_chunks(&self.product, self.stepped.product.itemsize, threads)
 
     cdef object kernel(self, str name, tuple itemsizes, size_t params_size, steps, bint packs):
@@ -211,6 +225,7 @@ cdef class ProductState:
 
     def with_packed(self, str name not None, tuple itemsizes not None, size_t params_size, steps):
         """The kernel of the same products with what `pack` makes of an operand."""
+        use_set(self.loops)
         cdef ProductState made = ProductState.__new__(ProductState)
         made.stepped, made.product = self.stepped, self.product
         made.stepped.product.packed = True
@@ -222,6 +237,7 @@ cdef class ProductState:
         cdef product_t given = self.product, made = self.product
         cdef product_state state = self.stepped.product
         cdef ptrdiff_t index
+        use_set(self.loops)
         state.packed = True
         set_packed(&made, &state)
         given.matrices[B].data, made.matrices[B].data = <char *>source, <char *>target
@@ -360,7 +376,7 @@ cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
     set_kind(state, OUT, out_dtype, wide, False)
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
     state.halves = state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16
-    state.pairs = state.halves and pairs
+    state.pairs = state.halves and multiplies_pairs()
     return 0
 
 
@@ -373,8 +389,9 @@ cdef int set_kind(product_state *state, int which, str dtype, bint wide, bint by
     return 0
 
 
-# Whether products of bfloat16 take the CPU's dot products: found out once, in some microseconds.
-cdef bint pairs = pairs_usable()
+cdef bint multiplies_pairs() noexcept nogil:
+    """Whether the CPU has dot products of bfloat16, and the instruction set uses them."""
+    return pairs_usable()
 
 
 # --- For other modules ----------------------------------------------------------------------------

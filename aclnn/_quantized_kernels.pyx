@@ -19,7 +19,8 @@ float32, over K in its order. Elements of uint8 and int32 matrices hold two and 
 four bits, the first in the lowest. What is quantised is computed in float32, rounded to the
 nearest, saturated; a NaN gives 0.
 
-This file is compiled once per instruction set, each time into a module of its own.
+Functions that Python calls are compiled once, loops once per instruction set
+(`kernels/instruction_sets.h`).
 """
 
 from libc.math cimport ceilf, floorf, truncf
@@ -40,11 +41,20 @@ from aclnn.kernels.element cimport (
     unaligned_int64,
     unaligned_uint64,
 )
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.scratch cimport part_of
 from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
 from aclnn.acl.dtypes import ITEM_SIZES
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept
@@ -1101,6 +1111,19 @@ def places_of(names, present, first):
     return found
 
 
+cdef int integers_of_tiles() noexcept nogil:
+    """Integers that tiles of the instruction set in use multiply at a time, on this CPU."""
+    return tile_integers()
+
+
+cdef Py_ssize_t tile_rows() noexcept nogil:
+    return TILE_ROWS
+
+
+cdef Py_ssize_t tile_cols() noexcept nogil:
+    return TILE_COLS
+
+
 def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
                    Py_ssize_t batch, Py_ssize_t m,
                    Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
@@ -1139,7 +1162,7 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     state.bias, state.groups, state.out = places["bias"], places["groups"], len(inputs)
     state.antiquant_scale, state.antiquant_offset = (
         places["antiquant_scale"], places["antiquant_offset"])
-    state.integers = tile_integers() if whole else 1
+    state.integers = integers_of_tiles() if whole else 1
     state.out_size = ITEM_SIZES[outputs[0]]
     state.along, state.list_kind, state.activation = along, list_kind, activation
     state.clears, state.shortens, state.group_size = clears, shortens, group_size
@@ -1162,12 +1185,13 @@ def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple prese
     else:
         state.result, state.store = FLOATING, float_storer(outputs[0])
     step = row_step(&state, k)
-    panels = (n + TILE_COLS - 1) // TILE_COLS
-    state.block = max(TILE_ROWS, min(m, A_BLOCK // max(1, step) // TILE_ROWS * TILE_ROWS))
+    cdef Py_ssize_t rows = tile_rows(), cols = tile_cols()
+    panels = (n + cols - 1) // cols
+    state.block = max(rows, min(m, A_BLOCK // max(1, step) // rows * rows))
     state.line = (k + 63) // 64 * 64
     state.apart = 0
     if state.a_unit or state.b_unit:
-        state.apart = state.line * (TILE_COLS if state.b_unit else 1)
+        state.apart = state.line * (cols if state.b_unit else 1)
     state.row_parts = 1
     if batch * panels < 8 and along != ALONG_K:
         state.row_parts = max(1, min(8, m // 64))
@@ -1264,16 +1288,20 @@ def requantize(size_t sums, size_t less, size_t scale, size_t shift, Py_ssize_t 
     low, high, zero : float
         Whole numbers: results are rounded between the first two, then the third is added.
     """
-    cdef const int32_t *sum_ = <const int32_t *>sums
-    cdef const int32_t *less_ = <const int32_t *>less
-    cdef const double *scale_ = <const double *>scale
-    cdef const double *shift_ = <const double *>shift
-    cdef uint8_t *to = <uint8_t *>out
-    cdef Py_ssize_t _row, channel
     with nogil:
-        for _row in range(rows):
-            for channel in range(channels):
-                requantize_row(sum_, less_[channel], scale_[channel], shift_[channel], low, high,
-                               zero, to, n)
-                sum_ += n
-                to += n
+        requantize_channels(<const int32_t *>sums, <const int32_t *>less, <const double *>scale,
+                            <const double *>shift, rows, channels, n, low, high, zero,
+                            <uint8_t *>out)
+
+
+cdef void requantize_channels(const int32_t *sums, const int32_t *less, const double *scale,
+                              const double *shift, Py_ssize_t rows, Py_ssize_t channels,
+                              Py_ssize_t n, double low, double high, double zero,
+                              uint8_t *out) noexcept nogil:
+    cdef Py_ssize_t _row, channel
+    for _row in range(rows):
+        for channel in range(channels):
+            requantize_row(sums, less[channel], scale[channel], shift[channel], low, high, zero,
+                           out, n)
+            sums += n
+            out += n

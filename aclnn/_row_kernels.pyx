@@ -8,7 +8,8 @@ Records say which kernels there are, with their operands (`aclnn/kernels/rows/`)
 may be absent. A `column` has one element for each column, such as a weight; what is `given`, and a
 `result`, one for each row.
 
-This file is compiled once per instruction set, each time into a module of its own.
+Functions that Python calls are compiled once, loops once per instruction set
+(`kernels/instruction_sets.h`).
 """
 
 from libc.stddef cimport size_t
@@ -18,6 +19,7 @@ from libc.string cimport memset
 
 from aclnn._kernel_reference cimport State
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.rows.folds cimport multiply_behind, multiply_beside, square_behind
 from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
 from aclnn.kernels.rows.tile cimport row_tile
@@ -51,6 +53,8 @@ from typing import NamedTuple
 
 from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 FLOATING = ("float32", "float16", "bfloat16", "float64")
 WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
 
@@ -59,6 +63,11 @@ cdef enum:
     MOST_NUMBERS = 8
     LINE = 64
     GUARD = 0x5a  # in bytes behind a kernel's scratch
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
 
 
 class Operand(NamedTuple):
@@ -180,8 +189,11 @@ cdef object refer_to_rows(str name, tuple in_dtypes, tuple out_dtypes, double co
 
 cdef object scratch_of(State kept):
     """The function that gives the bytes of scratch for a tile of so many rows and columns."""
+    cdef int number = set_in_use()
+
     def scratch(Py_ssize_t rows, Py_ssize_t cols):
         cdef work_t work
+        use_set(number)
         return lay_out(&work, <const row_state *>kept.data, rows, cols, NULL)
 
     return scratch

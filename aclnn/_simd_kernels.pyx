@@ -5,12 +5,13 @@ the formulas are inline functions on vectors, written once for all numbers (`act
 `arithmetic.pxd` in `kernels/`) or by hand, in a header for each family.  What a path cannot round
 with certainty, and exceptional cases, it leaves to the plain loops in double.
 
-This file is compiled once for each instruction set that has vectors of eight floats or more, each
-time into a module of its own, where every `inline` function is inlined.
+Functions that Python calls are compiled once, loops for each instruction set that has vectors of
+eight floats or more (`kernels/instruction_sets.h`); there, every `inline` function is inlined.
 """
 
 from libc.stdint cimport uint16_t
 
+from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_set
 from aclnn.kernels.simd.exact cimport exact_is_exceptional, scaled_is_exceptional
 from aclnn.kernels.simd.forms cimport (
     form_loop,
@@ -28,19 +29,27 @@ cdef enum:
     MOST_PATHS = 128
 
 cdef dict _numbers = {}
-cdef simd_path_t[MOST_PATHS] _paths
+cdef simd_path_t[SETS][MOST_PATHS] _paths
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
 
 
 cdef add(str formula, simd_path_t path):
-    if len(_numbers) == MOST_PATHS:
+    cdef int number = _numbers.setdefault(formula, len(_numbers))
+    if number == MOST_PATHS:
         raise ValueError(f"{formula}: there are places for {MOST_PATHS} fast paths")
-    _paths[len(_numbers)] = path
-    _numbers[formula] = len(_numbers)
+    _paths[set_in_use()][number] = path
 
 
 def paths():
     """Addresses of the fast paths, a `simd_path_t` for each formula that has one."""
-    return {formula: <size_t>&_paths[<int>number] for formula, number in _numbers.items()}
+    enter()
+    return {formula: <size_t>&_paths[set_in_use()][<int>number]
+            for formula, number in _numbers.items()}
 
 
 # The drivers, once each: a call for every chunk of elements costs nothing.

@@ -14,7 +14,8 @@ keep their order. Short lines are merged, longer ones sorted by digits of their 
 largest elements those are sorted that the digits of the k-th let through. What is written are the
 elements themselves.
 
-This file is compiled once per instruction set, each time into a module of its own.
+Functions that Python calls are compiled once, loops once per instruction set
+(`kernels/instruction_sets.h`).
 """
 
 from libc.stddef cimport size_t
@@ -44,12 +45,21 @@ from aclnn.kernels.element cimport (
     unaligned_uint32,
     unaligned_uint64,
 )
+from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.scratch cimport part_of
 from aclnn.kernels.sorts cimport COUNTS_BYTES, entry_t, let_through, sorted_keys, wide_sort
 from graph.runtime.kernel_abi cimport array_view, call_context
 
 from aclnn.acl.dtypes import ITEM_SIZES
+
+BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
+
+
+def use(int number):
+    """Use the loops of an instruction set, by its number, in this thread."""
+    take_set(number)
+
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept

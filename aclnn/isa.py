@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from types import ModuleType
+from typing import Any
 
 from aclnn import environment
 from aclnn._cpu import cpu_supports
 
+OVER_VECTORS = ("_simd_kernels", "_fused_kernels")
 LEVELS = dict(zip(environment.INSTRUCTION_SETS, (0, 1, 3, 4), strict=True))
 
 
@@ -25,9 +28,7 @@ def available() -> tuple[str, ...]:
     True
     """
     return tuple(
-        name
-        for name, level in LEVELS.items()
-        if cpu_supports(level) and importlib.util.find_spec(f"aclnn._kernels_{name}")
+        name for name, level in LEVELS.items() if cpu_supports(level) and _has("_kernels", name)
     )
 
 
@@ -48,20 +49,47 @@ def name() -> str:
     return chosen or available()[-1]
 
 
-class Family:
-    """The modules of a family of kernels, called with an instruction set, by default the one in use.
-
-    Where an instruction set has none of its own, as it would gain little, it takes that of the next lower one.
+class Loops:
+    """The module of a family of kernels, whose functions take the loops of one instruction set.
 
     >>> kernels("generic").__name__
     'aclnn._kernels_generic'
     """
 
+    def __init__(self, module: ModuleType, isa: str):
+        self._module, self._number = module, tuple(LEVELS).index(isa)
+        self.__name__ = f"{module.__name__}_{isa}"
+        module.use(self._number)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, type(self._module.use)):
+            found = self._with_loops(found)
+        setattr(self, name, found)
+        return found
+
+    def _with_loops(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        use, number = self._module.use, self._number
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            use(number)
+            return function(*args, **kwargs)
+
+        return call
+
+
+class Family:
+    """The kernels of a family, called with an instruction set, by default the one in use.
+
+    Where an instruction set has none of its own, as it would gain little, it takes that of the next lower one.
+    """
+
     def __init__(self, stem: str):
         self._stem = stem
 
-    def __call__(self, isa: str | None = None) -> ModuleType:
-        return _module(_nearest(self._stem, isa or name()))
+    def __call__(self, isa: str | None = None) -> Loops:
+        return _nearest(self._stem, isa or name())
 
 
 kernels = Family("_kernels")
@@ -72,28 +100,41 @@ image_kernels = Family("_image_kernels")
 attention_kernels = Family("_attention_kernels")
 product_kernels = Family("_product_kernels")
 convolution_kernels = Family("_convolution_kernels")
-simd_kernels = Family("_simd_kernels")
 
 
 @cache
-def _nearest(stem: str, isa: str) -> str:
-    """The name of the module that serves an instruction set."""
+def _nearest(stem: str, isa: str) -> Loops:
+    """The kernels that serve an instruction set."""
     names = list(LEVELS)
     for lower in reversed(names[: names.index(isa) + 1]):
-        if _exists(f"aclnn.{stem}_{lower}"):
-            return f"aclnn.{stem}_{lower}"
-    return f"aclnn.{stem}_{isa}"
+        if found := _loops(stem, lower):
+            return found
+    raise RuntimeError(f"no aclnn.{stem} were built for {isa}; see ACLNN_BUILD_ISA")
 
 
-def fused_kernels(isa: str | None = None) -> ModuleType | None:
+def fused_kernels(isa: str | None = None) -> Loops | None:
     """Kernels that compute several nodes; None where the instruction set has none."""
-    name_of = f"aclnn._fused_kernels_{isa or name()}"
-    return _module(name_of) if _exists(name_of) else None
+    return _loops("_fused_kernels", isa or name())
+
+
+def simd_kernels(isa: str | None = None) -> Loops | None:
+    """Fast paths over vectors; None where the instruction set has none."""
+    return _loops("_simd_kernels", isa or name())
 
 
 @cache
-def _exists(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def _loops(stem: str, isa: str) -> Loops | None:
+    """The kernels of an instruction set itself, or None."""
+    return Loops(_module(stem), isa) if _has(stem, isa) else None
 
 
-_module = cache(importlib.import_module)  # plans of many nodes ask for each of them
+def _has(stem: str, isa: str) -> bool:
+    module = f"aclnn.{stem}"
+    # What all of these modules is for vectors is no code for other CPUs.
+    if (stem in OVER_VECTORS and isa == "generic") or importlib.util.find_spec(module) is None:
+        return False
+    return bool(_module(stem).BUILT >> tuple(LEVELS).index(isa) & 1)
+
+
+def _module(stem: str) -> ModuleType:
+    return importlib.import_module(f"aclnn.{stem}")

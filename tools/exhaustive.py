@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -125,10 +123,6 @@ def digits(name: str, x: Any, **options: Any) -> Any:
     return oracle.JUDGES[name].formula(oracle.Digits, x, **options)
 
 
-def built() -> list[str]:
-    return [one for one in isa.available() if importlib.util.find_spec(f"aclnn._kernels_{one}")]
-
-
 def formulas() -> list[str]:
     """Those of one argument whose results are real numbers in float32 and float64."""
     kernels = isa.kernels()
@@ -160,7 +154,7 @@ class Kernel:
     """A formula's kernel of one dtype, for one instruction set."""
 
     def __init__(self, level: str, formula: str, dtype: str):
-        self.library = importlib.import_module(f"aclnn._kernels_{level}")
+        self.library = isa.kernels(level)
         self.numbers = tuple(np.float32(NUMBERS.get(formula, ())).tolist())  # as plans give them
         self.ref = self.library.compute_kernel(formula, (dtype,), dtype)
 
@@ -262,7 +256,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("formulas", nargs="*")
-    parser.add_argument("--isa", nargs="+", default=built(), choices=built())
+    parser.add_argument("--isa", nargs="+", default=isa.available(), choices=isa.available())
     parser.add_argument("--sample", type=int, default=1, metavar="STEP")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()

@@ -41,6 +41,7 @@ WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
 READ_AS = {"float32": SINGLE, "float64": (*SINGLE, "float64"), "int64": WHOLE}
 WRITTEN_AS = READ_AS | {"float64": (*SINGLE, "float64", *WHOLE[:-1])}
 TAB = "    "
+ENTRY = "add("  # the call that enters a fast path into the table
 
 
 def load_records(folder: Path = FOLDER) -> Mapping[str, Any]:
@@ -185,13 +186,19 @@ def plain_loops() -> list[Loop]:
     return [loop for pair in found for loops in pair for loop in loops.values()]
 
 
+def entered(table: Iterable[str]) -> str:
+    """A function that enters the loops of the instruction set in use into the module's table."""
+    lines = "".join(f"{TAB}{line}\n" for line in table)
+    return f"\n\ncdef int enter() except -1:\n{lines}{TAB}return 0\n"
+
+
 def formula_loops(records: Iterable[Any], endings: Mapping[str, str]) -> str:
     text, table = [], []
     for record in records:
         own, further = own_loops(record), further_loops(record, endings)
         text += [plain_loop(record, loop) for loop in (*own.values(), *further.values())]
         table.append(table_line(record, own, further))
-    return "".join(text) + "\n".join(table) + "\n"
+    return "".join(text) + entered(table)
 
 
 # --- Loops over vectors ---------------------------------------------------------------------------
@@ -377,7 +384,7 @@ def bit_paths(record: Any) -> Iterator[str]:
 def path(name: str, loops: Iterable[str], prepare: str, classify: str, classify_f32: str) -> str:
     """The call that enters a fast path into the table."""
     given = [*loops, *(one or "NULL" for one in (prepare, classify, classify_f32))]
-    return f'add("{name}", simd_path_t({", ".join(given)}))\n\n\n'
+    return f'{ENTRY}"{name}", simd_path_t({", ".join(given)}))'
 
 
 def vector_paths(record: Any) -> Iterator[str]:
@@ -431,8 +438,9 @@ def hand_names(hand: Any) -> list[str]:
 def simd_forms(records: Iterable[Any]) -> str:
     records = list(records)
     made = [record for record in records if record.vectors or record.halves]
-    parts = (part for one in made for part in vector_paths(one))
-    return "".join([SIMD_IMPORTS, *paths_by_hand(records), *parts])
+    parts = [*paths_by_hand(records), *(part for one in made for part in vector_paths(one))]
+    table = [part for part in parts if part.startswith(ENTRY)]
+    return "".join([SIMD_IMPORTS, *(part for part in parts if part not in table)]) + entered(table)
 
 
 # --- Facts for the engine -------------------------------------------------------------------------
@@ -566,7 +574,7 @@ def register_steps(records: Iterable[Any], step_form: Any) -> str:
         prepared = bool(step.form.at_once) and step.dtype != "float32"
         facts = f"{step.form.unit!r}, {step.blind}, {prepared}, {step.finish.startswith('to_')}"
         table.append(f'add_step("{step.formula}", "{step.dtype}", {facts}, {name}, {raw})')
-    return "".join(text) + "\n".join(table) + "\n"
+    return "".join(text) + entered(table)
 
 
 # --- Row-wise and opaque kernels ------------------------------------------------------------------

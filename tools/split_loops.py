@@ -1,7 +1,8 @@
-"""Division of a kernel module's C into a file with all that Python sees and several with loops.
+"""Division of a kernel module's C into a file with all that Python sees and some with loops.
 
-A formula that changes has one of these compiled again.  A file has its own loops and the functions that they reach, so
-that nothing else changes it.  The build calls `write` on what Cython wrote.
+The first is compiled once, the others once for each instruction set, with a table of their loops.  The first finds a
+loop in the table of the set in use (`aclnn/kernels/instruction_sets.h`).  A file of loops has its own and the functions
+that they reach, so that a formula that changes changes one of them.  The build calls `write` on what Cython wrote.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
+from typing import NamedTuple
 
 HOLDS_LOCK = re.compile(r"__Pyx_RefNannyDeclarations|__Pyx_AddTraceback\(")
 # A function as Cython writes it, and its declaration.
@@ -27,7 +30,14 @@ OF_PYTHON = (
     "module_exttypes", "initfunc_declarations", "init_module", "init_after_shared_utility", "pystring_table", "cached_builtins", "cached_constants", "init_constants",
     "init_globals", "cleanup_globals", "cleanup_module", "main_method",
 )  # fmt: skip
+COMMENT = re.compile(
+    r'^/\* "[^\n]*\n(?: \*[^\n]*\n)*\*/\n', re.MULTILINE
+)  # of loops, whose sources change
+OF_OBJECTS = re.compile(r"\bPyObject\b|\bstruct __pyx_obj_")  # what Python keeps, and how it calls
+CODE = "/* #### Code section: module_code ### */\n"
 SHARED = '__attribute__((visibility("hidden")))'  # by the files of a module
+OF_SET = "#define ACLNN_JOINED(name, set) name##set\n#define ACLNN_OF(name, set) ACLNN_JOINED(name, set)\n"
+SETS = ("generic", "neon", "v3", "v4")
 
 
 def formula_of(function: str) -> str:
@@ -66,28 +76,134 @@ def reached(roots: Iterable[str], bodies: Mapping[str, str]) -> set[str]:
 
 
 def divided(text: str, parts: int) -> list[str]:
-    """The files of a module, that of Python first.
+    """The files of a module: that of Python, those of loops, that of the tables of all sets.
 
     Parameters
     ----------
     text : str
-        What Cython wrote. Its loops are the functions without Python's lock that those with it name.
+        What Cython wrote. Its loops are the functions without Python's lock or objects that others name.
     parts : int
         How many files of loops there are.
     """
     code = dict(sections(text))["module_code"]
     bodies = {one[1]: one[0] for one in FUNCTION.finditer(code)}
-    held = {name for name, body in bodies.items() if HOLDS_LOCK.search(body)}
-    glue = _with(text, held, set(), bodies.keys())
+    held = {name for name, body in bodies.items() if is_held(body)}
     free = {name for name in bodies.keys() - held if name.startswith("__pyx_f")}
+    glue = COMMENT.sub("", _with(text, bodies.keys() - free, free))
     loops = {*NAME.findall(glue)} & free
     refuse_shared(text, reached(loops, bodies), bodies)
-    files = [_with(text, bodies.keys() - free, loops, free)]
     own_text = without_python(text)
+    roots = [
+        sorted(name for name in loops if part_of(name, parts) == part) for part in range(parts)
+    ]
+    shared = drivers(roots, bodies)
+    files, tables = [], []
     for part in range(parts):
-        roots = {name for name in loops if part_of(name, parts) == part}
-        files.append(_with(own_text, reached(roots, bodies), roots, bodies.keys()))
-    return files
+        table = Table(part, [member(bodies[name]) for name in roots[part]])
+        tables.append(table)
+        own = {name for name in shared if part_of(name, parts) == part}
+        inner = {name: body for name, body in bodies.items() if name not in shared - own}
+        made = _with(own_text, reached((*roots[part], *own), inner), bodies.keys())
+        head = OF_SET + "".join(map(declared_for_set, sorted(bodies[name] for name in shared)))
+        for name in own:
+            made = made.replace(bodies[name], f"{SHARED} {bodies[name].removeprefix('static ')}")
+        files.append(made.replace(CODE, CODE + head) + table.declared() + table.defined())
+    head = "".join(one.declared() + one.found() for one in tables)
+    return [glue.replace(CODE, CODE + head), *files, gathered(tables)]
+
+
+def drivers(roots: Iterable[Iterable[str]], bodies: Mapping[str, str]) -> set[str]:
+    """Functions that loops of several files call and that are not for being inlined: one file has each."""
+    times = Counter(name for some in roots for name in reached(some, bodies) - set(some))
+    return {
+        name
+        for name, count in times.items()
+        if count > 1 and "CYTHON_INLINE" not in heading(bodies[name])
+    }
+
+
+def heading(body: str) -> str:
+    return body.partition(" {\n")[0]
+
+
+def declared_for_set(body: str) -> str:
+    """The declaration of a function that other files of the instruction set have."""
+    found = FUNCTION.match(body)
+    declared = heading(body).removeprefix("static ")
+    return f"#define {found[1]} ACLNN_OF({found[1]}_, ACLNN_SET)\n{SHARED} {declared};\n"
+
+
+def is_held(body: str) -> bool:
+    """Whether a function runs with Python's lock."""
+    return bool(HOLDS_LOCK.search(body) or OF_OBJECTS.search(heading(body)))
+
+
+def member(body: str) -> tuple[str, str]:
+    """The name of a function, and what a pointer to it is declared with.
+
+    Examples
+    --------
+    >>> member("static CYTHON_INLINE void __pyx_f_exp(int n) {\\n}\\n")
+    ('__pyx_f_exp', 'void (*__pyx_f_exp)(int n)')
+    """
+    found = FUNCTION.match(body)
+    declared = heading(body).removeprefix("static ").removeprefix("CYTHON_INLINE ")
+    return found[1], re.sub(rf"\b{found[1]}\(", f"(*{found[1]})(", declared, count=1)
+
+
+class Table(NamedTuple):
+    """Addresses of the loops of one file, of which each instruction set has its own."""
+
+    part: int
+    members: list[tuple[str, str]]
+
+    @property
+    def name(self) -> str:
+        return f"aclnn_loops_{self.part}"
+
+    def declared(self) -> str:
+        """Its type; what is empty has one member, as C wants it."""
+        lines = [f"  {declared};\n" for _, declared in self.members] or ["  int none;\n"]
+        return f"struct {self.name} {{\n{''.join(lines)}}};\n"
+
+    def defined(self) -> str:
+        """That of the instruction set that a file of loops is compiled for."""
+        lines = [f"  .{name} = {name},\n" for name, _ in self.members] or ["  0\n"]
+        return (
+            f"{SHARED} const struct {self.name} ACLNN_OF({self.name}_, ACLNN_SET) = {{\n"
+            f"{''.join(lines)}}};\n"
+        )
+
+    def found(self) -> str:
+        """How the names of loops find them in that of the set in use."""
+        text = [f"extern {SHARED} const struct {self.name} *const {self.name}_of[];\n"]
+        text += [
+            f"#define {loop} ({self.name}_of[set_in_use()]->{loop})\n" for loop, _ in self.members
+        ]
+        return "".join(text)
+
+    def gathered(self) -> str:
+        """Those of all instruction sets that are built."""
+        kind = f"const struct {self.name}"
+        own = [f"extern {SHARED} {kind} {self.name}_{isa};\n" for isa in SETS]
+        places = [f"  [SET_{isa.upper()}] = &{self.name}_{isa},\n" for isa in SETS]
+        table = f"{SHARED} {kind} *const {self.name}_of[SETS] = {{\n{if_built(places)}}};\n"
+        return f"struct {self.name};\n{if_built(own)}{table}"
+
+
+def if_built(lines: Iterable[str]) -> str:
+    """Lines for each instruction set, where the build says that it compiles its loops."""
+    return "".join(
+        f"#ifdef ACLNN_HAS_{isa.upper()}\n{line}#endif\n"
+        for isa, line in zip(SETS, lines, strict=True)
+    )
+
+
+def gathered(tables: Iterable[Table]) -> str:
+    """The file that knows which instruction sets are built, so that no other is compiled for each choice of them."""
+    bits = if_built(f"    | 1 << SET_{isa.upper()}\n" for isa in SETS)
+    built = f'#include "instruction_sets.h"\n\nconst int SETS_BUILT = 0\n{bits};\n'
+    return built + "".join(table.gathered() for table in tables)
 
 
 def sections(text: str) -> Iterator[tuple[str, str]]:
@@ -101,7 +217,7 @@ def without_python(text: str) -> str:
     kept = []
     for name, body in sections(text):
         if name == "module_code":
-            kept += [one[0] for one in FUNCTION.finditer(body)]
+            kept += [CODE, *(one[0] for one in FUNCTION.finditer(body))]
         elif name not in OF_PYTHON:
             kept.append(body)
     return MAIN.sub("", "".join(kept))
@@ -115,29 +231,23 @@ def refuse_shared(text: str, functions: Iterable[str], bodies: Mapping[str, str]
             sys.exit(f"{name} has a variable of its module: {', '.join(sorted(found))}")
 
 
-def _with(text: str, defined: Set[str], shared: Set[str], among: Set[str]) -> str:
-    """The text with those of some functions that it defines or shares with other files."""
+def _with(text: str, defined: Set[str], among: Set[str]) -> str:
+    """The text with those of some functions that it defines."""
 
-    def opened(found: re.Match[str]) -> str:
-        if found[1] not in shared:
-            return found[0]
-        return f"{SHARED} {found[0].removeprefix('static ').removeprefix('CYTHON_INLINE ')}"
+    def kept(found: re.Match[str]) -> str:
+        return "" if found[1] in among - defined else found[0]
 
-    def function(found: re.Match[str]) -> str:
-        return "" if found[1] in among - defined else opened(found)
-
-    def declaration(found: re.Match[str]) -> str:
-        return "" if found[1] in among - defined - shared else opened(found)
-
-    return DECLARATION.sub(declaration, FUNCTION.sub(function, text))
+    return DECLARATION.sub(kept, FUNCTION.sub(kept, text))
 
 
 def write(source: Path, folder: Path, parts: int) -> list[Path]:
     """Write a module's files to a folder, those that changed, and return the paths of all."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for number, text in enumerate(divided(source.read_text(encoding="utf-8"), parts)):
-        path = folder / (f"{source.stem}_{number}.c" if number else f"{source.stem}.c")
+    names = ["", *(f"_{number + 1}" for number in range(parts)), "_sets"]  # in order, as sorted
+    texts = divided(source.read_text(encoding="utf-8"), parts)
+    for name, text in zip(names, texts, strict=True):
+        path = folder / f"{source.stem}{name}.c"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
         paths.append(path)

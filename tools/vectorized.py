@@ -26,10 +26,9 @@ import make_kernels  # noqa: E402
 from setup import (  # noqa: E402
     COMMON_FLAGS,
     INCLUDES,
-    INLINED_FLAGS,
-    SIMD_FLAGS,
     VECTORS,
     kernel_variants,
+    loop_flags,
 )
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
@@ -71,7 +70,7 @@ def compiled(source, flags, target):
 def reported(flags):
     """The lines of loops that the compiler vectorised."""
     with tempfile.TemporaryDirectory() as folder:
-        asked = [*flags, *INLINED_FLAGS, "-fopt-info-vec-optimized"]
+        asked = [*flags, "-fopt-info-vec-optimized"]
         said = compiled(SOURCE, asked, Path(folder) / "kernels.o")
     return {int(number) for number in REPORT.findall(said)}
 
@@ -80,7 +79,7 @@ def machine_code(flags):
     """Of each loop of the fast paths, by name."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "kernels.o"
-        compiled(FAST_PATHS, [*flags, *SIMD_FLAGS], target)
+        compiled(FAST_PATHS, flags, target)
         done = subprocess.run(
             ["objdump", "-d", "--no-show-raw-insn", str(target)],
             capture_output=True, text=True, check=True,
@@ -103,7 +102,7 @@ def main():
     variants = kernel_variants()
     # The generic set is made small: its loops have no vectors.
     chosen = sys.argv[1:] or [isa for isa in variants if isa != "generic"]
-    found = {isa: reported(variants[isa]) for isa in chosen}
+    found = {isa: reported(loop_flags("_formula_kernels", isa)) for isa in chosen}
     wanted = {loop.name for loop in make_kernels.plain_loops()}
     wanted = {name for name in wanted if not ELEMENT_BY_ELEMENT.match(name)}
     seen, whole = set(), True
@@ -118,7 +117,7 @@ def main():
     for name in sorted(wanted - seen):
         print(f"{name:24} not found in {SOURCE.name}")
     for isa in chosen:
-        whole &= isa not in VECTORS or all_specialised(isa, variants[isa])
+        whole &= isa not in VECTORS or all_specialised(isa, loop_flags("_simd_kernels", isa))
     return 0 if whole and seen == wanted else 1
 
 

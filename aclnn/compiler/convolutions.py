@@ -54,7 +54,7 @@ def _end_of(
     if not rest:
         return ("", adds, scales_sums) if adds else None
     last = rest.pop(0)
-    if rest or last.kernel not in isa.convolution_kernels().ENDS or last.inputs[0] != -1 - adds:
+    if rest or not isa.convolution_kernels().ends(last.kernel) or last.inputs[0] != -1 - adds:
         return None
     return last.kernel, adds, scales_sums
 

@@ -55,11 +55,11 @@ def test_bounds_of_wrong_coefficients_are_larger(monkeypatch):
 
 @pytest.mark.parametrize("formula", exhaustive.formulas())
 def test_float32_results_are_near_forms_in_double(formula):
-    found = exhaustive.worst_of(exhaustive.built(), formula, STEP)
+    found = exhaustive.worst_of(exhaustive.isa.available(), formula, STEP)
     for level, worst in found.items():
         assert worst.off <= 1, (level, worst)
     points = [*exhaustive.random_points(40), *[one.at for one in found.values()]]
-    off = exhaustive.double_is_off(exhaustive.built()[-1], formula, points)
+    off = exhaustive.double_is_off(exhaustive.isa.available()[-1], formula, points)
     assert off is None or off <= exhaustive.DOUBLE_OFF
 
 
@@ -72,5 +72,5 @@ def test_the_comparison_notices_one_wrong_result(monkeypatch):
             out[x == 1] = np.nextafter(out[x == 1], np.float32(9))
 
     monkeypatch.setattr(exhaustive.Kernel, "run", broken)
-    level = exhaustive.built()[-1]
+    level = exhaustive.isa.available()[-1]
     assert exhaustive.worst_of([level], "sqrt", STEP) == {level: (1.0, 1.0)}

@@ -1,6 +1,7 @@
 """Pointwise kernels by themselves: accuracy of every formula, conversions, layouts of many operands."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache
 
@@ -55,6 +56,21 @@ def cast(kernels, source, dtype, out=None):
     rows, cols = out.shape if out.ndim == 2 else (1, out.size)
     kernels.run(ref, [place(source)], place(out), rows, cols)
     return out
+
+
+def test_threads_get_the_loops_that_they_ask_for():
+    """Each of its instruction set, whichever others ask for meanwhile."""
+
+    def asked(level):
+        return isa.kernels(level).compute_kernel("exp", ("float32",), "float32").fn
+
+    levels = isa.available()
+    wanted = {level: asked(level) for level in levels}
+    assert len({*wanted.values()}) == len(levels)
+    with ThreadPoolExecutor(2 * len(levels)) as pool:
+        for _ in range(50):
+            order = [*levels, *levels[::-1]]
+            assert [*pool.map(asked, order)] == [wanted[level] for level in order]
 
 
 # --- Independent rounding -------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What is built and installed."""
 
 import ast
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -10,6 +11,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -380,18 +382,24 @@ static int __Pyx_help(int n) {
 def test_a_formula_that_changes_changes_one_file(tmp_path):
     tool = runpy.run_path(str(ROOT / "tools" / "split_loops.py"))
     (tmp_path / "loops.c").write_text(LOOPS)
-    python, *parts = paths = tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+    python, *parts, sets = paths = tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
     glue, texts = python.read_text(), [path.read_text() for path in parts]
     assert "__pyx_v_5loops_count = n" in glue
     assert "int PyInit_loops" in glue
     assert "exp(n)" not in glue
-    shared = '__attribute__((visibility("hidden"))) void'
-    assert f"{shared} __pyx_f_5loops_log_in_float(int); /*proto*/" in glue
-    assert "static void __pyx_f_5loops_log_in_float" not in glue
+    found = [re.search(rf"#define {name} \(aclnn_loops_(\d)_of\[set_in_use\(\)\]->{name}\)", glue)
+             for name in ("__pyx_f_5loops_exp_in_float", "__pyx_f_5loops_log_in_float")]  # fmt: skip
+    for name, one in zip(("exp", "log"), found, strict=True):
+        assert f"  void (*__pyx_f_5loops_{name}_in_float)(int n);" in glue
+        assert f".__pyx_f_5loops_{name}_in_float = __pyx_f" in texts[int(one[1])]
+        assert f"static void __pyx_f_5loops_{name}_in_float" not in glue
+    for number in range(5):
+        assert f"  [SET_V3] = &aclnn_loops_{number}_v3,\n" in sets.read_text()
+    assert all("ACLNN_HAS" not in text for text in (glue, *texts))
     for body in ("__pyx_f_7numbers_twice(n)", "exp(n)", "log(n)"):
         assert sum(body in text for text in texts) == 1
     (own,) = [text for text in texts if "exp(n)" in text]
-    assert f"{shared} __pyx_f_5loops_exp_in_float(int n) {{" in own  # all loops of a formula
+    assert "__pyx_f_5loops_exp_half_in_float = " in own  # all loops of a formula
     assert "return 2 * x" in own  # and what they reach
     assert all("return 2 * x" not in text for text in texts if text != own)
     assert all("__Pyx_help" in text and "PyInit" not in text for text in texts)
@@ -400,8 +408,30 @@ def test_a_formula_that_changes_changes_one_file(tmp_path):
         os.utime(path, (1, 1))
     (tmp_path / "loops.c").write_text(LOOPS.replace("return 2 * x", "return x + x"))
     tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+    assert paths == sorted(paths)  # as a build notes them
     changed = [path for path in paths if path.stat().st_mtime > 1]
     assert [path.read_text() for path in changed] == [own.replace("return 2 * x", "return x + x")]
+
+
+def test_what_several_files_of_loops_call_is_in_one_of_them(tmp_path):
+    """Under a name of the instruction set's own; what is for being inlined is in each."""
+    tool = runpy.run_path(str(ROOT / "tools" / "split_loops.py"))
+    exp = "static void __pyx_f_5loops_exp_in_float(int n) {"
+    driver = "static int __pyx_f_5loops_by_chunks(int n) {\n  chunk(n);\n}\n"
+    text = LOOPS.replace(exp, driver + exp).replace("  exp(n);", "  __pyx_f_5loops_by_chunks(n);")
+    text = text.replace("  log(n);", "  __pyx_f_5loops_by_chunks(n);\n  __pyx_f_7numbers_twice(n);")
+    (tmp_path / "loops.c").write_text(text)
+    _, *paths, _ = tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+    texts = [path.read_text() for path in paths]
+    name, hidden = "__pyx_f_5loops_by_chunks", '__attribute__((visibility("hidden"))) int'
+    assert sum("chunk(n)" in text for text in texts) == 1
+    assert sum("return 2 * x" in text for text in texts) == 2
+    assert all(
+        f"#define {name} ACLNN_OF({name}_, ACLNN_SET)\n{hidden} {name}(int n);" in text
+        for text in texts
+    )
+    (own,) = [text for text in texts if "chunk(n)" in text]
+    assert f"{hidden} {name}(int n) {{" in own
 
 
 def test_loops_with_variables_that_python_sets_are_refused(tmp_path):
@@ -409,6 +439,51 @@ def test_loops_with_variables_that_python_sets_are_refused(tmp_path):
     (tmp_path / "loops.c").write_text(LOOPS.replace("log(n)", "log(__pyx_v_5loops_count)"))
     with pytest.raises(SystemExit, match=r"log_in_float has a variable .*__pyx_v_5loops_count"):
         tool["write"](tmp_path / "loops.c", tmp_path / "made", 5)
+
+
+HEADERS = {path: path.read_text() for path in (ROOT / "aclnn" / "kernels").rglob("*.h")}
+CALLABLE = {"set_in_use", "use_set", "stream_fence"}  # the same for all instruction sets
+
+
+def constants_of_instruction_sets():
+    """Names that headers define in several ways, and those that are made of them."""
+    defined = {}
+    for text in HEADERS.values():
+        for name, value in re.findall(r"^#define ([A-Z]\w+) (.+)", text, re.MULTILINE):
+            defined.setdefault(name, set()).add(value)
+        for body in re.findall(r"\benum \{([^}]*)\}", text):
+            for name, value in re.findall(r"\b([A-Z]\w+) = ([^,}]+)", body):
+                defined.setdefault(name, set()).add(value)
+    found = {name for name, values in defined.items() if len(values) > 1}
+    while more := {
+        name
+        for name, values in defined.items()
+        if name not in found and found.intersection(re.findall(r"\w+", " ".join(values)))
+    }:
+        found |= more
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "build" / "loops").glob("*/*_kernels.c")), ids=lambda path: path.stem
+)
+def test_what_is_compiled_once_depends_on_no_instruction_set(path):
+    """What does is a function without the lock, which Python's find in the table of loops."""
+    text = path.read_text(encoding="utf-8")
+    code = text.partition("Code section: module_code")[2].partition(
+        "section: utility_code_pragmas"
+    )[0]
+    assert f"PyInit_{path.stem}" in code  # with what runs when it is imported
+    code = re.sub(r'"(?:[^"\\]|\\.)*"|^#define .*|/\*(?s:.*?)\*/', "", code, flags=re.MULTILINE)
+    names = set(re.findall(r"\b[A-Za-z]\w+\b", code))
+    constants = constants_of_instruction_sets()
+    assert {"ROWS", "MOST_ROWS", "TILE_COLS", "LANES"} <= constants
+    assert names & constants == set()
+    inline = {
+        name for one in HEADERS.values() for name in re.findall(r"^(?:static|INLINED)\b[^;={]*?\b(\w+)\(", one, re.M)
+    }  # fmt: skip
+    assert {"tile_integers", "pairs_usable", "lay_out"} <= inline
+    assert set(re.findall(r"\b([a-z]\w+)\(", code)) & inline <= CALLABLE
 
 
 def test_compiled_modules_are_known_by_their_sources(setup_in, tmp_path):
@@ -534,18 +609,16 @@ def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path, monk
     assert path.stat().st_mtime > 1
 
 
-def test_modules_that_a_build_no_longer_makes_are_removed(setup_in, tmp_path, monkeypatch):
-    """Programs of another compiler, and kernels that are borrowed now: of what this build is for, and of no other."""
-    monkeypatch.setitem(
-        setup_in["remove_unbuilt"].__globals__, "kernel_variants", lambda: {"v3": [], "v4": []}
-    )
+def test_modules_that_a_build_no_longer_makes_are_removed(setup_in, tmp_path):
+    """Programs of another compiler, and those of one instruction set; sources stay."""
     folder = tmp_path / "lib" / "aclnn"
     folder.mkdir(parents=True)
-    names = [f"_{s}_kernels_{isa}.so" for s in ("fused", "sorting") for isa in ("generic", "v4")]
-    for name in names:
+    ending = sysconfig.get_config_var("EXT_SUFFIX")
+    kept = [f"_kernels{ending}", "_kernels.pyx", "_fused_kernels.pyx"]
+    for name in (*kept, f"_fused_kernels{ending}", f"_kernels_v4{ending}"):
         (folder / name).touch()
-    setup_in["remove_unbuilt"]({"aclnn._fused_kernels_v4"}, folder.parent)
-    assert {path.name for path in folder.iterdir()} == {*names} - {"_sorting_kernels_v4.so"}
+    setup_in["remove_unbuilt"]({"aclnn._kernels"}, folder.parent)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(kept)
 
 
 def test_instruction_sets_borrow_kernels_of_lower_ones(setup_in):
@@ -558,9 +631,35 @@ def test_instruction_sets_borrow_kernels_of_lower_ones(setup_in):
             assert stem in setup_in["KERNELS"]
             assert levels.index(lender) < levels.index(borrower)
             if borrower in isa.available() and lender in isa.available():
-                own = importlib.util.find_spec(f"aclnn.{stem}_{borrower}")
-                module = getattr(isa, stem.removeprefix("_"))(borrower)
-                assert module.__name__ == f"aclnn.{stem}_{borrower if own else lender}"
+                own = importlib.import_module(f"aclnn.{stem}").BUILT >> levels.index(borrower) & 1
+                loops = getattr(isa, stem.removeprefix("_"))(borrower)
+                assert loops.__name__ == f"aclnn.{stem}_{borrower if own else lender}"
+
+
+def test_instruction_sets_have_one_order(setup_in):
+    """By their places in it, Python and the modules' tables name them."""
+    from aclnn import environment
+
+    header = HEADERS[ROOT / "aclnn" / "kernels" / "instruction_sets.h"]
+    names = re.search(r"enum \{ (SET_[^}]*), SETS \}", header)[1].lower().replace("set_", "")
+    divided = runpy.run_path(str(ROOT / "tools" / "split_loops.py"))["SETS"]
+    assert tuple(names.split(", ")) == setup_in["SETS"] == divided == environment.INSTRUCTION_SETS
+
+
+def test_loops_that_were_not_built_are_refused(setup_in):
+    """Also where the module is asked by itself."""
+    from aclnn import isa
+
+    for stem in setup_in["KERNELS"]:
+        if stem in isa.OVER_VECTORS and isa.simd_kernels() is None:
+            continue  # another CPU's
+        if importlib.util.find_spec(f"aclnn.{stem}") is None:
+            continue  # another compiler's
+        module = importlib.import_module(f"aclnn.{stem}")
+        others = {number for number in range(len(isa.LEVELS)) if not module.BUILT >> number & 1}
+        for number in (-1, len(isa.LEVELS), *others):
+            with pytest.raises(ValueError, match=f"number: {number}, loops of no such"):
+                module.use(number)
 
 
 def test_a_build_uses_all_processors_and_keeps_what_it_compiled(setup_in):
@@ -583,7 +682,7 @@ def test_a_build_says_how_far_it_is(setup_in, monkeypatch):
     monkeypatch.setitem(type(progress).one_more.__globals__, "say", said.append)
     for _ in range(10):
         progress.one_more()
-    counts = [int(re.match(r"compiled (\d+) of 10 modules, 0 s", text)[1]) for text in said]
+    counts = [int(re.match(r"compiled (\d+) of 10 files, 0 s", text)[1]) for text in said]
     assert counts == [3, 5, 8, 10]
 
 

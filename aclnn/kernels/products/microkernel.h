@@ -217,9 +217,16 @@ PAIRS_TARGET static int pairs_as_expected(void) {
     return 1;
 }
 
+/* Found out once, in some microseconds. */
 static int pairs_usable(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512bf16") && pairs_as_expected();
+    static int found = -1;
+    int usable = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    if (usable < 0) {
+        __builtin_cpu_init();
+        usable = __builtin_cpu_supports("avx512bf16") && pairs_as_expected();
+        __atomic_store_n(&found, usable, __ATOMIC_RELAXED);
+    }
+    return usable;
 }
 #else
 static int pairs_usable(void) { return 0; }
