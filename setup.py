@@ -502,13 +502,25 @@ def settings_file(ext: Extension, folder: str) -> str:
     return str(path)
 
 
+def module_of(stem: str) -> str:
+    """The name of a kernel module: of the sources beside the records of its family, but for the first one."""
+    return "aclnn._kernels" if stem == "_kernels" else f"aclnn.kernels.{stem}"
+
+
+def source_of_kernels(stem: str) -> str:
+    return f"{module_of(stem).replace('.', '/')}.pyx"
+
+
 def remove_unbuilt(names: set[str], folder: Path) -> None:
     """Remove kernels' modules from `folder` that earlier builds made and this one does not: `aclnn.isa` would take what
     is there. `names`: modules of this build."""
     for stem in KERNELS:
+        compiled = f"{stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
         stale = [path for isa in SETS for path in (folder / "aclnn").glob(f"{stem}_{isa}.*")]
-        if f"aclnn.{stem}" not in names:
-            stale.append(folder / "aclnn" / f"{stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
+        if stem != "_kernels":
+            stale.append(folder / "aclnn" / compiled)
+        if module_of(stem) not in names:
+            stale.append((folder / module_of(stem).replace(".", "/")).with_name(compiled))
         for path in stale:
             path.unlink(missing_ok=True)
 
@@ -676,12 +688,12 @@ def generate_interface() -> None:
 
 def kernel_extensions() -> list[Extension]:
     for stem in KERNELS:
-        if not (HERE / "aclnn" / f"{stem}.pyx").exists():
+        if not (HERE / source_of_kernels(stem)).exists():
             sys.exit(
-                f"{HERE} has no aclnn/{stem}.pyx: without it the package would have no kernels"
+                f"{HERE} has no {source_of_kernels(stem)}: without it the package would have no kernels"
             )
     load("tools/make_kernels.py").write(HERE / GENERATED)
-    translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
+    translate([extension(module_of(stem), source_of_kernels(stem)) for stem in KERNELS])
     divided = divided_loops()
     found = []
     for stem, files in divided.items():
@@ -696,7 +708,7 @@ def divided_loops() -> dict[str, list[Path]]:
     divide, found = load(str(tool)).write, {}
     for stem in KERNELS:
         source, folder, parts = (
-            Path(GENERATED, "aclnn", f"{stem}.c"),
+            Path(GENERATED, source_of_kernels(stem)).with_suffix(".c"),
             Path(DIVIDED, stem),
             PARTS.get(stem, 1),
         )
@@ -727,12 +739,12 @@ def kernel_extension(stem: str, files: list[Path], sets: list[str]) -> Extension
     """A family's module: what Python sees once, and its loops once for each instruction set."""
     # What Python sees of these has declarations with vectors.
     flags = kernel_variants()[sets[0]] if stem in OVER_VECTORS else ()
-    ext = extension(f"aclnn.{stem}", str(files[0]), (*flags, "-Os"))
-    tables = extension(f"aclnn.{stem}.sets", str(files[-1]))
+    ext = extension(module_of(stem), str(files[0]), (*flags, "-Os"))
+    tables = extension(f"{module_of(stem)}.sets", str(files[-1]))
     tables.define_macros += [(f"ACLNN_HAS_{isa.upper()}", None) for isa in sets]
     ext.loops = [tables]
     for isa in sets:
-        loops = extension(f"aclnn.{stem}.{isa}", "", loop_flags(stem, isa))
+        loops = extension(f"{module_of(stem)}.{isa}", "", loop_flags(stem, isa))
         loops.sources = [str(path) for path in files[1:-1]]
         loops.define_macros.append(("ACLNN_SET", isa))
         ext.loops.append(loops)

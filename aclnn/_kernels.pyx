@@ -16,7 +16,7 @@ Functions that Python calls are compiled once, loops once per instruction set
 
 from libc.stdint cimport int8_t, uint8_t, uintptr_t
 
-from aclnn._kernel_reference cimport State
+from aclnn.kernels._kernel_reference cimport State
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, SET_GENERIC, set_in_use, take_set
@@ -244,9 +244,9 @@ cdef int take_formulas() except -1:
     cdef int isa = set_in_use()
     if isa in _taken:
         return 0
-    simd_kernels = None if isa == SET_GENERIC else same_isa("_simd_kernels")
+    simd_kernels = None if isa == SET_GENERIC else same_isa("kernels._simd_kernels")
     cdef dict paths = simd_kernels.paths() if simd_kernels else {}
-    for number, (formula, address) in enumerate(same_isa("_formula_kernels").loops().items()):
+    for number, (formula, address) in enumerate(same_isa("kernels._formula_kernels").loops().items()):
         _formula_numbers[formula] = number
         _formulas[isa][<int>number].loops = <formula_loops_t *><size_t>address
         _formulas[isa][<int>number].simd = simd_path_of(formula, paths)

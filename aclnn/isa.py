@@ -16,7 +16,7 @@ from typing import Any
 from aclnn import environment
 from aclnn._cpu import cpu_supports
 
-OVER_VECTORS = ("_simd_kernels", "_fused_kernels")
+OVER_VECTORS = ("kernels._simd_kernels", "kernels._fused_kernels")
 LEVELS = dict(zip(environment.INSTRUCTION_SETS, (0, 1, 3, 4), strict=True))
 
 
@@ -93,13 +93,13 @@ class Family:
 
 
 kernels = Family("_kernels")
-row_kernels = Family("_row_kernels")
-quantized_kernels = Family("_quantized_kernels")
-sorting_kernels = Family("_sorting_kernels")
-image_kernels = Family("_image_kernels")
-attention_kernels = Family("_attention_kernels")
-product_kernels = Family("_product_kernels")
-convolution_kernels = Family("_convolution_kernels")
+row_kernels = Family("kernels._row_kernels")
+quantized_kernels = Family("kernels._quantized_kernels")
+sorting_kernels = Family("kernels._sorting_kernels")
+image_kernels = Family("kernels._image_kernels")
+attention_kernels = Family("kernels._attention_kernels")
+product_kernels = Family("kernels._product_kernels")
+convolution_kernels = Family("kernels._convolution_kernels")
 
 
 @cache
@@ -114,12 +114,12 @@ def _nearest(stem: str, isa: str) -> Loops:
 
 def fused_kernels(isa: str | None = None) -> Loops | None:
     """Kernels that compute several nodes; None where the instruction set has none."""
-    return _loops("_fused_kernels", isa or name())
+    return _loops("kernels._fused_kernels", isa or name())
 
 
 def simd_kernels(isa: str | None = None) -> Loops | None:
     """Fast paths over vectors; None where the instruction set has none."""
-    return _loops("_simd_kernels", isa or name())
+    return _loops("kernels._simd_kernels", isa or name())
 
 
 @cache

@@ -650,9 +650,9 @@ def maker_of(record: Any, calls: Mapping[str, str]) -> str:
     if record.maker:
         return str(record.maker)
     if record.state:
-        return f"aclnn._{record.body}_kernels:{record.name}_kernel"
+        return f"aclnn.kernels._{record.body}_kernels:{record.name}_kernel"
     function = calls[library_call(record)] if record.factory else "opaque_kernel"
-    return f"aclnn._opaque_kernels:{function}"
+    return f"aclnn.kernels._opaque_kernels:{function}"
 
 
 def element_functions(kind: str, pairs: Mapping[str, Iterable[str]]) -> str:
@@ -719,8 +719,8 @@ from aclnn.kernels.sorts cimport COUNTS_BYTES
 NODE_IMPORTS = """\
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport checked_by, refer_to
-from aclnn._opaque_kernels cimport lines_of, places_of, reader, size_of, writer
+from aclnn.kernels._kernel_reference cimport checked_by, refer_to
+from aclnn.kernels._opaque_kernels cimport lines_of, places_of, reader, size_of, writer
 
 from aclnn.acl.dtypes import ITEM_SIZES
 

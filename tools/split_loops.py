@@ -45,7 +45,7 @@ def formula_of(function: str) -> str:
 
     Examples
     --------
-    >>> formula_of("__pyx_f_5aclnn_16_formula_kernels_gelu_half_in_float")
+    >>> formula_of("__pyx_f_5aclnn_7kernels_16_formula_kernels_gelu_half_in_float")
     'gelu'
     >>> formula_of("__pyx_f_5aclnn_7kernels_4simd_10leaky_relu_leaky_relu_to_f16")
     'leaky_relu'

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "build" / "cython" / "aclnn" / "_fused_kernels.c"
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "kernels" / "_fused_kernels.c"
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import make_kernels  # noqa: E402
 
@@ -24,12 +24,14 @@ from setup import COMMON_FLAGS, INCLUDES, INLINED_FLAGS, X86_LEVELS  # noqa: E40
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 FLAGS = [*COMMON_FLAGS, *INLINED_FLAGS, "-fPIC", "-w", *(f"-I{folder}" for folder in FOLDERS)]
 FUNCTION = re.compile(
-    r"^[0-9a-f]+ <__pyx_f_5aclnn_14_fused_kernels_(\w+)>:\n((?:.+\n)+)", re.MULTILINE
+    r"^[0-9a-f]+ <__pyx_f_5aclnn_7kernels_14_fused_kernels_(\w+)>:\n((?:.+\n)+)", re.MULTILINE
 )
 STEP = re.compile(r"\w+_step(_raw)?|load_\w+|store_\w+|stream_\w+")
 JUMP = re.compile(r"\t(?:notrack )?jmp +\*", re.MULTILINE)
 # Steps that are the same in all dtypes the compiler makes once; others may be a jump to it.
-SAME = re.compile(r" *[0-9a-f]+:\tjmp +[0-9a-f]+ <__pyx_f_5aclnn_14_fused_kernels_\w+_step(_raw)?>")
+SAME = re.compile(
+    r" *[0-9a-f]+:\tjmp +[0-9a-f]+ <__pyx_f_5aclnn_7kernels_14_fused_kernels_\w+_step(_raw)?>"
+)
 CALL = re.compile(r"\tcall", re.MULTILINE)
 STACK = re.compile(r"\(%rsp|\(%rbp|%rsp,|\tpush")
 # By instruction set, the formulas whose steps spill, and the dtypes of results where they do.

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "kernels" / "_formula_kernels.c"
 FAST_PATHS = SOURCE.with_name("_simd_kernels.c")
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import make_kernels  # noqa: E402
@@ -34,7 +34,9 @@ from setup import (  # noqa: E402
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 # Loops that are the same would be made once.
 FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
-FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
+FUNCTION = re.compile(
+    r"static void __pyx_f_5aclnn_7kernels_16_formula_kernels_(\w+_in_\w+)\(.* \{$"
+)
 # What no instruction set has, what branches, or, of integers' fractions, is a call that fills memory.
 ELEMENT_BY_ELEMENT = re.compile(
     r"(div|divs|div_trunc|div_floor|floor_divide|fmod|remainder|pow|pows|rpows)_(whole_)?in_int64_t|"

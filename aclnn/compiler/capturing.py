@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 from aclnn import graph
-from aclnn._placing import placing_kernel
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.compiler.recording import Recording
+from aclnn.kernels._placing import placing_kernel
 from aclnn.operators.checks import TensorSpec
 
 

@@ -1,6 +1,6 @@
 """Programs: pointwise nodes of a loop as one kernel.
 
-`join` turns neighbours in a loop into programs (`aclnn/_fused_kernels.pyx`), `fuse` makes one for kernels of
+`join` turns neighbours in a loop into programs (`aclnn/kernels/_fused_kernels.pyx`), `fuse` makes one for kernels of
 other kinds.  A program computes values on registers, and stores only what something else reads; what no step
 on registers does, or does not do as fast, is a call of the node's own kernel on a block in the nearest cache.
 """

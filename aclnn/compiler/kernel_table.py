@@ -65,7 +65,7 @@ def _opaque(
 @cache
 def _maker_of(kernel: str) -> tuple[Callable[..., graph.Kernel], bool]:
     """The function that makes a kernel, and whether it reads more of the graph than shapes."""
-    from aclnn._opaque_kernels import GRAPH_MAKERS, MAKERS
+    from aclnn.kernels._opaque_kernels import GRAPH_MAKERS, MAKERS
 
     reads_graph = kernel in GRAPH_MAKERS
     module, _, name = (GRAPH_MAKERS if reads_graph else MAKERS)[kernel].partition(":")

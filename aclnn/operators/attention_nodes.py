@@ -10,7 +10,7 @@ from aclnn.operators.lowering import Lowering, graph_dtype
 
 Shape = tuple[int, ...]
 
-# The operands of a node, in order; `aclnn/_attention_kernels.pyx` says what they are.
+# The operands of a node, in order; `aclnn/kernels/_attention_kernels.pyx` says what they are.
 INPUTS = (
     *("query", "key", "value", "query_rope", "key_rope", "mask", "shift", "sink", "lengths"),
     *("key_lengths", "table", "key_prefix", "value_prefix", "prefix_length", "query_padding"),

@@ -32,7 +32,7 @@ LEFT_OUT = re.compile(
 )
 # What uses operators as people do, or translates what others call.
 USES = {
-    "aclnn/_convolution_kernels.pyx": "activations that results take in registers",
+    "aclnn/kernels/_convolution_kernels.pyx": "activations that results take in registers",
     "aclnn/benchmark/chains.py": "programs that are measured",
     "aclnn/benchmark/rows.py": "calls of row-wise operators that are measured, as PyTorch's differ in each",
     "aclnn/benchmark/targets.py": "targets of single operators",

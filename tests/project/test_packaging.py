@@ -172,8 +172,8 @@ def test_a_state_is_packed_from_a_record(made_in):
         assert f"    {line}\n" in nodes
     # Kernels that are made in one way share the function.
     assert facts.count("isa.other_kernels().other_kernel(") == 1
-    assert '"third": "aclnn._opaque_kernels:other_kernel"' in facts
-    assert '"some": "aclnn._family_kernels:some_kernel"' in facts
+    assert '"third": "aclnn.kernels._opaque_kernels:other_kernel"' in facts
+    assert '"some": "aclnn.kernels._family_kernels:some_kernel"' in facts
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_neither_calls_nor_kernels_pass_is_for_size(tmp_path, is_kernel, co
 
 
 def test_kernel_modules_have_functions_for_size_and_loops_for_speed():
-    folder = ROOT / "build" / "cython" / "aclnn"
+    folder = ROOT / "build" / "cython" / "aclnn" / "kernels"
     text = (folder / "_row_kernels.c").read_text(encoding="utf-8")
     assert re.search(
         r"^static CYTHON_SMALL_CODE .*_row_kernels_set_passes_for\(", text, re.MULTILINE
@@ -304,7 +304,7 @@ def test_a_module_is_built_again_after_what_the_compiler_included(setup_in, tmp_
 
 COMPILED = {
     path.stem: path.parents[3]
-    for folder in ("cython/aclnn", "loops/*")
+    for folder in ("cython/aclnn", "cython/aclnn/kernels", "loops/*")
     for path in (ROOT / "build").glob(f"temp.*/*/build/{folder}/_*kernels.d")
 }
 
@@ -612,13 +612,20 @@ def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path, monk
 def test_modules_that_a_build_no_longer_makes_are_removed(setup_in, tmp_path):
     """Programs of another compiler, and those of one instruction set; sources stay."""
     folder = tmp_path / "lib" / "aclnn"
-    folder.mkdir(parents=True)
+    (folder / "kernels").mkdir(parents=True)
     ending = sysconfig.get_config_var("EXT_SUFFIX")
-    kept = [f"_kernels{ending}", "_kernels.pyx", "_fused_kernels.pyx"]
-    for name in (*kept, f"_fused_kernels{ending}", f"_kernels_v4{ending}"):
+    kept = [
+        f"_kernels{ending}",
+        "_kernels.pyx",
+        f"kernels/_row_kernels{ending}",
+        "kernels/_fused_kernels.pyx",
+    ]
+    earlier = [f"_fused_kernels{ending}", f"_kernels_v4{ending}"]
+    for name in (*kept, *earlier, f"kernels/_fused_kernels{ending}"):
         (folder / name).touch()
-    setup_in["remove_unbuilt"]({"aclnn._kernels"}, folder.parent)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(kept)
+    setup_in["remove_unbuilt"]({"aclnn._kernels", "aclnn.kernels._row_kernels"}, folder.parent)
+    found = [path.relative_to(folder).as_posix() for path in folder.rglob("*.*")]
+    assert sorted(found) == sorted(kept)
 
 
 def test_instruction_sets_borrow_kernels_of_lower_ones(setup_in):
@@ -631,9 +638,10 @@ def test_instruction_sets_borrow_kernels_of_lower_ones(setup_in):
             assert stem in setup_in["KERNELS"]
             assert levels.index(lender) < levels.index(borrower)
             if borrower in isa.available() and lender in isa.available():
-                own = importlib.import_module(f"aclnn.{stem}").BUILT >> levels.index(borrower) & 1
+                module = setup_in["module_of"](stem)
+                own = importlib.import_module(module).BUILT >> levels.index(borrower) & 1
                 loops = getattr(isa, stem.removeprefix("_"))(borrower)
-                assert loops.__name__ == f"aclnn.{stem}_{borrower if own else lender}"
+                assert loops.__name__ == f"{module}_{borrower if own else lender}"
 
 
 def test_instruction_sets_have_one_order(setup_in):
@@ -651,11 +659,12 @@ def test_loops_that_were_not_built_are_refused(setup_in):
     from aclnn import isa
 
     for stem in setup_in["KERNELS"]:
-        if stem in isa.OVER_VECTORS and isa.simd_kernels() is None:
+        name = setup_in["module_of"](stem)
+        if stem in setup_in["OVER_VECTORS"] and isa.simd_kernels() is None:
             continue  # another CPU's
-        if importlib.util.find_spec(f"aclnn.{stem}") is None:
+        if importlib.util.find_spec(name) is None:
             continue  # another compiler's
-        module = importlib.import_module(f"aclnn.{stem}")
+        module = importlib.import_module(name)
         others = {number for number in range(len(isa.LEVELS)) if not module.BUILT >> number & 1}
         for number in (-1, len(isa.LEVELS), *others):
             with pytest.raises(ValueError, match=f"number: {number}, loops of no such"):

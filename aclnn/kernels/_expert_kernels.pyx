@@ -42,7 +42,7 @@ cdef enum:
     CUMULATIVE = 1
 
 # States of the kernels, and what they keep in scratch: made of the records.
-include "routing_states.pxi"
+include "expert_states.pxi"
 
 
 # --- Gates ----------------------------------------------------------------------------------------
@@ -376,4 +376,4 @@ cdef int combine(const array_view *views, const void *given, const void *params,
 # --- Kernels of nodes --------------------------------------------------------------------------
 
 # Made of the records: functions that pack the states.
-include "routing_nodes.pxi"
+include "expert_nodes.pxi"

@@ -19,7 +19,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport refer_to
+from aclnn.kernels._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,

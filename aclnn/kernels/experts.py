@@ -13,7 +13,7 @@ RECORDS: tuple[Record, ...] = (
         "x bias? finished?",
         "factor eps",
         outputs="result experts rows? normalized?",
-        body="routing",
+        body="expert",
         state=State(
             "gate_state",
             """
@@ -52,7 +52,7 @@ RECORDS: tuple[Record, ...] = (
         "route",
         "ids",
         outputs="positions sources counts",
-        body="routing",
+        body="expert",
         state=State(
             "route_state",
             """
@@ -78,7 +78,7 @@ RECORDS: tuple[Record, ...] = (
     opaque(
         "take_rows",
         "x sources",
-        body="routing",
+        body="expert",
         state=State("rows_state", "int size"),
         arguments="size = ITEM_SIZES[inputs[0]]",
         chunks="size_of(result[:-1])",
@@ -88,7 +88,7 @@ RECORDS: tuple[Record, ...] = (
     opaque(
         "combine",
         "rows places scales? x1? x2? bias? experts?",
-        body="routing",
+        body="expert",
         state=State(
             "combine_state",
             """

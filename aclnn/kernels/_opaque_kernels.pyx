@@ -7,7 +7,7 @@ rows, is cut into chunks of them. Bodies are in `aclnn/kernels/opaque/`, records
 from libc.stddef cimport size_t
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport checked_by, refer_to
+from aclnn.kernels._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state

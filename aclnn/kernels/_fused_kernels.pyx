@@ -19,7 +19,7 @@ from aclnn.graph.runtime.kernel import Kernel
 
 cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
 cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: as above
-from aclnn._kernel_reference cimport State
+from aclnn.kernels._kernel_reference cimport State
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.formula_loops cimport MOST_INPUTS

@@ -17,7 +17,7 @@ from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from aclnn._kernel_reference cimport State
+from aclnn.kernels._kernel_reference cimport State
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.rows.folds cimport multiply_behind, multiply_beside, square_behind

@@ -29,7 +29,7 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcpy
 
-from aclnn._kernel_reference cimport refer_to
+from aclnn.kernels._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,

@@ -28,7 +28,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from aclnn._kernel_reference cimport checked_by, refer_to
+from aclnn.kernels._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     half_t,
