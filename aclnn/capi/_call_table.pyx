@@ -954,13 +954,13 @@ cdef object run_checked(int pair, void *workspace, uint64_t size, executor_t *ex
                            "aclSetAclOpExecutorRepeatable makes it last")
     if executor.python == NULL:
         refuse_freed(executor)
-    twin = python_executor(executor)
+    other = python_executor(executor)
     if workspace != NULL and size and runtime.hold_memory(known.name, "workspace", workspace, size,
                                                           &block):
         return INVALID
     try:
         memory = python_memory(workspace, <Py_ssize_t>min(size, <uint64_t>2**62))
-        return (<EntryHandle>known.entry).run(memory, size, twin, stream_object(stream))
+        return (<EntryHandle>known.entry).run(memory, size, other, stream_object(stream))
     finally:
         if block != NULL:
             runtime.drop_memory(block)
@@ -984,30 +984,30 @@ cdef int refuse_freed(executor_t *executor) except -1:
 
 cdef aclOpExecutor python_executor(executor_t *executor):
     """An executor as functions in Python know it."""
-    cdef aclOpExecutor twin
+    cdef aclOpExecutor other
     cdef memo_t *memo = executor.memo
     cdef int slot
     cdef const bound_t *bound
     cdef char *storage
     if executor.python != NULL:
         return <aclOpExecutor>executor.python
-    twin = (<aclOpExecutor>memo.model).snapshot()
-    twin.original = None
-    twin.from_tensors, twin.repeatable, twin.spent = True, executor.repeatable, executor.spent
-    memcpy(twin.request.facts, executor.facts, sizeof(executor.facts))
-    memcpy(twin.request.numbers, executor.numbers, sizeof(executor.numbers))
-    twin.bound = [None] * executor.room
+    other = (<aclOpExecutor>memo.model).snapshot()
+    other.original = None
+    other.from_tensors, other.repeatable, other.spent = True, executor.repeatable, executor.spent
+    memcpy(other.request.facts, executor.facts, sizeof(executor.facts))
+    memcpy(other.request.numbers, executor.numbers, sizeof(executor.numbers))
+    other.bound = [None] * executor.room
     for slot in range(executor.room):
         bound = &executor.bound[slot]
         if bound.tensor == NULL:
             continue
         storage = bound.storage if bound.rebound else bound.tensor.storage
-        twin.bound[slot] = (tensor_elsewhere(bound.tensor, storage) if bound.rebound
-                            else held_tensor(bound.tensor))
-        twin.versions[slot] = bound.version
-        twin.request.operands[slot].data = (
+        other.bound[slot] = (tensor_elsewhere(bound.tensor, storage) if bound.rebound
+                             else held_tensor(bound.tensor))
+        other.versions[slot] = bound.version
+        other.request.operands[slot].data = (
             storage + bound.offset if storage != NULL else NULL)
-    return twin
+    return other
 
 
 # --- Executors ------------------------------------------------------------------------------------
@@ -1069,7 +1069,7 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
     cdef c_tensor *tensor = <c_tensor *>target
     cdef c_tensors *listed = <c_tensors *>target
     cdef void *block = NULL
-    cdef aclOpExecutor twin
+    cdef aclOpExecutor other
     cdef int k
     cdef list where = []
     if executor == NULL or executor.magic != ACLNN_EXECUTOR:
@@ -1078,10 +1078,10 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
     if target == NULL or tensor.magic != (ACLNN_TENSOR if n_place == 1 else ACLNN_TENSORS):
         kind = "tensor" if n_place == 1 else "tensors"
         return failed(INNER_NULLPTR, f"{function}: {kind} is null, destroyed or of another type")
-    twin = python_executor(executor)
+    other = python_executor(executor)
     for k in range(n_place):
         where.append(place[k])
-    slots = _rebinding.slots_bound_by(function, twin, tuple(where))
+    slots = _rebinding.slots_bound_by(function, other, tuple(where))
     if n_place == 2:
         tensor = listed.items[place[1]] if place[1] < listed.size else NULL
     data = None
@@ -1090,9 +1090,9 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
             return INVALID
     try:
         if address != NULL:
-            found = twin.bound[slots[0]]
+            found = other.bound[slots[0]]
             data = python_memory(address, 0 if found is None else found.bytes_needed())
-        _rebinding.bind_to(twin, slots, data)
+        _rebinding.bind_to(other, slots, data)
     except BaseException:
         if block != NULL:
             runtime.drop_memory(block)

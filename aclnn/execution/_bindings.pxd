@@ -48,7 +48,7 @@ cdef class Bindings:
     cdef dict specs(self, int first, int end)
     cdef object word_for(self, object role)
     cdef int make_room(self, int n_inputs, int n_outputs) except -1
-    cdef int copy_to(self, Bindings twin) except -1
+    cdef int copy_to(self, Bindings other) except -1
     cdef bint is_written(self, int slot)
     cdef int slot_of(self, object name) except -1
     cdef dict sort_arguments(self, tuple arrays, dict named, object out)

@@ -166,17 +166,17 @@ cdef class Bindings:
         self.versions = <unsigned int *>(self.request.operands + max(count, FEW))
         return 0
 
-    cdef int copy_to(self, Bindings twin) except -1:
+    cdef int copy_to(self, Bindings other) except -1:
         """Bind another executor to the same memory, as it is now."""
         cdef int count = self.request.n_inputs + self.request.n_outputs
-        twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
-        twin.names, twin.order, twin.bound = self.names, self.order, self.bound
-        twin.given, twin.arrays = self.given, self.arrays
-        twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
-        twin.make_room(self.request.n_inputs, self.request.n_outputs)
-        copy_request(self.request, twin.request)
-        memcpy(twin.request.operands, self.request.operands, count * sizeof(operand_t))
-        memcpy(twin.versions, self.versions, count * sizeof(unsigned int))
+        other.planned, other.handle, other.origin = self.planned, self.handle, self.origin
+        other.names, other.order, other.bound = self.names, self.order, self.bound
+        other.given, other.arrays = self.given, self.arrays
+        other.switches, other.scalar_texts = self.switches, self.scalar_texts
+        other.make_room(self.request.n_inputs, self.request.n_outputs)
+        copy_request(self.request, other.request)
+        memcpy(other.request.operands, self.request.operands, count * sizeof(operand_t))
+        memcpy(other.versions, self.versions, count * sizeof(unsigned int))
         return 0
 
     cdef bint is_written(self, int slot):

@@ -566,10 +566,10 @@ cdef class aclOpExecutor(Bindings):
 
     cdef aclOpExecutor snapshot(self):
         """The executor as it is now: a queued run must not see what is bound later."""
-        cdef aclOpExecutor twin = new_executor()
-        self.copy_to(twin)
-        twin.latest, twin.original = self.latest, self
-        return twin
+        cdef aclOpExecutor other = new_executor()
+        self.copy_to(other)
+        other.latest, other.original = self.latest, self
+        return other
 
     cdef int run_in(self, char **addresses, object workspace, bytes numbers=None,
                     list held=None) except -1:
@@ -669,14 +669,14 @@ cdef class aclOpExecutor(Bindings):
 
     cdef CompiledCall plan_anew(self, char **addresses):
         """A plan for inputs that overlap the output in another way than was planned for."""
-        cdef aclOpExecutor twin
+        cdef aclOpExecutor other
         cdef int index
-        twin = self.snapshot()
+        other = self.snapshot()
         for index in range(self.request.n_inputs + self.request.n_outputs):
-            twin.request.operands[index].data = addresses[index]
+            other.request.operands[index].data = addresses[index]
         if self.arrays.replan is not None:
-            return self.arrays.replan(overlaps_of(twin.request))
-        return find_plan(self.handle, twin.request, self.planned.call.names, self.scalar_texts,
+            return self.arrays.replan(overlaps_of(other.request))
+        return find_plan(self.handle, other.request, self.planned.call.names, self.scalar_texts,
                          self.switches)
 
 

@@ -24,7 +24,7 @@ PRIVATE = {
     "team": 13,
     "CROSSING": 0,
     "APART": 3,
-    "twin": 52,
+    "twin": 0,
     "twins": 0,
     "unlike": 4,
     "alike": 57,
