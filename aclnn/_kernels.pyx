@@ -246,7 +246,8 @@ cdef int take_formulas() except -1:
         return 0
     simd_kernels = None if isa == SET_GENERIC else same_isa("kernels._simd_kernels")
     cdef dict paths = simd_kernels.paths() if simd_kernels else {}
-    for number, (formula, address) in enumerate(same_isa("kernels._formula_kernels").loops().items()):
+    cdef dict loops = same_isa("kernels._formula_kernels").loops()
+    for number, (formula, address) in enumerate(loops.items()):
         _formula_numbers[formula] = number
         _formulas[isa][<int>number].loops = <formula_loops_t *><size_t>address
         _formulas[isa][<int>number].simd = simd_path_of(formula, paths)
