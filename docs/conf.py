@@ -7,6 +7,8 @@ import runpy
 import shutil
 from pathlib import Path
 
+from sphinx.addnodes import pending_xref
+
 from aclnn import __version__
 
 ROOT = Path(__file__).parent.parent
@@ -119,6 +121,13 @@ def split_lines(app, what, name, obj, options, lines):
     lines[:] = "\n".join(lines).split("\n")
 
 
+def unlink_words(app, doctree):
+    """The type `dtype` of a parameter is NumPy's, not the attribute of that name that several classes have."""
+    for node in list(doctree.findall(pending_xref)):
+        if node.get("refdomain") == "py" and node.get("reftarget") == "dtype":
+            node.replace_self(node.children)
+
+
 def navigate_once(app, pagename, templatename, context, doctree, trees={}):  # noqa: B006
     """The navigation of operators' pages, which takes longest of all, made once.
 
@@ -144,5 +153,6 @@ def setup(app):
     app.connect("include-read", read_included)
     app.connect("autodoc-process-docstring", tidy_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", split_lines, priority=600)  # after napoleon
+    app.connect("doctree-read", unlink_words)
     app.connect("html-page-context", navigate_once, priority=400)  # before the theme
     return {"parallel_read_safe": True}
