@@ -1712,5 +1712,5 @@ def test_graphs_are_kept_where_pytorch_is_asked_to_and_they_are_worth_it(monkeyp
     assert is_kept(large) == is_kept(short, force_autograd_cache=True) == has_cache
     assert not is_kept(short)
     assert not is_kept(large, enable_autograd_cache=False, force_autograd_cache=True)
-    monkeypatch.setattr(torch.compiler.config, "force_disable_caches", True)
-    assert not is_kept(large)
+    with torch.compiler.config.patch(force_disable_caches=True):  # `monkeypatch` leaves none behind
+        assert not is_kept(large)
