@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError
+from aclnn.onnx.rules import misfit
 from aclnn.onnx.schemas import STANDARD, lacks_inputs, schema_of
+from aclnn.onnx.steps import Step
 
 # What gives other results each time.
 RANDOM = frozenset(
@@ -37,7 +39,7 @@ def titled(node: Any) -> str:
 
 def called(node: Any) -> str:
     """The name of a node, or that of its first result."""
-    return text_of(node.name or next(iter(node.output), "?"))
+    return text_of(node.name or next(filter(None, node.output), "?"))
 
 
 def text_of(name: str | bytes) -> str:
@@ -56,6 +58,17 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return {
         key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()
     }
+
+
+def step_of(node: Any, opset: int, inputs: Sequence[Any]) -> Step:
+    """A node with its inputs as a step that nobody records."""
+    return Step(node.op_type, called(node), opset, tuple(inputs), attributes_of(node))
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    import onnx
+
+    return np.asarray(onnx.numpy_helper.to_array(tensor))
 
 
 def said(error: Exception) -> str:
@@ -322,9 +335,17 @@ class Evaluation:
             with np.errstate(all="ignore"):
                 return self._run(named)
         except Exception as error:  # of the runtimes, which raise what they like
-            raise self._failed or invalid(f"{titled(self._node)}: {said(error)}") from None
+            raise self._failed or self._misfit(inputs, error) from None
         finally:
             self.seconds += time.perf_counter() - begin
+
+    def _misfit(self, inputs: Sequence[Any], error: Exception) -> AclnnError:
+        domain = _domain(self._node)
+        opset = next((o.version for o in self._model.opset_import if o.domain == domain), 1)
+        known = {one.name: array_of(one) for one in self._model.graph.initializer}
+        known |= zip(self._names, inputs, strict=True)
+        step = step_of(self._node, opset, [known.get(name) for name in self._node.input])
+        return misfit(step, error, domain)
 
     def _run(self, named: Mapping[str, Any]) -> list[Any]:
         if self._session is not None:

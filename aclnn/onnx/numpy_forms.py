@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import functional
 from aclnn.onnx.evaluation import said
+from aclnn.onnx.rules import misfit
 from aclnn.onnx.steps import Form, Step, dtype_of, from_start, margins, number_to_take
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.opaque import call
@@ -38,7 +40,6 @@ def as_step(
     shape, dtype
         Of the result.
     """
-    title = owner if isinstance(owner, str) else f"{owner.kind} ({owner.name})"
     places = [n for n, one in enumerate(operands) if isinstance(one, TracedArray)]
     given = [None if n in places else one for n, one in enumerate(operands)]
 
@@ -52,11 +53,21 @@ def as_step(
         except (AclnnError, MemoryError):
             raise
         except Exception as error:  # of NumPy, by values that fit no rule
-            raise invalid(f"{title}: {said(error)}") from None
+            raise _misfit(owner, operands, every, error) from None
 
     step.__name__ = owner if isinstance(owner, str) else owner.kind.lower()
     traced = [operands[n] for n in places]
     return call(step, *traced, shape=tuple(map(int, shape)), dtype=np.dtype(dtype))
+
+
+def _misfit(
+    owner: str | Step, operands: Sequence[Any], arrays: Sequence[Any], error: Exception
+) -> AclnnError:  # fmt: skip
+    """The error of a step, of what its operands were when it ran."""
+    if isinstance(owner, str):
+        return invalid(f"{owner}: {said(error)}")
+    ran = {id(one): array for one, array in zip(operands, arrays, strict=True)}
+    return misfit(replace(owner, inputs=tuple([ran.get(id(x), x) for x in owner.inputs])), error)
 
 
 # --- Pointwise --------------------------------------------------------------------------------------

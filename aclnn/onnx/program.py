@@ -29,6 +29,7 @@ from aclnn.onnx import control
 from aclnn.onnx.evaluation import (
     RANDOM,
     Evaluation,
+    array_of,
     attributes_of,
     body_of,
     broken_rule,
@@ -37,6 +38,7 @@ from aclnn.onnx.evaluation import (
     inferred,
     model_of,
     said,
+    step_of,
     text_of,
     titled,
 )
@@ -46,6 +48,7 @@ from aclnn.onnx.narrow import ON_ARRAYS, Carried, is_narrow, narrow_results, on_
 from aclnn.onnx.numpy_forms import by_numpy
 from aclnn.onnx.patterns import Match, Structure, found_in, result_of
 from aclnn.onnx.pieces import PATTERNS
+from aclnn.onnx.rules import check_rules, misfit
 from aclnn.onnx.schemas import STANDARD, result_dtypes
 from aclnn.onnx.selection import CHOOSING
 from aclnn.onnx.steps import BrokenRuleError, NeededError, Step
@@ -292,10 +295,13 @@ class _Recorder:
             return results
         except (MemoryError, CutError, NeededError):
             raise
+        except AclnnError as error:
+            words = error.message
         except (
             Exception
         ) as error:  # of forms, NumPy and ONNX's reference, which raise what they like
-            words = error.message if isinstance(error, AclnnError) else said(error)
+            inputs = tuple([values[name] for name in node.input])
+            raise misfit(self.step_of(node, inputs, opset), error, node.domain) from None
         raise invalid(words if words.startswith(titled(node)) else f"{titled(node)}: {words}")
 
     def computed(self, node: Any, values: Mapping[str, Any], opset: int) -> Sequence[Any]:
@@ -436,7 +442,7 @@ class _Recorder:
         except Exception as error:  # of C++: the node breaks rules, or nobody knows its operator
             kinds = evaluation.described()
             if any(kind is None for kind in kinds):
-                raise failed or invalid(said(error)) from None
+                raise failed or error from None
         if any(kind is None for kind in kinds):
             kinds = [one or other for one, other in zip(kinds, evaluation.described(), strict=True)]
         if any(kind is None for kind in kinds):
@@ -639,6 +645,8 @@ def _evaluated(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> S
         value = attributes_of(node).get("value")
         if value is not None and len(node.attribute) == 1:  # the reference takes a while to load
             return [array_of(value)]
+    domain = "" if node.domain in STANDARD else node.domain
+    check_rules(step_of(node, opsets.get(domain, 1), inputs), domain)
     from onnx.reference import ReferenceEvaluator
 
     known = {name: np.asarray(x) for name, x in zip(node.input, inputs, strict=True) if name}
@@ -650,19 +658,13 @@ def _evaluated(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> S
     except Exception as error:
         # ONNX Runtime, which may end the process at nodes that break rules, gets none of these.
         if words := broken_rule(model):
-            raise invalid(words) from error
+            raise RuntimeError(words) from error
         evaluation = Evaluation(model)
         if evaluation.by == "reference":
             raise
         found = evaluation([*known.values()])
     left = iter(found)
     return [next(left) if name else None for name in node.output]
-
-
-def array_of(tensor: Any) -> np.ndarray:
-    import onnx
-
-    return np.asarray(onnx.numpy_helper.to_array(tensor))
 
 
 def initializers(graph: Any) -> dict[str, np.ndarray]:
@@ -818,7 +820,7 @@ class Runner:
             except (AclnnError, MemoryError, CutError):
                 raise
             except Exception as error:  # of a body that does not fit its node
-                raise invalid(f"{titled(node)}: {said(error)}") from None
+                raise misfit(step_of(node, graph.opset(node), inputs), error, node.domain) from None
         else:
             results = self._evaluated(at, inputs)
         found |= {name: one for name, one in zip(node.output, results, strict=False) if name}
@@ -878,16 +880,14 @@ class Runner:
 
     def _on_arrays(self, node: Any, inputs: Sequence[Any]) -> list[Any] | None:
         """The results of operators that run between plans by NumPy; None for others."""
-        step = Step(
-            node.op_type, called(node), self.graph.opset(node), tuple(inputs), attributes_of(node)
-        )
+        step = step_of(node, self.graph.opset(node), inputs)
         form = CHOOSING.get(node.op_type, on_arrays)
         try:
             found = form(step)
         except AclnnError:
             raise
         except Exception as error:  # of NumPy: inputs that fit no rule
-            raise invalid(f"{titled(node)}: {said(error)}") from None
+            raise misfit(step, error) from None
         return None if found is None else list(found[: len(node.output)])
 
     def _evaluation(self, node: Any, arrays: Mapping[str, Any]) -> Evaluation:

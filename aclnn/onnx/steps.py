@@ -85,7 +85,12 @@ class Step:
 
     def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
         found = self.constant(place, name)
-        return default if found is None else np.asarray(found).reshape(-1)[0].item()
+        if found is None:
+            return default
+        if np.size(found) != 1:
+            what = name or f"input {place}"
+            raise self.broken(f"{what} has shape {list(np.shape(found))}, must be a scalar")
+        return np.asarray(found).reshape(-1)[0].item()
 
     def refused(self, why: str) -> AclnnError:
         """The error of what is not supported: other means may do it."""

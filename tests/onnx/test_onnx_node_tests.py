@@ -1,6 +1,7 @@
 """The standard's own tests of nodes: all of those whose inputs and outputs are tensors."""
 
 import collections
+import re
 import warnings
 
 import numpy as np
@@ -237,3 +238,48 @@ def test_forms_take_every_dtype_of_their_schema_or_refuse_it_by_name(every_case)
     assert wrong == []
     assert others <= DTYPES_OF_OTHERS
     assert count > 1000
+
+
+# --- Wrong values -------------------------------------------------------------------------------------
+
+
+def with_wrong_values(case):
+    """A case as a model of constants, one of which is not what it was."""
+    (node,) = case.model.graph.node
+    arrays = [np.asarray(as_array(one)) for one in case.data_sets[0][0]]
+    for place, array in enumerate(arrays):
+        if not array.ndim:
+            wrong = [np.zeros(2, array.dtype)]
+        else:
+            wrong = [array.reshape(-1), array[tuple(slice(max(1, n - 1)) for n in array.shape)]]
+        if array.dtype.kind in "iu" and 0 < array.size <= 16:
+            wrong.append(np.full_like(array, 99))
+        for one in wrong:
+            given = [*arrays[:place], one, *arrays[place + 1 :]]
+            names = [info.name for info in case.model.graph.input]
+            weights = [
+                onnx.numpy_helper.from_array(x, n) for x, n in zip(given, names, strict=True)
+            ]
+            outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+            graph = onnx.helper.make_graph([node], "wrong", [], outputs, weights)
+            yield onnx.helper.make_model(
+                graph, opset_imports=case.model.opset_import, ir_version=10
+            )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wrong_values_are_refused_in_words_of_the_model(every_case):
+    first, count = {}, 0
+    for case in every_case:
+        if len(case.model.graph.node) == 1 and case.data_sets and case.data_sets[0][0]:
+            first.setdefault(case.model.graph.node[0].op_type, case)
+    for kind, case in first.items():
+        for proto in with_wrong_values(case):
+            try:
+                aclnn.from_onnx(proto, fallback="allow").run({})
+            except aclnn.AclnnError as error:
+                assert str(error).startswith(f"wrong: {kind} ("), error
+                assert not re.search(r"\w+(Error|Exception)\b: ", str(error)), error
+                assert not re.search(r"zip\(|truth value|unpack", str(error)), error
+                count += 1
+    assert count > 200

@@ -4,6 +4,7 @@ import gc
 import json
 import pathlib
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -970,8 +971,53 @@ def test_errors_of_runs_name_the_node():
         model(*given)
     region = [IMAGE, np.zeros((1, 4), np.float32), np.int64([7])]
     model = aclnn.from_onnx(model_of("z = RoiAlign (a, b, c)", region, outputs=["z"]))
-    with pytest.raises(aclnn.AclnnError, match=r"^g: RoiAlign \(z\): IndexError: index 7"):
+    with pytest.raises(aclnn.AclnnError, match=r"^g: RoiAlign \(z\): index 7 is"):
         model(*region)
+
+
+# A node, a value of its last input that breaks a rule, and what is said of it.
+BROKEN = [
+    ("z = Range (p, q, b)", np.int64(0), "delta is 0, must not be 0"),
+    ("z = Range (p, q, b)", np.int64([1, 2]), "delta has shape [2], must be a scalar"),
+    ("z = Expand (a, b)", [2, 4, 6], "shape is [2, 4, 6], which [3, 4, 6] does not broadcast to"),
+    ("z = Expand (a, b)", [-3, 4, 6], "shape is [-3, 4, 6], must be sizes from 0 on"),
+    ("z = ConstantOfShape (b)", [2, -1], "input is [2, -1], must be sizes from 0 on"),
+    ("z = Reshape (a, b)", [5, -1], "shape is [5, -1], which [3, 4, 6] of 72 elements cannot have"),
+    ("z = Reshape (a, b)", [-1, -1], "must be sizes from 0 on, and -1 at most once"),
+    ("z = Slice (a, r, r, r, b)", [0], "steps are [0], must not be 0"),
+    ("z = Slice (a, r, r, b)", [0, 1], "starts [0], ends [0], axes [0, 1] must be as many"),
+    ("z = Gather (a, b)", [3], "an index is 3, must be from -3 to 2"),
+    ("z = GatherND (a, b)", [1, 4], "an index is 4, must be from -4 to 3"),
+    ("z = Tile (a, b)", [1, 2], "repeats is [1, 2], must have 3 numbers"),
+    ("z = Squeeze (a, b)", [1], "axes are [1], of which 1 has 4 elements, must have 1"),
+    ("z = Unsqueeze (a, b)", [7], "axes are [7], must be from -4 to 3"),
+    ("z = ReduceMax (a, b)", [1, -2], "axes are [1, -2], must differ"),
+    ("z = CumSum (a, b)", np.int64(3), "axis is 3, must be from -3 to 2"),
+    ("z = Pad (a, b)", [1, 2, 3], "pads is [1, 2, 3], must have 6 numbers"),
+    ("c = Cast <to = 1> (b) z = Add (a, c)", [1, 2], "shapes [3, 4, 6], [2] do not broadcast"),
+    ("c = Cast <to = 1> (b) z = Conv <strides = [0]> (a, a, c)", [0] * 3, "must be from 1 on"),
+    ("c = Cast <to = 1> (b) z = Clip (a, c)", [1, 2], "min has shape [2], must be a scalar"),
+]
+
+
+@each("body, value, words", BROKEN)
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_values_that_break_rules_are_told_with_the_rule(body, value, words, is_folded):
+    """Of constants, which ONNX's reference computes, and of arrays, for which forms do."""
+    begin = "p = Constant <value_int = 0> () q = Constant <value_int = 5> () r = Constant <value_ints = [0]> () "
+    given = [X, np.asarray(value, np.int64)]
+    proto = model_of(begin + body, given, outputs=["z"])
+    constants = {"a": given[0]} if is_folded else {}
+    model = aclnn.from_onnx(proto, inputs={"b": given[1], **constants}, fallback="allow")
+    with pytest.raises(aclnn.AclnnError) as caught:
+        model.run({} if is_folded else {"a": X})
+    assert str(caught.value).startswith("g: ")
+    assert "Error:" not in str(caught.value)
+    if is_folded:
+        assert words in str(caught.value)
+        assert " (z): " in str(caught.value)
+    else:
+        assert re.search(r"\((c|z)\): |\(z: \w+\)", str(caught.value))
 
 
 def test_sequences_of_constants_are_no_parts_of_plans():

@@ -53,6 +53,7 @@ USES = {
     "aclnn/onnx/narrow.py": "ONNX's casts",
     "aclnn/onnx/selection.py": "ONNX's operators between plans",
     "aclnn/onnx/resizing.py": "an operator of ONNX's that is composed of others",
+    "aclnn/onnx/rules.py": "ONNX's operators, whose rules they are",
     "aclnn/onnx/recurrent.py": "activations of recurrent layers",
     "aclnn/onnx/quantized_forms.py": "ONNX's operators, of other arguments",
     "aclnn/onnx/quantized.py": "integer products, which are composed of operators",
