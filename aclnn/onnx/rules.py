@@ -1,4 +1,4 @@
-"""What does not fit where a node fails: the rule that a value breaks, or all that the node was given.
+"""Rules that nodes break: the value and the rule where one fails, or all that the node was given.
 
 Forms, NumPy and ONNX's reference notice values that do not fit at different depths, in words of their own. When one of
 them fails, the node is looked at once more, for an error that names a value and a rule of the standard.
@@ -80,7 +80,7 @@ def misfit(step: Step, error: Exception, domain: str = "") -> AclnnError:
 
 
 def _words(error: Exception) -> str:
-    """What an error says of the model."""
+    """The words of an error about the model."""
     text = error.message if isinstance(error, AclnnError) else " ".join(str(error).split())
     # The standard's inference says several times which operator it is about.
     text = text.rpartition("InferenceError] ")[2].partition(" ==> Context")[0]
