@@ -86,6 +86,17 @@ def accuracy_in_words(measured: dict[str, float]) -> str:
 
 def dtypes_on(operator: Operator, soc: str) -> list[str]:
     """The dtypes in which all tensors of a call may be on a SoC, according to the rules."""
+    if REGISTRY.get(operator.name) is operator:
+        return list(_known_dtypes(operator.name, soc))
+    return _accepted_dtypes(operator, soc)
+
+
+@cache
+def _known_dtypes(name: str, soc: str) -> tuple[str, ...]:
+    return tuple(_accepted_dtypes(REGISTRY[name], soc))
+
+
+def _accepted_dtypes(operator: Operator, soc: str) -> list[str]:
     roles = (*operator.inputs, "out")
     return [
         dtype.name.removeprefix("ACL_")
