@@ -32,9 +32,13 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick", action="store_true", help="one case of each test but of those in tests/slow.txt"
     )
+    parser.addoption(
+        "--every-case", action="store_true", help="all cases where tests otherwise take turns"
+    )
 
 
 def pytest_configure(config):
+    cases.EVERY = config.getoption("--every-case")
     config.addinivalue_line(
         "markers", "each_instruction_set: once with the kernels of each that this machine has"
     )

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 
+import cases
 import ml_dtypes
 import mpmath
 import numpy as np
@@ -82,6 +83,7 @@ def test_inputs_broadcast_where_the_judge_says_so(name):
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize(("name", "options", "gradients"), each(["ones", "random", "tiny"]))
 def test_every_half_is_correctly_rounded(name, options, gradients, dtype):
+    """What is in doubt in float64 are thousands of ties: `make accuracy` judges all."""
     kind = HALVES[dtype]
     if NAMES[dtype] not in dtypes_on(REGISTRY[name], "Ascend910B"):
         assert (name, dtype) == ("shrink", "bfloat16")
@@ -89,7 +91,8 @@ def test_every_half_is_correctly_rounded(name, options, gradients, dtype):
     x = oracle.every(kind)
     operands = [oracle.half_gradients(kind)[gradients], x] if gradients else [x]
     actual = getattr(aclnn, name)(*operands, **options)
-    wrong = oracle.misrounded(name, options, actual, *operands)
+    most = None if cases.EVERY else 1000
+    wrong = oracle.misrounded(name, options, actual, *operands, most=most)
     assert not len(wrong), [(*(v[i] for v in operands), actual[i]) for i in wrong[:5]]
 
 
@@ -106,7 +109,7 @@ def test_float32_is_within_one_ulp(name, options, gradient, monkeypatch):
             assert worst.ulp <= 1, (level, worst)
             yield oracle.worst_of(points, distances, 20)
 
-    x = oracle.float32_points(oracle.JUDGES[name].domain, 400_000)  # `make exhaustive` has all
+    x = oracle.float32_points(oracle.JUDGES[name].domain, 150_000)  # `make exhaustive` has all
     points = oracle.judged_points(name, options, x, gradient or 1.0)
     worst = np.unique(np.concatenate(list(errors(points))))
     list(errors(oracle.judged_beside(name, options, worst, gradient or 1.0)))

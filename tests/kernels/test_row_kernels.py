@@ -185,7 +185,7 @@ def judged(name, dtype):
     """Operands of several shapes, and what is expected of them, whatever their layout."""
     rng = np.random.default_rng(3)
     found = []
-    for shape, scale in (((9, 61), 3), ((3, 700), 1), ((10, 1), 2), ((17, 5), 20)):
+    for shape, scale in (((5, 61), 3), ((2, 700), 1), ((10, 1), 2), ((17, 5), 20)):
         inputs = operands(name, rng.standard_normal(shape) * scale, rng, DTYPES[dtype])
         found.append((shape, inputs, expected(name, inputs)))
     return found

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import browsers
+import cases
 import pytest
 from aclnn.graph.views.explorer import explorer_data
 from pictures import Picture, assert_true, inside, random_graph
@@ -46,7 +47,7 @@ def drawn(page, data, closed):
 
 @pytest.mark.parametrize("part", range(5))
 def test_random_graphs_are_drawn_as_they_are(page, part):
-    for seed in range(30 * part, 30 * part + 30):
+    for seed in cases.some(range(30 * part, 30 * part + 30), 12, part):
         graph, draw = random_graph(seed), random.Random(seed)
         data = explorer_data(graph)
         groups = range(len(data["groups"]))

@@ -14,6 +14,21 @@ def around(**case):
 
 
 ONE = False  # whether a single case stands for all: in the quick part of the suite
+EVERY = False  # whether `some` are all: with `--every-case`
+
+
+def some(values, count, key):
+    """So many of the values, which take turns: others for each key.
+
+    Where one loop runs for a product of cases, such as of operators, dtypes and layouts, each operator meets
+    some of the layouts, and each layout some of the operators.
+    """
+    values = list(values)
+    if EVERY or count >= len(values):
+        return values
+    first, every = zlib.crc32(str(key).encode()), len(values)
+    places = {(first + k * every // count) % every for k in range(count)}
+    return [values[place] for place in sorted(places)]
 
 
 def each(names, values, ids=str):

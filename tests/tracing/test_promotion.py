@@ -2,12 +2,11 @@
 
 import operator
 import warnings
-import zlib
 
 import ml_dtypes
 import numpy as np
 import pytest
-from cases import each
+from cases import each, some
 
 import aclnn
 
@@ -113,7 +112,12 @@ def names(one):
 
 
 def pairs_of(function):
-    return [(a, b) for a in DTYPES for b in DTYPES]
+    """Each dtype beside itself, and beside some others."""
+    return [
+        (a, b)
+        for a in DTYPES
+        for b in {a: None} | dict.fromkeys(some(DTYPES, 5, f"{function.__name__}{a}"))
+    ]
 
 
 @pytest.mark.parametrize("function", BINARY, ids=names)
@@ -127,7 +131,7 @@ def test_operators_on_two_arrays_are_numpys(function, first, second):
 
 def beside_numbers(function):
     cases = [(dtype, n, back) for dtype in DTYPES for n in NUMBERS for back in (False, True)]
-    return [one for one in cases if zlib.crc32(f"{function.__name__}{one}".encode()) % 6 == 0]
+    return some(cases, len(cases) // 12, function.__name__)
 
 
 UFUNCS = [
@@ -139,7 +143,7 @@ UFUNCS = [
 def some_pairs(function):
     others = [*DTYPES, 2, 0.1, np.float64(0.1), True]
     pairs = [(a, b) for a in DTYPES for b in others]
-    return [one for one in pairs if zlib.crc32(f"{function.__name__}{one}".encode()) % 3 == 0]
+    return some(pairs, len(pairs) // 3, function.__name__)
 
 
 @pytest.mark.parametrize("function", UFUNCS, ids=names)
@@ -183,8 +187,13 @@ def in_place(function):
     return getattr(operator, f"i{function.__name__.strip('_')}")
 
 
+def pairs_in_place(function):
+    others = [*DTYPES, 2, 300, 0.1, -1]
+    return [(a, b) for a in DTYPES for b in some(others, 6, f"{function.__name__}{a}")]
+
+
 @pytest.mark.parametrize("function", [*ARITHMETIC, *WHOLE], ids=names)
-@each("first, second", [(a, b) for a in DTYPES for b in [*DTYPES, 2, 300, 0.1, -1]])
+@each("first, second", pairs_in_place)
 def test_operators_in_place_are_numpys(function, first, second):
     other = np.roll(values(second), 3) if isinstance(second, np.dtype) else second
 
