@@ -22,7 +22,7 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl import dtypes
 from aclnn.api import c_shaped
-from aclnn.operators import ENTRIES, REGISTRY, examples, functional_owner
+from aclnn.operators import ENTRIES, FAMILIES, REGISTRY, examples, functional_owner
 
 SHAPE = (2, 3)
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -407,8 +407,7 @@ UNLIKE = {
 }  # fmt: skip
 NOTHING = Unlike()
 # Operators without floating dtypes.
-INTEGERS_ONLY = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
-INTEGERS_ONLY += tuple(f"{name}_scalar" for name in INTEGERS_ONLY[:3])
+INTEGERS_ONLY = tuple(operator.name for operator in FAMILIES["bitwise"])
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
 
 
