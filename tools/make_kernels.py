@@ -40,6 +40,9 @@ SINGLE = ("float32", "float16", "bfloat16")
 WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
 READ_AS = {"float32": SINGLE, "float64": (*SINGLE, "float64"), "int64": WHOLE}
 WRITTEN_AS = READ_AS | {"float64": (*SINGLE, "float64", *WHOLE[:-1])}
+# In modules with loops for each instruction set, which convert elements themselves.
+READ_BY_SETS = {"float32": (*SINGLE, "int8", "int32"), "float64": (*SINGLE, "float64")}
+WRITTEN_BY_SETS = {"float32": SINGLE, "float64": (*SINGLE, "float64")}
 TAB = "    "
 ENTRY = "add("  # the call that enters a fast path into the table
 
@@ -609,11 +612,13 @@ def row_tables(records: Iterable[Any]) -> str:
     return "".join(text)
 
 
+# What the module of row-wise kernels knows of an operand.
+OF_ROWS = ("name", "role", "slot", "optional", "statistic", "needed_by")
+
+
 def row_operands(side: Iterable[Any]) -> str:
     return (
-        "("
-        + "".join(f"Operand{tuple(getattr(one, f) for f in one.__slots__)!r}, " for one in side)
-        + ")"
+        "(" + "".join(f"Operand{tuple(getattr(one, f) for f in OF_ROWS)!r}, " for one in side) + ")"
     )
 
 
@@ -638,21 +643,16 @@ def opaque_facts(records: Iterable[Any]) -> str:
         address = f"<size_t><call_kernel>{one.name}"
         text.append(f'    "{one.name}": OpaqueFacts({address}, {", ".join(map(repr, facts))}),\n')
     text.append("}\n")
-    for table, of_graphs in ("MAKERS", False), ("GRAPH_MAKERS", True):
-        makers = {one.name: maker_of(one, calls) for one in records if bool(one.maker) == of_graphs}
-        lines = [f'    "{name}": "{maker}",\n' for name, maker in makers.items()]
-        text += [f"{table} = {{\n", *lines, "}\n"]
-    return "".join(text)
+    lines = [f'    "{one.name}": "{maker_of(one, calls)}",\n' for one in records]
+    return "".join([*text, "MAKERS = {\n", *lines, "}\n"])
 
 
 def maker_of(record: Any, calls: Mapping[str, str]) -> str:
     """The function that makes a kernel of a node, as ``module:function``."""
-    if record.maker:
-        return str(record.maker)
     if record.state:
-        return f"aclnn.kernels._{record.body}_kernels:{record.name}_kernel"
+        return f"_{record.body}_kernels:{record.name}_kernel"
     function = calls[library_call(record)] if record.factory else "opaque_kernel"
-    return f"aclnn.kernels._opaque_kernels:{function}"
+    return f"_opaque_kernels:{function}"
 
 
 def element_functions(kind: str, pairs: Mapping[str, Iterable[str]]) -> str:
@@ -703,7 +703,7 @@ def shapes_read(record: Any, read: Iterable[str]) -> list[str]:
     """Shapes of operands, by their names, that expressions read."""
     places = {one.name: f"len(inputs) + {k}" for k, one in enumerate(record.outputs)}
     places |= {one.name: str(k) for k, one in enumerate(record.inputs)}
-    return [f"{name} = shapes[{place}]" for name, place in places.items() if name in read]
+    return [f"{name} = views[{place}].shape" for name, place in places.items() if name in read]
 
 
 STATE_IMPORTS = """\
@@ -720,13 +720,13 @@ NODE_IMPORTS = """\
 from libc.string cimport memset
 
 from aclnn.kernels._kernel_reference cimport checked_by, refer_to
-from aclnn.kernels._opaque_kernels cimport lines_of, places_of, reader, size_of, writer
+from aclnn.kernels._opaque_kernels cimport {names}
 
 from aclnn.acl.dtypes import ITEM_SIZES
 
 
 """
-NODE = "(attr, tuple inputs not None, tuple outputs not None, tuple shapes not None)"
+NODE = "(attr, tuple inputs not None, tuple outputs not None, tuple views not None, steps)"
 
 
 def library_call(record: Any) -> str:
@@ -735,6 +735,7 @@ def library_call(record: Any) -> str:
     family, _, factory = record.factory.partition(":")
     read = {name for one in arguments for name in one.reads}
     lines = shapes_read(record, read)
+    read -= {"views", "steps"}  # what is given
     lines += [f"{one.name} = {one.value}" for one in arguments if one.name in read]
     given = "".join(
         f", {one.name}={one.name if one.name in read else one.value}" for one in arguments
@@ -766,6 +767,27 @@ class Part(NamedTuple):
     count: str
     comment: str
 
+    @property
+    def names(self) -> list[str]:
+        """Fields of the state and arguments that the count is made of, in order."""
+        tree = ast.parse(self.count, mode="eval")
+        called = {one.func for one in ast.walk(tree) if isinstance(one, ast.Call)}
+        found = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one not in called]
+        found.sort(key=lambda one: one.col_offset)
+        return [one.id for one in found if one.id[0].islower()]
+
+    def counted(self, fields: Iterable[str]) -> str:
+        """The count as an expression of the state."""
+        tree = ast.parse(self.count, mode="eval")
+        own = {*self.names} & {*fields}
+        for one in ast.walk(tree):
+            if isinstance(one, ast.Name) and one.id in own:
+                one.id = f"state.{one.id}"
+        text = ast.unparse(tree)
+        operator = getattr(tree.body, "op", ast.Mult())  # a factor of the bytes
+        is_factor = isinstance(operator, (ast.Mult, ast.FloorDiv))
+        return text if is_factor and not isinstance(tree.body, ast.IfExp) else f"({text})"
+
 
 def parts_of(record: Any) -> list[Part]:
     lines = inspect.cleandoc(record.parts).splitlines()
@@ -777,7 +799,7 @@ def parts_of(record: Any) -> list[Part]:
 
 def sizes_of(record: Any) -> list[str]:
     """Arguments that counts of parts are made of, besides fields of the state."""
-    names = [name for one in parts_of(record) for name in re.findall(r"\b[a-z]\w*", one.count)]
+    names = [name for one in parts_of(record) for name in one.names]
     return [name for name in dict.fromkeys(names) if name not in fields_of(record.state)]
 
 
@@ -788,7 +810,8 @@ def states(records: Iterable[Any]) -> str:
     for state in dict.fromkeys(one.state for one in records):
         fields = inspect.cleandoc(state.fields).splitlines()
         text.append("\n".join([f"cdef struct {state.name}:", *indented(fields)]) + "\n\n\n")
-    text += [division(one) for one in records if one.parts]
+    # Kernels that share a function share what divides its scratch.
+    text += dict.fromkeys(division(one) for one in records if one.parts)
     return "".join(text)
 
 
@@ -796,18 +819,15 @@ def division(record: Any) -> str:
     """What a kernel keeps in scratch: the struct, and the function that divides the memory."""
     parts, fields = parts_of(record), fields_of(record.state)
     lines = [f"{one.type} *{one.name}  {one.comment}".rstrip() for one in parts]
-    struct = "\n".join([f"cdef struct {record.name}_parts:", *indented(lines)])
-    counted = [
-        re.sub(r"\b[a-z]\w*", lambda name: in_state(name[0], fields), one.count) for one in parts
-    ]
+    struct = "\n".join([f"cdef struct {record.function}_parts:", *indented(lines)])
     body = ["cdef size_t used = 0"]
-    for one, count in zip(parts, counted, strict=True):
-        nbytes = f"{count} * sizeof({one.type})"
+    for one in parts:
+        nbytes = f"{one.counted(fields)} * sizeof({one.type})"
         body.append(f"parts.{one.name} = <{one.type} *>part_of(scratch, {nbytes}, &used)")
     sizes = "".join(f"ptrdiff_t {name}, " for name in sizes_of(record))
     heading = (
-        f"cdef inline size_t divide_{record.name}(const {record.state.name} *state, {sizes}"
-        f"void *scratch, {record.name}_parts *parts)"
+        f"cdef inline size_t divide_{record.function}(const {record.state.name} *state, {sizes}"
+        f"void *scratch, {record.function}_parts *parts)"
     )
     return f"{struct}\n\n\n" + function(heading, [*body, "return used"])
 
@@ -818,19 +838,61 @@ def in_state(name: str, fields: Iterable[str]) -> str:
 
 def nodes(records: Iterable[Any]) -> str:
     """Functions that make kernels of nodes, for a family whose states the build packs."""
-    return NODE_IMPORTS + "".join([node_kernel(one) for one in records])
+    records = list(records)
+    names, own = ["lines_of", "places_of", "size_of"], ""
+    if not any(one.per_set for one in records):
+        names += ["reader", "writer"]
+    else:
+        own = conversion(records, "reader", READ_BY_SETS)
+        own += conversion(records, "writer", WRITTEN_BY_SETS)
+    makers = "".join([node_kernel(one) for one in records])
+    return NODE_IMPORTS.format(names=", ".join(names)) + own + makers
+
+
+def conversion(records: Iterable[Any], name: str, pairs: Mapping[str, Iterable[str]]) -> str:
+    """The function that gives what converts elements, by their dtype and the one that is computed in.
+
+    It has those that arguments of the records name.
+    """
+    calls = [call for one in records for call in calls_of(name, one.arguments)]
+    named = [one for call in calls for one in ast.walk(call.args[1])]
+    computed = sorted({one.value for one in named if isinstance(one, ast.Constant)})
+    if not computed:
+        return ""
+    kind = "load" if name == "reader" else "store"
+    types = [TYPES[dtype] for wide in computed for dtype in (*pairs[wide], wide)]
+    own = [one for one in dict.fromkeys(types) if one in ELEMENTS]
+    lines = ["from libc.stdint cimport int8_t"] if "int8_t" in types else []
+    lines.append(f"from aclnn.kernels.element cimport {', '.join([kind, f'{kind}_fn', *own])}\n\n")
+    lines.append(f"cdef {kind}_fn {name}(str dtype, str computed) except NULL:")
+    for wide in computed:
+        for dtype in pairs[wide]:
+            ends = [TYPES[dtype], TYPES[wide]]
+            ends = ends if kind == "load" else ends[::-1]
+            lines.append(f'    if dtype == "{dtype}" and computed == "{wide}":')
+            lines.append(f"        return <{kind}_fn>{kind}[{', '.join(ends)}]")
+    verb = "reads {dtype} as" if kind == "load" else "writes {dtype} from"
+    lines.append(f'    raise ValueError(f"no kernel {verb} {{computed}}")\n\n\n')
+    return "\n".join(lines)
+
+
+def calls_of(function: str, text: str) -> Iterator[ast.Call]:
+    """Calls of a function in statements."""
+    for one in ast.walk(ast.parse(inspect.cleandoc(text))):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == function:
+            yield one
 
 
 def node_kernel(record: Any) -> str:
     """The function that makes a kernel of a node: it packs the state, and counts work, chunks and scratch."""
     lines = [f"cdef {record.state.name} state"]
     if record.parts:
-        lines.append(f"cdef {record.name}_parts parts")
+        lines.append(f"cdef {record.function}_parts parts")
     lines += ["memset(&state, 0, sizeof(state))", *shapes_read(record, names_read(record))]
     lines += [*places_set(record), *arguments_set(record), "failures = {"]
     lines += [f"    {code}: {failure(text)}," for code, text in record.failures]
     lines += ["}", "made = refer_to("]
-    state = f"{record.name}, &state, sizeof(state)"
+    state = f"{record.function}, &state, sizeof(state)"
     lines.append(f'    "{record.name}", inputs, outputs, {state}, {record.work},')
     lines += [f"    {record.chunks or 1}, {scratch_of(record)}, failures,", ")"]
     made = f"checked_by(made, {', '.join(record.check)})" if record.check else "made"
@@ -853,8 +915,8 @@ def places_set(record: Any) -> list[str]:
     wanted = [one.name for one in every if one.name in fields]
     if not wanted:
         return []
-    words = tuple([f"{one.name}{'?' * one.optional}" for one in every])
-    found = f'places = places_of({words}, attr("present", ()))'
+    words = tuple([f"{one.name}{'?' * one.optional}{'*' * one.several}" for one in every])
+    found = f'places = places_of({words}, attr("present", ()), len(inputs) + len(outputs))'
     return [found, *(f'state.{name} = places.get("{name}", -1)' for name in wanted)]
 
 
@@ -866,7 +928,7 @@ def arguments_set(record: Any) -> list[str]:
 def scratch_of(record: Any) -> str:
     """The expression of the bytes of a kernel's scratch."""
     sizes = "".join(f"{name}, " for name in sizes_of(record))
-    return f"divide_{record.name}(&state, {sizes}NULL, &parts)" if record.parts else "0"
+    return f"divide_{record.function}(&state, {sizes}NULL, &parts)" if record.parts else "0"
 
 
 def failure(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aclnn import graph, isa
 from aclnn.compiler.fused_kernels import join
+from aclnn.compiler.result_steps import result_steps
 from aclnn.graph.lower.schedule import threads_used
 
 
@@ -55,21 +56,22 @@ def _opaque(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> graph.Kernel:
     """A kernel as its record says, which the build made a function of (`tools/make_kernels.py`)."""
-    make, reads_graph = _maker_of(node.attr("kernel"))
-    if reads_graph:
-        return make(owner, node, inputs, outputs)
-    shapes = tuple([owner.value(id).shape for id in node.operands])
-    return make(node.attr, inputs, outputs, shapes)
+    views = tuple([owner.value(id) for id in node.operands])
+    make = _maker_of(node.attr("kernel"))
+    return make(node.attr, inputs, outputs, views, result_steps(node, views))
 
 
 @cache
-def _maker_of(kernel: str) -> tuple[Callable[..., graph.Kernel], bool]:
-    """The function that makes a kernel, and whether it reads more of the graph than shapes."""
-    from aclnn.kernels._opaque_kernels import GRAPH_MAKERS, MAKERS
+def _maker_of(kernel: str) -> Callable[..., graph.Kernel]:
+    """The function that makes a kernel."""
+    from aclnn.kernels._opaque_kernels import MAKERS
 
-    reads_graph = kernel in GRAPH_MAKERS
-    module, _, name = (GRAPH_MAKERS if reads_graph else MAKERS)[kernel].partition(":")
-    return getattr(import_module(module), name), reads_graph
+    stem, _, name = MAKERS[kernel].partition(":")
+    module = import_module(f"aclnn.kernels.{stem}")
+    if not hasattr(module, "BUILT"):
+        return getattr(module, name)
+    family = isa.Family(f"kernels.{stem}")  # its loops are those of the instruction set in use
+    return lambda *node: getattr(family(), name)(*node)
 
 
 _LIBRARIES: Mapping[str, Callable[..., graph.Kernel]] = {

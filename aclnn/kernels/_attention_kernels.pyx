@@ -751,7 +751,7 @@ cdef class AttentionState:
 
 
 def attention_kernel(tuple inputs not None, tuple outputs not None, *, tuple operands not None,
-                     tuple shapes not None, **options):
+                     tuple views not None, **options):
     """The kernel of attention for certain dtypes and shapes.
 
     Parameters
@@ -760,7 +760,7 @@ def attention_kernel(tuple inputs not None, tuple outputs not None, *, tuple ope
         Dtypes of operands.
     operands : tuple of str
         What they are, of `OPERANDS`.
-    shapes : tuple of tuple of int
+    views : tuple of Value
     **options
         As `AttentionState` takes them.
 
@@ -769,8 +769,10 @@ def attention_kernel(tuple inputs not None, tuple outputs not None, *, tuple ope
     Kernel
     """
     cdef dict dtypes = dict(zip(operands, inputs + outputs, strict=True))
-    cdef AttentionState kept = AttentionState(
-        dtypes, dict(zip(operands, shapes, strict=True)), **options)
+    cdef dict shapes = {}
+    for role, view in zip(operands, views, strict=True):
+        shapes[role] = view.shape
+    cdef AttentionState kept = AttentionState(dtypes, shapes, **options)
     cdef str name = "attention_gradient" if kept.is_gradient else "attention"
     length = ("a length of {which} is {{detail}}, for which there is no room, or after a larger "
               "one")

@@ -1513,27 +1513,33 @@ cdef class ConvolutionState:
                     begin += depth
 
 
-def convolution_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not None,
-                       *options, steps=None, end=None):
+def convolution_kernel(tuple inputs not None, tuple outputs not None, *, size_t multiply,
+                       Py_ssize_t own, steps=None, end=None, **options):
     """The kernel of a convolution of certain dtypes and shapes.
 
     Parameters
     ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
     multiply : int
         Address of what multiplies blocks of floats: `multiply_floats_at` of the module of products.
-    in_dtypes, out_dtype, *options
-        As `ConvolutionState` takes them.
+    own : int
+        How many inputs the convolution reads; steps on results read the others.
     steps : tuple, optional
         Kernels of pointwise steps on float32 results, as those of products, in place.
     end : tuple of str, bool and bool, optional
         Instead: what `ends` takes, whether an operand is added before, by way of a factor,
         and whether that is one of the sums. Numbers are those of the addition and the activation.
+    **options
+        As `ConvolutionState` takes them.
 
     Returns
     -------
     Kernel
     """
-    cdef ConvolutionState kept = ConvolutionState(in_dtypes, out_dtype, *options)
+    cdef tuple in_dtypes = inputs[:own]
+    cdef str out_dtype = outputs[0]
+    cdef ConvolutionState kept = ConvolutionState(in_dtypes, out_dtype, **options)
     cdef conv_t *c = &kept.conv
     cdef ptrdiff_t params_size = 0
     name = f"convolution[{','.join(in_dtypes)}->{out_dtype}]"
@@ -1640,27 +1646,29 @@ cdef class SlopesState:
         return max(1, min(chunks, c.groups * c.across * c.downs))
 
 
-def slopes_kernel(size_t multiply, tuple in_dtypes not None, str out_dtype not None, *options):
+def slopes_kernel(tuple inputs not None, tuple outputs not None, *, size_t multiply, **options):
     """The kernel of the gradient of a convolution's weights, of certain dtypes and shapes.
 
     Parameters
     ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
     multiply : int
         As for `convolution_kernel`.
-    in_dtypes, out_dtype, *options
+    **options
         As `SlopesState` takes them.
 
     Returns
     -------
     Kernel
     """
-    cdef SlopesState kept = SlopesState(in_dtypes, out_dtype, *options)
+    cdef SlopesState kept = SlopesState(inputs, outputs[0], **options)
     kept.slopes.multiply = <multiply_fn>multiply
     return Kernel(
         fn=<size_t>convolve_slopes,
         state=<size_t>&kept.slopes,
-        name=f"convolution_slopes[{','.join(in_dtypes)}->{out_dtype}]",
-        itemsizes=tuple(map(ITEM_SIZES.__getitem__, (*in_dtypes, out_dtype))),
+        name=f"convolution_slopes[{','.join(inputs)}->{outputs[0]}]",
+        itemsizes=tuple(map(ITEM_SIZES.__getitem__, inputs + outputs)),
         cost=kept.cost,
         owner=kept,
         scratch=kept.scratch_for(1),

@@ -15,29 +15,16 @@ then go along the result. Maxima are of floats where these hold all elements, me
 """
 
 from libc.math cimport floor, floorf
-from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from aclnn.kernels._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
-    bfloat16_t,
     copy_elements,
-    half_t,
-    load,
-    load_fn,
-    store,
-    store_fn,
-    unaligned_double,
-    unaligned_float,
     unaligned_int32,
     unaligned_int64,
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
-from aclnn.kernels.scratch cimport part_of
 from graph.runtime.kernel_abi cimport array_view, call_context
-
-from aclnn.acl.dtypes import ITEM_SIZES
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 
@@ -52,37 +39,6 @@ ctypedef fused real:
     double
 
 
-cdef load_fn loader(str dtype, bint wide) except NULL:
-    """Loader that converts elements to double, or to float."""
-    if dtype == "float32":
-        return (<load_fn>load[unaligned_float, unaligned_double] if wide
-                else <load_fn>load[unaligned_float, unaligned_float])
-    if dtype == "float16":
-        return (<load_fn>load[half_t, unaligned_double] if wide
-                else <load_fn>load[half_t, unaligned_float])
-    if dtype == "bfloat16":
-        return (<load_fn>load[bfloat16_t, unaligned_double] if wide
-                else <load_fn>load[bfloat16_t, unaligned_float])
-    if dtype == "float64" and wide:
-        return <load_fn>load[unaligned_double, unaligned_double]
-    raise ValueError(f"no kernel of images computes in {dtype}")
-
-
-cdef store_fn storer(str dtype, bint wide) except NULL:
-    if dtype == "float32":
-        return (<store_fn>store[unaligned_double, unaligned_float] if wide
-                else <store_fn>store[unaligned_float, unaligned_float])
-    if dtype == "float16":
-        return (<store_fn>store[unaligned_double, half_t] if wide
-                else <store_fn>store[unaligned_float, half_t])
-    if dtype == "bfloat16":
-        return (<store_fn>store[unaligned_double, bfloat16_t] if wide
-                else <store_fn>store[unaligned_float, bfloat16_t])
-    if dtype == "float64" and wide:
-        return <store_fn>store[unaligned_double, unaligned_double]
-    raise ValueError(f"no kernel of images computes in {dtype}")
-
-
 cdef inline char *row_of(const array_view *view, ptrdiff_t plane, ptrdiff_t row) noexcept nogil:
     cdef ptrdiff_t channels = view.shape[1]
     return (view.data + plane // channels * view.strides[0] + plane % channels * view.strides[1]
@@ -91,17 +47,9 @@ cdef inline char *row_of(const array_view *view, ptrdiff_t plane, ptrdiff_t row)
 
 # --- Windows --------------------------------------------------------------------------------------
 
-cdef struct windows_state:
-    ptrdiff_t[2] size        # of a window: rows, columns; 0: they share the operand
-    ptrdiff_t[2] step        # from one to the next
-    ptrdiff_t[2] before      # how many elements the first begins before the operand
-    ptrdiff_t[2] after       # how many elements are added behind the operand
-    bint wide                # computed in double
-    bint counts_margin       # what was added counts as elements
-    double divisor           # of means; 0: their elements
-    int index_size           # of places of maxima; 0: there are none
-    load_fn load
-    store_fn store
+# States of the kernels, and what they keep in scratch: made of the records.
+include "image_states.pxi"
+
 
 cdef struct window_t:
     ptrdiff_t first, last    # elements that there are, to what is behind them
@@ -269,27 +217,8 @@ cdef inline void find_places(const windows_state *state, const real *most, const
         put_index(places + i * step, state.index_size, place)
 
 
-cdef struct windows_parts:
-    # What windows keep in scratch: rows of the operand, and a row of results.
-    void *row               # of all rows of a window
-    void *other
-    void *rows              # which row each element is from
-    void *made
-
-
-cdef size_t divide_windows(const windows_state *state, ptrdiff_t width, ptrdiff_t results,
-                           void *scratch, windows_parts *parts) noexcept nogil:
-    """Divide scratch for rows of so many elements and results; the bytes that it takes."""
-    cdef size_t used = 0, size = sizeof(double) if state.wide else sizeof(float)
-    parts.row = part_of(scratch, width * size, &used)
-    parts.other = part_of(scratch, width * size, &used)
-    parts.rows = part_of(scratch, width * size if state.index_size else 0, &used)
-    parts.made = part_of(scratch, results * size, &used)
-    return used
-
-
 cdef inline void largest_rows(const array_view *views, const windows_state *state,
-                              const windows_parts *parts, ptrdiff_t begin, ptrdiff_t end,
+                              const window_maxima_parts *parts, ptrdiff_t begin, ptrdiff_t end,
                               real like) noexcept nogil:
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
@@ -325,13 +254,13 @@ cdef inline void largest_rows(const array_view *views, const windows_state *stat
 
 
 cdef void mean_rows(const array_view *views, const windows_state *state,
-                    const windows_parts *parts, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
+                    const window_means_parts *parts, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t width = x.shape[3], results = out.shape[3], line, row
-    cdef double *sum = <double *>parts.row
-    cdef double *other = <double *>parts.other
-    cdef double *made = <double *>parts.made
+    cdef double *sum = parts.row
+    cdef double *other = parts.other
+    cdef double *made = parts.made
     cdef window_t window
     for line in range(begin, end):
         window = window_of(state, 0, line % out.shape[2], x.shape[2], out.shape[2])
@@ -348,12 +277,13 @@ cdef void mean_rows(const array_view *views, const windows_state *state,
                     results)
 
 
-cdef int largest(const array_view *views, const void *given, const void *params, void *scratch,
-                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+cdef int window_maxima(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
     cdef const windows_state *state = <const windows_state *>given
     cdef ptrdiff_t rows = views[1].shape[0] * views[1].shape[1] * views[1].shape[2]
-    cdef windows_parts parts
-    divide_windows(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
+    cdef window_maxima_parts parts
+    divide_window_maxima(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
     if state.wide:
         largest_rows(views, state, &parts, rows * chunk // chunks, rows * (chunk + 1) // chunks,
                      <double>0)
@@ -363,42 +293,29 @@ cdef int largest(const array_view *views, const void *given, const void *params,
     return 0
 
 
-cdef int means(const array_view *views, const void *given, const void *params, void *scratch,
-               ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+cdef int window_means(const array_view *views, const void *given, const void *params,
+                      void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                      call_context *context) noexcept nogil:
     cdef ptrdiff_t rows = views[1].shape[0] * views[1].shape[1] * views[1].shape[2]
     cdef const windows_state *state = <const windows_state *>given
-    cdef windows_parts parts
-    divide_windows(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
+    cdef window_means_parts parts
+    divide_window_means(state, views[0].shape[3], views[1].shape[3], scratch, &parts)
     mean_rows(views, state, &parts, rows * chunk // chunks, rows * (chunk + 1) // chunks)
     return 0
 
 
 # --- Other sizes ----------------------------------------------------------------------------------
 
-cdef enum:
-    NEAREST
-    EXACT
-    LINEAR
-
-cdef struct resize_state:
-    int rule                # NEAREST, EXACT, LINEAR
-    bint corners            # of LINEAR: the first and the last elements stay
-    double[2] scale         # from a result to the next, in elements: along rows and columns
-    int size                # bytes of an element
-    load_fn load
-    store_fn store
-
-
-cdef inline ptrdiff_t nearest_of(const resize_state *state, int axis, ptrdiff_t i,
+cdef inline ptrdiff_t nearest_of(const nearest_state *state, int axis, ptrdiff_t i,
                                  ptrdiff_t length) noexcept nogil:
     """In float32, as everywhere."""
     cdef float scale = <float>state.scale[axis], place = <float>i
-    if state.rule == 1:
+    if state.exact:
         place = place + <float>0.5
     return min(<ptrdiff_t>floorf(place * scale), length - 1)
 
 
-cdef inline ptrdiff_t place_of(const resize_state *state, int axis, ptrdiff_t i, ptrdiff_t length,
+cdef inline ptrdiff_t place_of(const linear_state *state, int axis, ptrdiff_t i, ptrdiff_t length,
                                double *rest) noexcept nogil:
     """The element before a result, and how far behind it that is."""
     cdef double x = i * state.scale[axis]
@@ -410,44 +327,18 @@ cdef inline ptrdiff_t place_of(const resize_state *state, int axis, ptrdiff_t i,
     return first
 
 
-cdef struct resize_parts:
-    # What other sizes keep in scratch: of each result of a row, and of rows of the operand.
-    ptrdiff_t *places       # where the nearest element is
-    int32_t *columns        # which element is before it
-    double *rests           # how far
-    double *made
-    double *upper
-    double *lower
-    double *both
-
-
-cdef size_t divide_resize(const resize_state *state, ptrdiff_t width, ptrdiff_t results,
-                          void *scratch, resize_parts *parts) noexcept nogil:
-    """Divide scratch for rows of so many elements and results; the bytes that it takes."""
-    cdef size_t used = 0
-    if state.rule != LINEAR:
-        parts.places = <ptrdiff_t *>part_of(scratch, results * sizeof(ptrdiff_t), &used)
-        return used
-    parts.columns = <int32_t *>part_of(scratch, results * sizeof(int32_t), &used)
-    parts.rests = <double *>part_of(scratch, results * sizeof(double), &used)
-    parts.made = <double *>part_of(scratch, results * sizeof(double), &used)
-    parts.upper = <double *>part_of(scratch, width * sizeof(double), &used)
-    parts.lower = <double *>part_of(scratch, width * sizeof(double), &used)
-    parts.both = <double *>part_of(scratch, (width + 1) * sizeof(double), &used)
-    return used
-
-
-cdef int nearest(const array_view *views, const void *given, const void *params, void *scratch,
-                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
-    cdef const resize_state *state = <const resize_state *>given
+cdef int resize_nearest(const array_view *views, const void *given, const void *params,
+                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                        call_context *context) noexcept nogil:
+    cdef const nearest_state *state = <const nearest_state *>given
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t rows = out.shape[0] * out.shape[1] * out.shape[2], width = out.shape[3]
     cdef ptrdiff_t line, i, plane, row, source, before = -1, plane_before = -1
-    cdef resize_parts parts
+    cdef resize_nearest_parts parts
     cdef const char *from_
     cdef char *to
-    divide_resize(state, x.shape[3], width, scratch, &parts)
+    divide_resize_nearest(state, width, scratch, &parts)
     for i in range(width):
         parts.places[i] = nearest_of(state, 1, i, x.shape[3]) * x.strides[3]
     for line in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
@@ -474,15 +365,16 @@ cdef inline void pick(const char *from_, const ptrdiff_t *places, char *to, ptrd
         copy_elements(from_ + places[i], 0, to + i * step, 0, 1, size)
 
 
-cdef int linear(const array_view *views, const void *given, const void *params, void *scratch,
-                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+cdef int resize_linear(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
     """Rows are blended first, then columns."""
-    cdef const resize_state *state = <const resize_state *>given
+    cdef const linear_state *state = <const linear_state *>given
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t rows = out.shape[0] * out.shape[1] * out.shape[2], width = out.shape[3]
     cdef ptrdiff_t own = x.shape[3], line, i, j, plane, row, source, kept = -1
-    cdef resize_parts parts
+    cdef resize_linear_parts parts
     cdef int32_t *columns
     cdef double *rests
     cdef double *made
@@ -491,7 +383,7 @@ cdef int linear(const array_view *views, const void *given, const void *params, 
     cdef double *both
     cdef double *other
     cdef double rest
-    divide_resize(state, own, width, scratch, &parts)
+    divide_resize_linear(state, width, own, scratch, &parts)
     columns, rests, made = parts.columns, parts.rests, parts.made
     upper, lower, both = parts.upper, parts.lower, parts.both
     for i in range(width):
@@ -519,79 +411,7 @@ cdef int linear(const array_view *views, const void *given, const void *params, 
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
+# --- Kernels of nodes -----------------------------------------------------------------------------
 
-def windows_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
-                   tuple size not None, tuple step not None, tuple before not None,
-                   tuple after not None, Py_ssize_t rows, Py_ssize_t width, Py_ssize_t results,
-                   bint counts_margin=False, double divisor=0):
-    """The kernel that finds maxima, or means, of windows.
-
-    Parameters
-    ----------
-    name : {'window_maxima', 'window_means'}
-    inputs, outputs : tuple of str
-        Dtypes of operands; of maxima their places may be the second result.
-    size, step, before, after : tuple of int
-        Of windows along rows and columns: their size, 0 where they share the operand; the step
-        from one to the next; and how many elements are added before and behind.
-    rows : int
-        Of the result.
-    width, results : int
-        Columns of the operand, and of the result.
-    counts_margin : bool
-        Whether elements that are added count for means.
-    divisor : float
-        Of means; 0 stands for their elements.
-    """
-    cdef windows_state state
-    cdef windows_parts parts
-    cdef int axis
-    cdef Py_ssize_t window = 1
-    memset(&state, 0, sizeof(state))
-    for axis in range(2):
-        state.size[axis], state.step[axis] = size[axis], step[axis]
-        state.before[axis], state.after[axis] = before[axis], after[axis]
-        window += size[axis]
-    state.wide = name == "window_means" or inputs[0] == "float64"
-    state.counts_margin, state.divisor = counts_margin, divisor
-    state.index_size = ITEM_SIZES[outputs[1]] if len(outputs) > 1 else 0
-    state.load, state.store = loader(inputs[0], state.wide), storer(outputs[0], state.wide)
-    return refer_to(name, inputs, outputs, largest if name == "window_maxima" else means, &state,
-                    sizeof(state), 0.5 * rows * (width + results) * window, max(1, rows),
-                    divide_windows(&state, width, results, NULL, &parts), {})
-
-
-def resize_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
-                  tuple scale not None, Py_ssize_t rows, Py_ssize_t width, Py_ssize_t results,
-                  bint corners=False, bint exact=False):
-    """The kernel that gives planes another size.
-
-    Parameters
-    ----------
-    name : {'resize_nearest', 'resize_linear'}
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    scale : tuple of float
-        From a result to the next, in elements, along rows and columns.
-    rows : int
-        Of the result.
-    width, results : int
-        Columns of the operand, and of the result.
-    corners : bool
-        Whether the first elements and the last ones stay.
-    exact : bool
-        Whether the element whose middle is nearest counts.
-    """
-    cdef resize_state state
-    cdef resize_parts parts
-    memset(&state, 0, sizeof(state))
-    state.rule = LINEAR if name == "resize_linear" else EXACT if exact else NEAREST
-    state.corners = corners
-    state.scale[0], state.scale[1] = scale
-    state.size = ITEM_SIZES[outputs[0]]
-    if name == "resize_linear":
-        state.load, state.store = loader(inputs[0], True), storer(outputs[0], True)
-    return refer_to(name, inputs, outputs, linear if name == "resize_linear" else nearest, &state,
-                    sizeof(state), 1.0 * rows * results, max(1, rows),
-                    divide_resize(&state, width, results, NULL, &parts), {})
+# Made of the records: functions that pack the states.
+include "image_nodes.pxi"

@@ -49,5 +49,8 @@ cdef object refer_to(str name, tuple inputs, tuple outputs, call_kernel fn, cons
 
 
 cdef object checked_by(object kernel, call_kernel check, tuple places):
-    """The kernel with a check of operands, by their places, that comes before all writing."""
-    return replace(kernel, check=<size_t>check, checked=places)
+    """The kernel with a check of operands, by their places, that comes before all writing.
+
+    Without places there is nothing to check.
+    """
+    return kernel if not places else replace(kernel, check=<size_t>check, checked=places)

@@ -1,2 +1,1 @@
 MAKERS: dict[str, str]
-GRAPH_MAKERS: dict[str, str]

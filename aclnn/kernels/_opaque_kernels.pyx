@@ -49,9 +49,9 @@ class OpaqueFacts(NamedTuple):
     failures: tuple
 
 
-# Made of the records: LOADS and STORES by dtypes of elements and of what is computed in; FACTS,
-# MAKERS and GRAPH_MAKERS by kernel, the latter two as "module:function"; and functions that make
-# kernels of nodes with the modules of the instruction set in use.
+# Made of the records: LOADS and STORES by dtypes of elements and of what is computed in; FACTS and
+# MAKERS by kernel, the latter as "module:function"; and functions that make kernels of nodes with
+# factories of the instruction set in use.
 include "opaque_facts.pxi"
 
 
@@ -79,18 +79,48 @@ cdef object lines_of(tuple shape, int axis):
     return math.prod(shape) // max(1, shape[axis])
 
 
-cdef dict places_of(tuple operands, tuple present):
-    """Places of the operands that there are; names of those that may be absent end in "?"."""
+cdef dict places_of(tuple operands, tuple present, Py_ssize_t count):
+    """Places of the operands that there are, `count` in all.
+
+    Names of those that may be absent end in "?"; one whose name ends in "*" has all places that
+    others leave.
+    """
+    cdef Py_ssize_t place = 0
     found = {}
     for name in operands:
         if not name.endswith("?"):
-            found[name] = len(found)
+            found[name.rstrip("*")] = place
         elif name[:-1] in present:
-            found[name[:-1]] = len(found)
+            found[name[:-1]] = place
+        else:
+            continue
+        place += 1
+        if name.endswith("*"):
+            place = count - after(operands, name, present)
     return found
 
 
-def opaque_kernel(attr, tuple inputs not None, tuple outputs not None, tuple shapes not None):
+cdef Py_ssize_t after(tuple operands, str last, tuple present):
+    """Number of operands that follow the `last` and are there."""
+    cdef Py_ssize_t count = 0
+    for name in operands[operands.index(last) + 1:]:
+        count += not name.endswith("?") or name[:-1] in present
+    return count
+
+
+cdef list strides_of(tuple views):
+    """Strides of operands in bytes."""
+    found = []
+    for view in views:
+        steps = ()
+        for stride in view.strides:
+            steps += (stride * view.dtype.itemsize,)
+        found.append(steps)
+    return found
+
+
+def opaque_kernel(attr, tuple inputs not None, tuple outputs not None, tuple views not None,
+                  steps=None):
     """The kernel with the common state of a node.
 
     Parameters
@@ -100,8 +130,10 @@ def opaque_kernel(attr, tuple inputs not None, tuple outputs not None, tuple sha
         by default the last; ``diagonal``; ``wraps``, whether negative indices count from the end.
     inputs, outputs : tuple of str
         Dtypes of operands.
-    shapes : tuple of tuple of int
-        Of the inputs, then of the result.
+    views : tuple of Value
+        The inputs, then the result.
+    steps : None
+        This kernel takes no steps on its results.
 
     Returns
     -------
@@ -113,7 +145,7 @@ def opaque_kernel(attr, tuple inputs not None, tuple outputs not None, tuple sha
         known = ", ".join(FACTS)
         raise ValueError(f"no opaque kernel is called {name!r}, they are {known}")
     facts = FACTS[name]
-    source, result = shapes[0], shapes[len(inputs)]
+    source, result = views[0].shape, views[len(inputs)].shape
     axis = attr("axis", -1) % len(result)
     memset(&state, 0, sizeof(opaque_state))
     state.axis, state.length, state.diagonal = axis, source[axis], attr("diagonal", 0)

@@ -281,7 +281,7 @@ cdef tuple row_major(tuple shape, ptrdiff_t itemsize):
     return tuple(reversed(strides))
 
 
-def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
+def product_kernel(tuple inputs not None, tuple outputs not None, *,
                    tuple batch_shape not None=(), m, n, k, strides=None,
                    bint scaled=False, bint round_inputs_to_half=False, steps=None,
                    int extras=0):
@@ -291,11 +291,11 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
 
     Parameters
     ----------
-    in_dtypes : tuple of str
+    inputs : tuple of str
         Of a [..., m, k], b [..., k, n] and, if there is one, c [..., m, n]: 'float32', 'float16',
         'bfloat16' or 'float64', in any mixture.
-    out_dtype : str
-        Of the output [..., m, n].
+    outputs : tuple of str
+        That of the output [..., m, n].
     batch_shape : tuple of int, optional
         The axes before the last two, which all operands have; stride 0 is broadcast.
     m, n, k : int
@@ -327,20 +327,20 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         For other dtypes, and for strides that no array has.
     """
     cdef ProductState ref = ProductState.__new__(ProductState)
-    cdef bint wide = "float64" in (*in_dtypes, out_dtype)
+    cdef bint wide = "float64" in inputs + outputs
     cdef product_state *state = &ref.stepped.product
     cdef Views views = Views()
-    operands = (*in_dtypes, out_dtype)
+    operands = inputs + outputs
     if not 0 <= extras <= MOST_EXTRAS:
         raise ValueError(f"steps on a product read at most {MOST_EXTRAS} operands, not {extras}")
-    if len(in_dtypes) - extras not in (2, 3):
-        raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
+    if len(inputs) - extras not in (2, 3):
+        raise ValueError(f"a product takes a, b and maybe c, {len(inputs)} dtypes given")
     if unknown := tuple(dtype for dtype in operands if dtype not in KINDS):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
     itemsizes = tuple(ITEM_SIZES[dtype] for dtype in operands)
-    name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
+    name = f"matmul[{','.join(inputs)}->{outputs[0]}]"
     state.extras = extras
-    set_state(ref, in_dtypes, out_dtype, wide, round_inputs_to_half)
+    set_state(ref, inputs, outputs[0], wide, round_inputs_to_half)
     state.scaled = scaled
     shapes = [(*batch_shape, m, k), (*batch_shape, k, n), (*batch_shape, m, n)]
     for which, size in enumerate(itemsizes):

@@ -24,18 +24,11 @@ Functions that Python calls are compiled once, loops once per instruction set
 """
 
 from libc.math cimport ceilf, floorf, truncf
-from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from aclnn.kernels._kernel_reference cimport checked_by, refer_to
 from aclnn.kernels.element cimport (
-    bfloat16_t,
-    half_t,
     load,
-    load_fn,
-    store,
-    store_fn,
     unaligned_float,
     unaligned_int32,
     unaligned_int64,
@@ -43,10 +36,7 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
-from aclnn.kernels.scratch cimport part_of
-from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
-
-from aclnn.acl.dtypes import ITEM_SIZES
+from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 
@@ -108,37 +98,10 @@ cdef enum:
     SILU = 5
 
 NIBBLE_UNITS = {"uint8": 1, "int32": 4}  # bytes of elements that hold integers of four bits
-FAILURES = {
-    BAD_GROUPS: "a group ends at {detail}, before it begins or beyond the rows that there are",
-    BAD_WEIGHT: "a group has the number {detail}, which no weight has",
-}
+RESULTS = {"int32": RAW, "int8": BYTES}  # what becomes of sums, by the dtype; else FLOATING
 
 
 # --- Loads and stores -----------------------------------------------------------------------------
-
-cdef load_fn float_loader(str dtype) except NULL:
-    if dtype == "float32":
-        return <load_fn>load[unaligned_float, unaligned_float]
-    if dtype == "float16":
-        return <load_fn>load[half_t, unaligned_float]
-    if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, unaligned_float]
-    if dtype == "int8":
-        return <load_fn>load[int8_t, unaligned_float]
-    if dtype == "int32":
-        return <load_fn>load[unaligned_int32, unaligned_float]
-    raise ValueError(f"no kernel of quantisation reads {dtype}")
-
-
-cdef store_fn float_storer(str dtype) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[unaligned_float, unaligned_float]
-    if dtype == "float16":
-        return <store_fn>store[unaligned_float, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[unaligned_float, bfloat16_t]
-    raise ValueError(f"no kernel of quantisation writes {dtype}")
-
 
 cdef inline void load_floats(const char *x, ptrdiff_t stride, float *to,
                              ptrdiff_t n) noexcept nogil:
@@ -160,31 +123,8 @@ cdef inline uint32_t bits_of_float(float x) noexcept nogil:
 
 # --- Products -------------------------------------------------------------------------------------
 
-cdef struct product_state:
-    # Places among the operands, or -1.
-    int scale, per_token, offset, bias, antiquant_scale, antiquant_offset, groups, out
-    int several             # operands that are a weight each, from the second on; 0: all are one
-    int out_size            # bytes of a result
-    int integers            # of a group: 4 or 2, or 1 where floats are multiplied
-    int result              # RAW, FLOATING, BYTES
-    int along               # BATCHES, ALONG_ROWS, ALONG_K
-    int list_kind           # CUMULATIVE, SIZES, PAIRS
-    int activation
-    ptrdiff_t group_size    # rows of a weight that share scales; 0: as many as divides them
-    int a_unit, b_unit      # bytes of an element that holds integers of four bits, else 0
-    bint along_k            # whether those of B are along k, else along n
-    ptrdiff_t n             # columns
-    bint bias_is_whole
-    bint scale_is_bits      # of a float, and of an offset
-    bint shortens           # scales lose the bits that they would not have as such
-    bint clears             # rows that no group has become zeros
-    load_fn load_a, load_b
-    store_fn store
-    bint by_columns         # whether few rows of A are multiplied by columns as they are
-    ptrdiff_t block         # rows of A that are packed at a time
-    ptrdiff_t row_parts     # into which rows are cut for threads
-    ptrdiff_t line          # bytes of a row, or of a column, of integers that are taken apart
-    ptrdiff_t apart         # bytes of all of them
+# States of the kernels, and what they keep in scratch: made of the records.
+include "quantized_states.pxi"
 
 cdef struct piece_t:
     # One product: rows and k of it, and what it takes of operands that have one for each.
@@ -429,26 +369,26 @@ cdef void finish_row(const array_view *views, const product_state *state, const 
         (<int8_t *>(at + c * to))[0] = <int8_t>nearest_within(made[c] + panel.offset[c], -128, 127)
 
 
-cdef struct product_parts:
-    # What products keep in scratch: rows and a panel, packed.
-    char *a
-    char *b
-    int8_t *apart           # integers of four bits, each in a byte
-
-
-cdef size_t divide_product(const product_state *state, ptrdiff_t k, void *scratch,
-                           product_parts *parts) noexcept nogil:
-    """Divide scratch for sums of `k` products, at most; the bytes that it takes."""
-    cdef size_t used = 0, step = row_step(state, k)
-    parts.a = <char *>part_of(scratch, (state.block * step + 63) // 64 * 64, &used)
-    parts.b = <char *>part_of(scratch, step * TILE_COLS, &used)
-    parts.apart = <int8_t *>part_of(scratch, state.apart, &used)
-    return used
-
-
 cdef inline ptrdiff_t row_step(const product_state *state, ptrdiff_t k) noexcept nogil:
     """Bytes from a packed row to the next."""
-    return (k + state.integers - 1) // state.integers * TILE_GROUP
+    return packed_step(state.integers, k)
+
+
+cdef inline ptrdiff_t packed_step(int integers, ptrdiff_t k) noexcept nogil:
+    return (k + integers - 1) // integers * TILE_GROUP
+
+
+cdef int integers_of_tiles() noexcept nogil:
+    """Integers that tiles of the instruction set in use multiply at a time, on this CPU."""
+    return tile_integers()
+
+
+cdef Py_ssize_t tile_rows() noexcept nogil:
+    return TILE_ROWS
+
+
+cdef Py_ssize_t tile_cols() noexcept nogil:
+    return TILE_COLS
 
 
 cdef void sum_groups(const float *x, ptrdiff_t k, ptrdiff_t of_group, float *to) noexcept nogil:
@@ -468,7 +408,7 @@ cdef void sum_groups(const float *x, ptrdiff_t k, ptrdiff_t of_group, float *to)
 cdef void multiply_columns(const array_view *views, const product_state *state,
                            const piece_t *piece, const char *at, ptrdiff_t next_,
                            ptrdiff_t first, ptrdiff_t last, ptrdiff_t from_, int rows,
-                           const product_parts *parts) noexcept nogil:
+                           const quantized_product_parts *parts) noexcept nogil:
     """Few rows times panels of columns whose bytes are adjacent: each column is read once."""
     cdef const array_view *scales = &views[state.antiquant_scale]
     cdef const array_view *offsets = &views[state.antiquant_offset] \
@@ -520,7 +460,7 @@ cdef inline float load_float(const array_view *view, ptrdiff_t number, ptrdiff_t
 
 cdef void multiply(const array_view *views, const product_state *state, const piece_t *piece,
                    ptrdiff_t from_, ptrdiff_t to, ptrdiff_t first_panel, ptrdiff_t last_panel,
-                   const product_parts *parts) noexcept nogil:
+                   const quantized_product_parts *parts) noexcept nogil:
     """Some rows times some panels."""
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
@@ -616,8 +556,9 @@ cdef int check_groups(const array_view *views, const void *given, const void *pa
     return 0
 
 
-cdef int product(const array_view *views, const void *given, const void *params, void *scratch,
-                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+cdef int quantized_product(const array_view *views, const void *given, const void *params,
+                           void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                           call_context *context) noexcept nogil:
     cdef const product_state *state = <const product_state *>given
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1]
@@ -631,9 +572,9 @@ cdef int product(const array_view *views, const void *given, const void *params,
     cdef ptrdiff_t number, low, high, from_, to, part
     cdef piece_t piece
     cdef groups_t walk
-    cdef product_parts packed
+    cdef quantized_product_parts packed
     cdef int failed
-    divide_product(state, k, scratch, &packed)
+    divide_quantized_product(state, row_step(state, k), scratch, &packed)
     piece.first_row, piece.rows, piece.first_k, piece.k = 0, m, 0, k
     walk.number, walk.end, walk.over = 0, 0, False
     for number in range(pieces):
@@ -661,16 +602,6 @@ cdef int product(const array_view *views, const void *given, const void *params,
 
 
 # --- Elements -------------------------------------------------------------------------------------
-
-cdef struct quantize_state:
-    load_fn load
-    bint has_offset
-    bint divides
-    bint twice              # multiplies by the scale two times
-    int rounding            # 0 nearest even, 1 floor, 2 ceil, 3 trunc
-    bint wide               # results have 32 bits
-    float low, high
-
 
 cdef inline float rounded(float x, int rounding) noexcept nogil:
     if rounding == 1:
@@ -743,15 +674,6 @@ cdef int quantize(const array_view *views, const void *given, const void *params
     return 0
 
 
-cdef struct dynamic_state:
-    load_fn load
-    bint has_smooth
-    int groups              # place of the ends of groups of rows, or -1
-    int index_size
-    bint has_offset
-    float low, high
-
-
 cdef int64_t index_of(const char *place, int size) noexcept nogil:
     if size == 4:
         return (<const unaligned_int32 *>place)[0]
@@ -782,13 +704,6 @@ cdef void scale_row(float *x, ptrdiff_t n, float low, float high, bint shifted, 
         x[i] = x[i] / factor + shift
 
 
-cdef size_t divide_dynamic(ptrdiff_t n, void *scratch, float **values) noexcept nogil:
-    """Take scratch for a row of `n` values; the bytes that it takes."""
-    cdef size_t used = 0
-    values[0] = <float *>part_of(scratch, n * sizeof(float), &used)
-    return used
-
-
 cdef int check_ends(const array_view *views, const void *given, const void *params, void *scratch,
                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Whether each row has a group, which is the first that ends behind it."""
@@ -813,10 +728,12 @@ cdef int dynamic_quant(const array_view *views, const void *given, const void *p
     cdef const array_view *ends = &views[2]
     cdef const array_view *out = &views[at]
     cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, k, count, group = 0
+    cdef dynamic_quant_parts parts
     cdef float *values
     cdef float[BLOCK] factors
     cdef float scale, offset = 0
-    divide_dynamic(n, scratch, &values)
+    divide_dynamic_quant(state, n, scratch, &parts)
+    values = parts.values
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         state.load(x.data + row * x.strides[0], x.strides[1], values, n)
         if state.groups >= 0:
@@ -844,18 +761,6 @@ cdef int dynamic_quant(const array_view *views, const void *given, const void *p
 
 
 # --- SwiGLU of what is dequantised ----------------------------------------------------------------
-
-cdef struct swiglu_state:
-    int weight_scale, activation_scale, bias, quant_scale, quant_offset, groups, out
-    bint clears             # rows that no group has become zeros
-    load_fn load
-    bint bias_is_whole
-    bint is_whole
-    bint left               # which half is the gate
-    bint dynamic
-    bint scale_is_single    # one quantisation scale for all columns
-    int mode                # 0 SwiGLU; 1 pairs, 2 halves, clamped; 3 clamped after the gate
-
 
 cdef inline void load_row(const array_view *view, ptrdiff_t group, float *to,
                           ptrdiff_t n) noexcept nogil:
@@ -919,19 +824,6 @@ cdef inline void put_scale(const array_view *views, const swiglu_state *state, p
         (<unaligned_float *>(out.data + row * out.strides[0]))[0] = scale
 
 
-cdef struct swiglu_parts:
-    float *values           # of a row
-    float *own              # of halves, and scales of a row
-
-
-cdef size_t divide_swiglu(ptrdiff_t n, void *scratch, swiglu_parts *parts) noexcept nogil:
-    """Divide scratch for rows of `n` elements; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
-    parts.own = <float *>part_of(scratch, n * sizeof(float), &used)
-    return used
-
-
 cdef int check_sizes(const array_view *views, const void *given, const void *params, void *scratch,
                      ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Groups until all rows have one: whether none is larger than the rows that are left."""
@@ -960,11 +852,11 @@ cdef int swiglu_quant(const array_view *views, const void *given, const void *pa
     cdef const array_view *out = &views[state.out]
     cdef ptrdiff_t n = x.shape[1], half = n // 2, rows = x.shape[0], row, i, group = 0
     cdef int64_t end = rows, size
-    cdef swiglu_parts parts
+    cdef swiglu_quant_parts parts
     cdef float *values
     cdef float *own
     cdef ptrdiff_t gate = 0, linear = half, step = 1
-    divide_swiglu(n, scratch, &parts)
+    divide_swiglu_quant(state, n, scratch, &parts)
     values, own = parts.values, parts.own
     if state.mode == 1:
         gate, linear, step = 0, 1, 2
@@ -1004,7 +896,7 @@ cdef int swiglu_quant(const array_view *views, const void *given, const void *pa
             scale_row(own, half, -128, 127, False, &scale, &offset)
             put_scale(views, state, row, scale)
         elif state.quant_scale >= 0:
-            if state.scale_is_single:
+            if state.single:
                 for i in range(half):
                     own[i] = own[i] * (1 / values[i])
             else:
@@ -1023,7 +915,7 @@ cdef int swiglu_quant(const array_view *views, const void *given, const void *pa
 cdef int scale_bits(const array_view *views, const void *given, const void *params, void *scratch,
                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Scales of float32 as the patterns that products take: see `prepare_panel`."""
-    cdef bint shifted = (<const int *>given)[0]
+    cdef bint shifted = (<const bits_state *>given).shifted
     cdef const array_view *out = &views[2 if shifted else 1]
     cdef ptrdiff_t i
     cdef uint64_t bits
@@ -1056,7 +948,7 @@ cdef int scale_of_bits(const array_view *views, const void *given, const void *p
 cdef int pack4(const array_view *views, const void *given, const void *params, void *scratch,
                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Integers of four bits in elements of some bytes, the first in their lowest bits."""
-    cdef int unit = (<const int *>given)[0], t
+    cdef int unit = (<const nibbles_state *>given).unit, t
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t row, i, rows = out.shape[0], step = x.strides[1]
@@ -1075,7 +967,7 @@ cdef int pack4(const array_view *views, const void *given, const void *params, v
 cdef int unpack4(const array_view *views, const void *given, const void *params, void *scratch,
                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """Such elements as integers of eight bits."""
-    cdef int unit = (<const int *>given)[0]
+    cdef int unit = (<const nibbles_state *>given).unit
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1]
     cdef ptrdiff_t row, i, k, n, rows = x.shape[0]
@@ -1095,184 +987,7 @@ cdef int unpack4(const array_view *views, const void *given, const void *params,
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
-
-PRODUCT_OPERANDS = ("scale", "per_token", "offset", "bias", "antiquant_scale", "antiquant_offset",
-                    "groups")
-SWIGLU_OPERANDS = ("weight_scale", "activation_scale", "bias", "quant_scale", "quant_offset",
-                   "groups")
-
-
-def places_of(names, present, first):
-    """Places of operands that may be absent: numbers, or -1."""
-    found = {}
-    for name in names:
-        found[name] = first + present.index(name) if name in present else -1
-    return found
-
-
-cdef int integers_of_tiles() noexcept nogil:
-    """Integers that tiles of the instruction set in use multiply at a time, on this CPU."""
-    return tile_integers()
-
-
-cdef Py_ssize_t tile_rows() noexcept nogil:
-    return TILE_ROWS
-
-
-cdef Py_ssize_t tile_cols() noexcept nogil:
-    return TILE_COLS
-
-
-def product_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
-                   Py_ssize_t batch, Py_ssize_t m,
-                   Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
-                   clears=False, shortens=False, group_size=0, several=0,
-                   nibbles=None):
-    """The kernel of a product of matrices, for their dtypes.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    present : tuple of str
-        Which of `PRODUCT_OPERANDS` there are, in their order.
-    batch, m, k, n : int
-        How many weights there are, and the sizes of each product, at most.
-    along : int
-        0: a product for each weight; 1, 2: groups of rows, or of k, which the last operand lists.
-    list_kind, activation, group_size : int
-    clears, shortens : bool
-        Whether rows that belong to no group become zeros; whether scales lose their 13 last bits.
-    several : int
-        How many operands are a weight each; 0 where one has all.
-    nibbles : str, optional
-        'k' or 'n': the axis of b along which elements hold integers of four bits.
-    """
-    cdef product_state state
-    state.a_unit = NIBBLE_UNITS.get(inputs[0], 0)
-    state.b_unit = NIBBLE_UNITS[inputs[1]] if nibbles else 0
-    state.along_k, state.n = nibbles == "k", n
-    whole = (inputs[0] == "int8" or state.a_unit) and (inputs[1] == "int8" or state.b_unit)
-    cdef product_parts packed
-    places = places_of(PRODUCT_OPERANDS, present, 1 + max(1, several))
-    state.several = several
-    state.scale, state.per_token, state.offset = (
-        places["scale"], places["per_token"], places["offset"])
-    state.bias, state.groups, state.out = places["bias"], places["groups"], len(inputs)
-    state.antiquant_scale, state.antiquant_offset = (
-        places["antiquant_scale"], places["antiquant_offset"])
-    state.integers = integers_of_tiles() if whole else 1
-    state.out_size = ITEM_SIZES[outputs[0]]
-    state.along, state.list_kind, state.activation = along, list_kind, activation
-    state.clears, state.shortens, state.group_size = clears, shortens, group_size
-    state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
-    state.scale_is_bits = state.scale >= 0 and inputs[state.scale] in ("int64", "uint64")
-    # Of single precision, which sums in another order: no operator of its own has it.
-    state.by_columns = (inputs[0] == "float32" and state.antiquant_scale >= 0
-                        and inputs[state.antiquant_scale] == "float32" and along != ALONG_K
-                        and not several and (state.b_unit == 1 and state.along_k
-                                             or inputs[1] == "int8"))
-    state.load_a = state.load_b = NULL
-    state.store = NULL
-    if not whole:
-        state.load_a = float_loader(inputs[0])
-        state.load_b = float_loader("int8" if state.b_unit else inputs[1])
-    if outputs[0] == "int32":
-        state.result = RAW
-    elif outputs[0] == "int8":
-        state.result = BYTES
-    else:
-        state.result, state.store = FLOATING, float_storer(outputs[0])
-    step = row_step(&state, k)
-    cdef Py_ssize_t rows = tile_rows(), cols = tile_cols()
-    panels = (n + cols - 1) // cols
-    state.block = max(rows, min(m, A_BLOCK // max(1, step) // rows * rows))
-    state.line = (k + 63) // 64 * 64
-    state.apart = 0
-    if state.a_unit or state.b_unit:
-        state.apart = state.line * (cols if state.b_unit else 1)
-    state.row_parts = 1
-    if batch * panels < 8 and along != ALONG_K:
-        state.row_parts = max(1, min(8, m // 64))
-    cost = (0.02 if whole else 0.03) * m * k * n * (batch if along == BATCHES else 1)
-    made = refer_to("product", inputs, outputs, product, &state, sizeof(state),
-                    cost + 0.2 * k * n * batch, max(1, batch * panels * state.row_parts),
-                    max(64, divide_product(&state, k, NULL, &packed)), FAILURES)
-    if along == BATCHES:
-        return made
-    return checked_by(made, check_groups, (state.groups,))
-
-
-def quantize_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
-                    Py_ssize_t n, bits=8,
-                    divides=False, twice=False, rounding=0):
-    """The kernel that quantises elements with scales, and offsets, of float32."""
-    cdef quantize_state state
-    state.load = float_loader(inputs[0])
-    state.has_offset, state.divides, state.twice = len(inputs) > 2, divides, twice
-    state.rounding = rounding
-    state.wide = outputs[0] == "int32"
-    state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    if outputs[0] == "uint8":
-        state.low, state.high = 0, 255
-    return refer_to("quantize", inputs, outputs, quantize, &state, sizeof(state),
-                    0.3 * lines * n, lines, 0, {})
-
-
-def dynamic_quant_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
-                         Py_ssize_t n, bits=8):
-    """The kernel that finds the scale of each row, and quantises it."""
-    cdef dynamic_state state
-    cdef float *values
-    state.load = float_loader(inputs[0])
-    state.has_smooth = len(inputs) > 1
-    state.groups = 2 if len(inputs) > 2 else -1
-    state.index_size = 4 if len(inputs) > 2 and inputs[2] == "int32" else 8
-    state.has_offset = len(outputs) > 2
-    state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    failures = {BAD_GROUPS: "row {detail} belongs to no group"}
-    made = refer_to("dynamic_quant", inputs, outputs, dynamic_quant, &state, sizeof(state),
-                    0.5 * lines * n, lines, divide_dynamic(max(1, n), NULL, &values), failures)
-    return checked_by(made, check_ends, (2,)) if state.groups >= 0 else made
-
-
-def swiglu_quant_kernel(tuple inputs not None, tuple outputs not None, *, tuple present not None,
-                        Py_ssize_t lines,
-                        Py_ssize_t n, left, dynamic, mode, single, clears):
-    """The kernel that dequantises rows, multiplies halves of them, and quantises the products."""
-    cdef swiglu_state state
-    cdef swiglu_parts parts
-    places = places_of(SWIGLU_OPERANDS, present, 1)
-    state.weight_scale, state.activation_scale = places["weight_scale"], places["activation_scale"]
-    state.bias, state.quant_scale = places["bias"], places["quant_scale"]
-    state.quant_offset, state.groups = places["quant_offset"], places["groups"]
-    state.out, state.clears = len(inputs), clears
-    state.is_whole = inputs[0] == "int32"
-    state.load = float_loader(inputs[0])
-    state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
-    state.left, state.dynamic, state.mode, state.scale_is_single = left, dynamic, mode, single
-    made = refer_to("swiglu_quant", inputs, outputs, swiglu_quant, &state, sizeof(state),
-                    4.0 * lines * n, lines, divide_swiglu(max(1, n), NULL, &parts), FAILURES)
-    return checked_by(made, check_sizes, (state.groups,)) if state.groups >= 0 else made
-
-
-def scale_bits_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t n):
-    """The kernel that writes scales and offsets as bits, or reads scales from such."""
-    cdef int shifted = len(inputs) > 1
-    if inputs[0] != "float32":
-        return refer_to("scale_of_bits", inputs, outputs, scale_of_bits, NULL, 0, 1.0 * n, 1, 0, {})
-    return refer_to("scale_bits", inputs, outputs, scale_bits, &shifted, sizeof(shifted), 1.0 * n,
-                    1, 0, {})
-
-
-def nibbles_kernel(str name not None, tuple inputs not None, tuple outputs not None, *,
-                   Py_ssize_t lines, Py_ssize_t n):
-    """The kernel that packs integers of four bits, or takes them apart."""
-    cdef call_kernel fn = pack4 if name == "pack4" else unpack4
-    cdef int unit = NIBBLE_UNITS[(outputs if name == "pack4" else inputs)[0]]
-    return refer_to(name, inputs, outputs, fn, &unit, sizeof(unit), 1.0 * lines * n, lines, 0, {})
-
+# --- For other modules ----------------------------------------------------------------------------
 
 def requantize(size_t sums, size_t less, size_t scale, size_t shift, Py_ssize_t rows,
                Py_ssize_t channels, Py_ssize_t n, double low, double high, double zero,
@@ -1305,3 +1020,9 @@ cdef void requantize_channels(const int32_t *sums, const int32_t *less, const do
                            out, n)
             sums += n
             out += n
+
+
+# --- Kernels of nodes -----------------------------------------------------------------------------
+
+# Made of the records: functions that pack the states.
+include "quantized_nodes.pxi"

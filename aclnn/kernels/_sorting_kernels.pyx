@@ -18,7 +18,6 @@ Functions that Python calls are compiled once, loops once per instruction set
 (`kernels/instruction_sets.h`).
 """
 
-from libc.stddef cimport size_t
 from libc.stdint cimport (
     int8_t,
     int32_t,
@@ -29,13 +28,10 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcpy
 
-from aclnn.kernels._kernel_reference cimport refer_to
 from aclnn.kernels.element cimport (
     bfloat16_t,
     copy_elements,
     half_t,
-    load,
-    load_fn,
     unaligned_double,
     unaligned_float,
     unaligned_int16,
@@ -47,11 +43,8 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
-from aclnn.kernels.scratch cimport part_of
-from aclnn.kernels.sorts cimport COUNTS_BYTES, entry_t, let_through, sorted_keys, wide_sort
+from aclnn.kernels.sorts cimport entry_t, let_through, sorted_keys, wide_sort
 from graph.runtime.kernel_abi cimport array_view, call_context
-
-from aclnn.acl.dtypes import ITEM_SIZES
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 
@@ -170,17 +163,21 @@ cdef keys_fn keys_of(str dtype) noexcept:
     return NULL
 
 
+cdef wide_keys_fn wide_keys_of(str dtype) except? NULL:
+    """NULL for elements that have keys of at most 32 bits."""
+    if dtype == "float64":
+        return <wide_keys_fn>make_wide_keys[unaligned_double]
+    if dtype == "int64":
+        return <wide_keys_fn>make_wide_keys[unaligned_int64]
+    if keys_of(dtype) == NULL:
+        raise ValueError(f"no kernel sorts {dtype}")
+    return NULL
+
+
 # --- Kernels --------------------------------------------------------------------------------------
 
-cdef struct sort_state:
-    int axis
-    int size                # bytes of an element
-    int bits                # of a key
-    uint64_t turned
-    keys_fn keys
-    wide_keys_fn wide_keys
-    ptrdiff_t k             # how many are written
-    bint has_values, has_indices
+# States of the kernels, and what they keep in scratch: made of the records.
+include "sorting_states.pxi"
 
 
 cdef inline void put_one(const char *x, ptrdiff_t from_, char *values, char *indices, int64_t index,
@@ -259,26 +256,6 @@ cdef void find_least(const char *x, ptrdiff_t step, ptrdiff_t n, const sort_stat
         i += PIECE
 
 
-cdef struct sort_parts:
-    # What sorting a line keeps in scratch: keys, or entries, and room for as many more.
-    uint32_t *counts
-    uint64_t *keys
-    entry_t *entries
-
-
-cdef size_t divide_sort(const sort_state *state, ptrdiff_t n, void *scratch,
-                        sort_parts *parts) noexcept nogil:
-    """Divide scratch for lines of `n` elements; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
-    parts.keys, parts.entries = NULL, NULL
-    if state.keys != NULL:
-        parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
-    else:
-        parts.entries = <entry_t *>part_of(scratch, 2 * n * sizeof(entry_t), &used)
-    return used
-
-
 cdef int sort_lines(const array_view *views, const void *given, const void *params, void *scratch,
                     ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     """All of a line, or its `k` first."""
@@ -291,13 +268,13 @@ cdef int sort_lines(const array_view *views, const void *given, const void *para
     cdef ptrdiff_t step = x.strides[axis]
     cdef ptrdiff_t values_step = values.strides[axis] if state.has_values else 0
     cdef ptrdiff_t indices_step = indices.strides[axis] if state.has_indices else 0
-    cdef sort_parts parts
+    cdef sort_lines_parts parts
     cdef uint64_t *keys
     cdef entry_t *entries
     cdef char *at
     cdef char *to = NULL
     cdef char *places = NULL
-    divide_sort(state, n, scratch, &parts)
+    divide_sort_lines(state, n, scratch, &parts)
     for line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
         at = line_of(x, x.shape, rank, axis, line)
         if state.has_values:
@@ -325,15 +302,6 @@ cdef int sort_lines(const array_view *views, const void *given, const void *para
     return 0
 
 
-cdef struct sample_state:
-    int size
-    int bits
-    keys_fn keys
-    load_fn load
-    int p, k                # places of operands, or -1
-    load_fn load_p
-
-
 cdef inline void hide(char *to, int size, const char *lowest) noexcept nogil:
     if size == 4:
         memcpy(to, lowest, 4)
@@ -356,28 +324,13 @@ cdef ptrdiff_t left_by_p(const float *x, const uint64_t *keys, ptrdiff_t first, 
     return n - 1
 
 
-cdef struct sample_parts:
-    uint32_t *counts
-    uint64_t *keys          # and room for as many more
-    float *values
-
-
-cdef size_t divide_sample(ptrdiff_t n, void *scratch, sample_parts *parts) noexcept nogil:
-    """Divide scratch for rows of `n` elements; the bytes that it takes."""
-    cdef size_t used = 0
-    parts.counts = <uint32_t *>part_of(scratch, COUNTS_BYTES, &used)
-    parts.keys = <uint64_t *>part_of(scratch, 2 * n * sizeof(uint64_t), &used)
-    parts.values = <float *>part_of(scratch, n * sizeof(float), &used)
-    return used
-
-
 cdef int top_k_top_p(const array_view *views, const void *given, const void *params, void *scratch,
                      ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const sample_state *state = <const sample_state *>given
     cdef const array_view *x = &views[0]
     cdef const array_view *out = &views[1 + (state.p >= 0) + (state.k >= 0)]
     cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, first
-    cdef sample_parts parts
+    cdef top_k_top_p_parts parts
     cdef uint64_t *keys
     cdef uint32_t lowest = 0xFF800000u if state.size == 4 else (
         0xFC00u if state.bits == 15 else 0xFF80u)
@@ -386,7 +339,7 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
     cdef const char *at
     cdef char *to
     cdef float p
-    divide_sample(n, scratch, &parts)
+    divide_top_k_top_p(state, n, scratch, &parts)
     for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
         at, to = x.data + row * x.strides[0], out.data + row * out.strides[0]
         copy_elements(at, x.strides[1], to, out.strides[1], n, state.size)
@@ -405,7 +358,7 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
                     first -= 1
         if state.p >= 0:
             state.load(at, x.strides[1], parts.values, n)
-            state.load_p(views[state.p].data + row * views[state.p].strides[0], 0, &p, 1)
+            state.load(views[state.p].data + row * views[state.p].strides[0], 0, &p, 1)
             first = left_by_p(parts.values, keys, first, n, <float>1 - p)
         for i in range(first):
             hide(to + <int64_t>(keys[i] & 0xFFFFFFFFu) * out.strides[1], state.size,
@@ -413,71 +366,7 @@ cdef int top_k_top_p(const array_view *views, const void *given, const void *par
     return 0
 
 
-# --- Kernel references ----------------------------------------------------------------------------
+# --- Kernels of nodes -----------------------------------------------------------------------------
 
-def sort_kernel(tuple inputs not None, tuple outputs not None, *, int axis, Py_ssize_t lines,
-                Py_ssize_t n,
-                Py_ssize_t k, descending, tuple present not None):
-    """The kernel that writes the `k` first elements of each line in order, or their indices.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    axis : int
-        Along which lines lie, counted from the first.
-    lines, n : int
-        How many there are, and how long they are.
-    k : int
-    descending : bool
-    present : tuple of str
-        Of 'values' and 'indices', what is written.
-    """
-    cdef sort_state state
-    cdef sort_parts parts
-    state.axis, state.size, state.k = axis, ITEM_SIZES[inputs[0]], k
-    state.has_values, state.has_indices = "values" in present, "indices" in present
-    state.keys, state.wide_keys = keys_of(inputs[0]), NULL
-    state.bits = 8 * state.size
-    if inputs[0] == "float64":
-        state.wide_keys = <wide_keys_fn>make_wide_keys[unaligned_double]
-    elif inputs[0] == "int64":
-        state.wide_keys = <wide_keys_fn>make_wide_keys[unaligned_int64]
-    elif state.keys == NULL:
-        raise ValueError(f"no kernel sorts {inputs[0]}")
-    state.turned = 0
-    if descending:
-        state.turned = 0xFFFFFFFFFFFFFFFFull >> (64 - state.bits)
-    name = "sort" if k == n else "topk"
-    return refer_to(name, inputs, outputs, sort_lines, &state, sizeof(state),
-                    5.0 * lines * n, lines, divide_sort(&state, n, NULL, &parts), {})
-
-
-def sample_kernel(tuple inputs not None, tuple outputs not None, *, Py_ssize_t lines,
-                  Py_ssize_t n, tuple present not None):
-    """The kernel that keeps what sampling may choose of each row.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Dtypes of operands.
-    lines, n : int
-        How many rows there are, and how long they are.
-    present : tuple of str
-        Of 'p' and 'k', which there are.
-    """
-    cdef sample_state state
-    cdef sample_parts parts
-    state.size = ITEM_SIZES[inputs[0]]
-    state.bits = 15 if inputs[0] == "float16" else 32
-    state.keys = keys_of(inputs[0])
-    state.load = <load_fn>load[unaligned_float, unaligned_float]
-    if inputs[0] == "float16":
-        state.load = <load_fn>load[half_t, unaligned_float]
-    elif inputs[0] == "bfloat16":
-        state.load = <load_fn>load[bfloat16_t, unaligned_float]
-    state.load_p = state.load
-    state.p = 1 if "p" in present else -1
-    state.k = len(inputs) - 1 if "k" in present else -1
-    return refer_to("top_k_top_p", inputs, outputs, top_k_top_p, &state, sizeof(state),
-                    15.0 * lines * n, lines, divide_sample(n, NULL, &parts), {})
+# Made of the records: functions that pack the states.
+include "sorting_nodes.pxi"

@@ -42,6 +42,8 @@ class Operand:
         A result of its own accuracy: it is rounded once, to its own dtype.
     needed_by : str
         An optional result: the operand is there where that is wanted.  Empty: whatever is.
+    several : bool
+        Of an opaque kernel: there may be more than one in its place.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Operand:
     optional: bool = False
     statistic: bool = False
     needed_by: str = ""
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +275,17 @@ class Record:
         dimensions up to the axis.
     arguments : str
         Of an opaque kernel: what is read of a node, as statements of Python's syntax.  A name alone is the attribute of
-        that name.  In expressions there are `attr`, `inputs` and `outputs`, which are dtypes, and operands by
-        their names, which are shapes; an operand after one that may be absent has no name.
+        that name.  In expressions there are `attr`, `inputs` and `outputs`, which are dtypes, operands by
+        their names, which are shapes, `views`, which are their values in the graph, and `steps`, those on results;
+        an operand after one that may be absent has no name.
     state : State, optional
         Of an opaque kernel: fields that have the name of an argument get its value, those of an operand its
         place, or -1 where it is absent, all others 0.  Expressions see them as ``state.name``.
+    function : str
+        Of an opaque kernel with a state: the `call_kernel`, where it has another name than the kernel.
+    per_set : bool
+        Of an opaque kernel with a state: its module has loops for each instruction set, functions that load and store
+        elements too.
     parts : str
         What the kernel keeps in scratch, as ``TYPE NAME[COUNT]``, one a line.  Counts are expressions of fields
         and arguments.
@@ -285,11 +294,8 @@ class Record:
     check : tuple of (str, str)
         A `call_kernel` that comes before all writing, and the places of operands that it looks at; empty: none.
     factory : str
-        Of an opaque kernel with a module for each instruction set: the family in `isa` and the function that
-        makes it of dtypes and `arguments`, as ``family:function``.
-    maker : str
-        Of an opaque kernel that goes by strides, or takes steps on its results: the function that makes it of a graph and
-        a node, as ``module:function``.
+        Of an opaque kernel whose state is an object: the family in `isa` and the function that makes it of dtypes and
+        `arguments`, as ``family:function``.
     loops : str
         Of an opaque kernel: what gives loops over its lines, in the module of row-wise kernels.
     scratch : bool
@@ -333,11 +339,12 @@ class Record:
     chunks: str = ""
     arguments: str = ""
     state: State | None = None
+    function: str = ""
+    per_set: bool = False
     parts: str = ""
     work: str = ""
     check: tuple[str, str] | tuple[()] = ()
     factory: str = ""
-    maker: str = ""
     loops: str = ""
     scratch: bool = False
     failures: tuple[tuple[int | str, str], ...] = ()
@@ -360,17 +367,22 @@ class Record:
 def operands(words: str, usual: str = "element") -> tuple[Operand, ...]:
     """Operands by their names, each with its role after a colon where that is not the usual one.
 
-    One that may be absent has a question mark.
+    One that may be absent has a question mark, one that there may be several of an asterisk.
 
     >>> [one.role for one in operands("c:mask x")]
     ['mask', 'element']
-    >>> operands("bias?", "whole")[0].optional
-    True
+    >>> [(one.name, one.optional, one.several) for one in operands("x* bias?", "whole")]
+    [('x', False, True), ('bias', True, False)]
     """
     pairs = [word.partition(":") for word in words.split()]
     return tuple(
         [
-            Operand(name.removesuffix("?"), role or usual, optional=name.endswith("?"))
+            Operand(
+                name.rstrip("?*"),
+                role or usual,
+                optional=name.endswith("?"),
+                several=name.endswith("*"),
+            )
             for name, _, role in pairs
         ]
     )
@@ -466,11 +478,12 @@ def opaque(
     chunks: str = "",
     arguments: str = "",
     state: State | None = None,
+    function: str = "",
+    per_set: bool = False,
     parts: str = "",
     work: str = "",
     check: tuple[str, str] | tuple[()] = (),
     factory: str = "",
-    maker: str = "",
     loops: str = "",
     scratch: bool = False,
     failures: Iterable[tuple[int | str, str]] = (),
@@ -491,11 +504,12 @@ def opaque(
         chunks=chunks,
         arguments=arguments,
         state=state,
+        function=function or name,
+        per_set=per_set,
         parts=parts,
         work=work,
         check=check,
         factory=factory,
-        maker=maker,
         loops=loops,
         scratch=scratch or bool(parts),
         failures=tuple(failures),

@@ -53,7 +53,7 @@ def test_packed_operands_give_the_same_bits(name):
         (left, right, result), batch, a, b, (m, n, k) = case(rng)
         outs = [np.full((*batch, m, n), fill, DTYPES[result]) for fill in (3, 7)]
         kernel = module.product_kernel(
-            (left, right), result, batch_shape=batch, m=m, n=n, k=k,
+            (left, right), (result,), batch_shape=batch, m=m, n=n, k=k,
             strides=[x.strides for x in (a, b, outs[0])],
         )  # fmt: skip
         if (packing := kernel.packing) is None:
@@ -75,9 +75,9 @@ def test_packed_operands_give_the_same_bits(name):
 
 def test_operands_that_panels_cannot_hold_are_read_as_they_lie():
     module = isa.product_kernels()
-    mixed = module.product_kernel(("float64", "float32"), "float64", m=8, n=64, k=8)
+    mixed = module.product_kernel(("float64", "float32"), ("float64",), m=8, n=64, k=8)
     rounded = module.product_kernel(
-        ("float32", "float32"), "float32", m=8, n=64, k=8, round_inputs_to_half=True
+        ("float32", "float32"), ("float32",), m=8, n=64, k=8, round_inputs_to_half=True
     )
-    nothing = module.product_kernel(("float32", "float32"), "float32", m=8, n=64, k=0)
+    nothing = module.product_kernel(("float32", "float32"), ("float32",), m=8, n=64, k=0)
     assert [kernel.packing for kernel in (mixed, rounded, nothing)] == [None] * 3

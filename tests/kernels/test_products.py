@@ -47,7 +47,7 @@ def view(array):
 def kernel_of(operands, scaled=False, **options):
     *inputs, out = operands
     return isa.product_kernels().product_kernel(
-        tuple(x.dtype.name for x in inputs), out.dtype.name, batch_shape=out.shape[:-2],
+        tuple(x.dtype.name for x in inputs), (out.dtype.name,), batch_shape=out.shape[:-2],
         m=out.shape[-2], n=out.shape[-1], k=inputs[0].shape[-1],
         strides=[x.strides for x in operands], scaled=scaled, **options,
     )  # fmt: skip
@@ -390,19 +390,19 @@ def test_chunks_of_one_product_run_side_by_side(dtype):
 
 def test_how_work_is_cut():
     kernel = isa.product_kernels().product_kernel
-    one = kernel(("float32", "float32"), "float32", m=2048, n=2048, k=2048)
+    one = kernel(("float32", "float32"), ("float32",), m=2048, n=2048, k=2048)
     assert one.chunks(1) == 1
     assert 8 <= one.chunks(8) <= 32  # threads take what busy ones leave
     assert 0 < one.scratch < 2**20
     assert one.cost > 0
-    batch = kernel(("float32", "float32"), "float32", batch_shape=(64,), m=128, n=128, k=64)
+    batch = kernel(("float32", "float32"), ("float32",), batch_shape=(64,), m=128, n=128, k=64)
     assert batch.chunks(1) == 1
     assert batch.chunks(8) >= 8
-    row = kernel(("float32", "float32"), "float32", m=1, n=4096, k=4096)
+    row = kernel(("float32", "float32"), ("float32",), m=1, n=4096, k=4096)
     assert row.chunks(2) >= 2
-    half = kernel(("float16", "float16"), "float16", m=1024, n=1024, k=1024)
+    half = kernel(("float16", "float16"), ("float16",), m=1024, n=1024, k=1024)
     assert half.chunks(8) >= 8
-    assert kernel(("float16", "float16"), "float16", m=8, n=8, k=8).chunks(8) == 1
+    assert kernel(("float16", "float16"), ("float16",), m=8, n=8, k=8).chunks(8) == 1
     assert half.itemsizes == (2, 2, 2)
     assert (half.prepare, half.params_size) == (0, 0)
     assert half.name == "matmul[float16,float16->float16]"
@@ -422,7 +422,7 @@ def test_arrays_that_are_not_those_of_the_plan_fail():
 @each("dtypes", [("int32", "float32"), ("float32", "bool"), ("complex64",) * 2])
 def test_other_dtypes_are_refused(dtypes):
     with pytest.raises(ValueError, match="no product is computed in"):
-        isa.product_kernels().product_kernel(dtypes, "float32", m=2, n=2, k=2)
+        isa.product_kernels().product_kernel(dtypes, ("float32",), m=2, n=2, k=2)
 
 
 @each("dtype", ["float32", "float16", "bfloat16"])

@@ -1,5 +1,6 @@
 """Windows of images, other sizes and margins, against loops over their elements."""
 
+import contextlib
 import itertools
 import math
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from calls import BF16, OK, empty, refused, run, tensor
 from cases import each as named
+from guarded_memory import watched
 
 import aclnn
 from aclnn import aclDataType as T
@@ -299,3 +301,30 @@ def test_checks_of_images():
     with pytest.raises(aclnn.AclnnError, match="no window"):
         aclnn.im2col(np.zeros((1, 2, 2), np.float32), (3, 3))
     assert OK == 0
+
+
+@named("dtype", FLOATS)
+@named("width", [1, 2, 3, 7, 8, 9, 33])
+def test_kernels_keep_to_their_scratch_and_results(dtype, width):
+    """Rows shorter and longer than vectors; one thread, so that the memory is of the workspace."""
+    x = images((1, 2, 3, width), dtype, width)
+    calls = [
+        ("max_pool2d_with_indices", 1, 1), ("avg_pool2d", 1, 1), ("adaptive_avg_pool2d", (2, 5)),
+        ("upsample_nearest2d", (5, 2 * width + 1)), ("upsample_bilinear2d", (4, 2 * width + 1), True),
+    ]  # fmt: skip
+    for name, *options in calls:
+        wanted = getattr(aclnn, name)(x, *options)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        with aclnn.num_threads(1), contextlib.ExitStack() as stack:
+            ex = aclnn.executor(name, x, *options)
+            with watched(ex.workspace_size) as workspace:
+                found = ex.run(workspace=workspace)
+            outs = [
+                stack.enter_context(watched(one.nbytes)).view(one.dtype).reshape(one.shape)
+                for one in wanted
+            ]
+            getattr(aclnn, name)(x, *options, out=tuple(outs) if len(outs) > 1 else outs[0])
+            for one, own, given in zip(
+                wanted, found if isinstance(found, tuple) else (found,), outs, strict=True
+            ):
+                assert one.tobytes() == np.asarray(own).tobytes() == given.tobytes()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from calls import refused, run, tensor
 from cases import each
+from guarded_memory import watched
 
 import aclnn
 from aclnn import aclDataType as T
@@ -299,3 +300,36 @@ def test_c_shaped_calls_write_what_they_are_given():
     same(values, [[3, 2, 1], [5, 4, 0]])
     same(indices, [[0, 2, 1], [1, 2, 0]])
     assert aclnn.aclGetDataType(tensor(indices))[0] == T.ACL_INT64
+
+
+@each("dtype", [np.float32, np.float16, np.int8, np.float64, np.int64])
+def test_sorts_keep_to_their_scratch_and_results(dtype):
+    """Lines shorter and longer than vectors; one thread, so that the memory is of the workspace."""
+    for n, k in ((1, 1), (2, 1), (5, 5), (17, 3), (33, 20), (200, 7), (1111, 40)):
+        x = lines(np.dtype(dtype), n, n)
+        places = order(x, True)
+        for name, count in ("sort", n), ("topk", k):
+            wanted = np.take_along_axis(x, places[:, :count], -1)
+            given = (x, -1, True) if name == "sort" else (x, k)
+            with aclnn.num_threads(1):
+                ex = aclnn.executor(name, *given)
+                with watched(ex.workspace_size) as workspace:
+                    found, indices = ex.run(workspace=workspace)
+                    same(np.asarray(indices), places[:, :count])
+                with watched(wanted.nbytes) as values, watched(wanted.size * 8) as at:
+                    out = (
+                        values.view(x.dtype).reshape(wanted.shape),
+                        at.view(np.int64).reshape(wanted.shape),
+                    )
+                    getattr(aclnn, name)(*given, out=out)
+                    same(out[0], wanted)
+            same(np.asarray(found), wanted)
+        if np.dtype(dtype) in (np.float32, np.float16):
+            with aclnn.num_threads(1):
+                ex = aclnn.executor(
+                    "top_k_top_p", x, p=np.full(3, 1, dtype), k=np.full(3, k, np.int32)
+                )
+                with watched(ex.workspace_size) as workspace:
+                    kept = np.asarray(ex.run(workspace=workspace))
+            assert ((kept == -np.inf) | (kept == x)).all()
+            assert ((kept > -np.inf).sum(-1) >= k).all()

@@ -158,9 +158,10 @@ def test_a_state_is_packed_from_a_record(made_in):
     assert "    int bias, k  # how many\n" in states
     assert "part_of(scratch, n * state.k * sizeof(double), &used)" in states
     for line in (
-        "places = places_of(('x', 'bias?', 'result'), attr(\"present\", ()))",
+        "places = places_of(('x', 'bias?', 'result'), attr(\"present\", ()), len(inputs) + len(outputs))",
         'state.bias = places.get("bias", -1)',
         "state.wraps = attr('wraps')",
+        "x = views[0].shape",
         "n = x[-1]",
         "state.k = attr('k', 1)",
         "state.load = reader(inputs[0], 'float32')",
@@ -172,8 +173,32 @@ def test_a_state_is_packed_from_a_record(made_in):
         assert f"    {line}\n" in nodes
     # Kernels that are made in one way share the function.
     assert facts.count("isa.other_kernels().other_kernel(") == 1
-    assert '"third": "aclnn.kernels._opaque_kernels:other_kernel"' in facts
-    assert '"some": "aclnn.kernels._family_kernels:some_kernel"' in facts
+    assert '"third": "_opaque_kernels:other_kernel"' in facts
+    assert '"some": "_family_kernels:some_kernel"' in facts
+
+
+def test_states_of_kernels_with_loops_for_each_instruction_set(made_in):
+    made = made_in(
+        'opaque("some", "a b* c?", body="family", onnx=(), work="1.0", function="both", per_set=True, '
+        'state=State("some_state", "load_fn load\\nint c\\nbint wide"), '
+        "arguments=\"n = b[0]; wide = inputs[0] == 'float64'; "
+        "load = reader(inputs[0], 'float64' if state.wide else 'float32')\", "
+        'parts="float row[n + 1]\\nchar other[max(8, n) * (8 if wide else 4)]")',
+        'opaque("other", "a b* c?", body="family", onnx=(), work="1.0", function="both", per_set=True, '
+        'state=State("some_state", "load_fn load\\nint c\\nbint wide"), arguments="n = 2", '
+        'parts="float row[n + 1]\\nchar other[max(8, n) * (8 if wide else 4)]")',
+    )
+    states, nodes = made["family_states.pxi"], made["family_nodes.pxi"]
+    # Kernels that share a function share the division of its scratch; a sum counts before its bytes.
+    assert states.count("cdef struct some_state:") == states.count("divide_both(") == 1
+    assert "part_of(scratch, (n + 1) * sizeof(float), &used)" in states
+    assert "max(8, n) * (8 if state.wide else 4) * sizeof(char), &used)" in states
+    assert nodes.count("cdef load_fn reader(") == 1
+    assert "return <load_fn>load[half_t, unaligned_double]" in nodes
+    assert "return <load_fn>load[int8_t, unaligned_float]" in nodes
+    assert "writer" not in nodes
+    assert "places_of(('a', 'b*', 'c?', 'result'), " in nodes
+    assert '"other", inputs, outputs, both, &state, sizeof(state), 1.0,' in nodes
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def _record(
         scratch=True,
         arguments="""
             shift_first, window, anchored, tree, cumulative, key_cumulative, slope_root
-            operands, shapes, mask = tuple(attr("operands")), shapes, attr("mask", "hides")
+            operands, views, mask = tuple(attr("operands")), views, attr("mask", "hides")
             prefix, lengths = attr("prefix", ()), attr("lengths", ())
             key_lengths, ahead = attr("key_lengths", ()), attr("ahead", 0)
             """,

@@ -9,7 +9,15 @@ RECORDS: tuple[Record, ...] = (
         "convolution",
         "input weight bias",
         body="convolutions",
-        maker="aclnn.compiler.convolutions:kernel_of",
+        factory="convolution_kernels:convolution_kernel",
+        arguments="""
+            multiply, own = isa.product_kernels().multiply_floats_at(), attr("reads_itself", len(inputs))
+            shapes, strides = (input, attr("taps"), result), strides_of(views)
+            stride, padding, dilation, groups, transposed
+            within = attr("within", False)
+            end = steps and steps.end(isa.convolution_kernels().ends)
+            steps = steps.kernels() if steps and end is None else None
+            """,
         scratch=True,
         onnx=(),
     ),
@@ -17,7 +25,12 @@ RECORDS: tuple[Record, ...] = (
         "convolution_slopes",
         "grad input",
         body="convolutions",
-        maker="aclnn.compiler.convolutions:slopes_of",
+        factory="convolution_kernels:slopes_kernel",
+        arguments="""
+            multiply = isa.product_kernels().multiply_floats_at()
+            shapes, rows = (attr("positions"), attr("taps"), input), grad[1]
+            stride, padding, dilation, groups
+            """,
         scratch=True,
         onnx=(),
     ),

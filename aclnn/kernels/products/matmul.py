@@ -10,7 +10,14 @@ RECORDS: tuple[Record, ...] = (
         "a b c:addend",
         "alpha beta",
         body="products",
-        maker="aclnn.compiler.products:kernel_of",
+        factory="product_kernels:product_kernel",
+        arguments="""
+            batch_shape, m, n, k = result[:-2], result[-2], result[-1], a[-1]
+            strides, extras = strides_of(views), len(inputs) - attr("reads_itself", len(inputs))
+            scaled = len(attr("params", ())) > (steps.numbers if steps else 0)
+            round_inputs_to_half = attr("round_inputs_to_half", False)
+            steps = steps and steps.kernels
+            """,
         scratch=True,
         onnx=(
             OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
