@@ -32,5 +32,5 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
     if not finite.any():
         return 0.0
     largest = np.abs(b[finite]).max()
-    place = np.ldexp(1.0, int(max(np.frexp(largest)[1] - 1, info.minexp)) - info.nmant)
-    return float(np.abs(a[finite] - b[finite]).max() / place)
+    index = np.ldexp(1.0, int(max(np.frexp(largest)[1] - 1, info.minexp)) - info.nmant)
+    return float(np.abs(a[finite] - b[finite]).max() / index)

@@ -95,9 +95,9 @@ class Measurements:
 
 def folder() -> Path:
     """Folder of the measurements."""
-    given = environment.CACHE_DIR.read()
-    if given is not None:
-        return given
+    value = environment.CACHE_DIR.read()
+    if value is not None:
+        return value
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "aclnn"
 

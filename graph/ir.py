@@ -275,8 +275,8 @@ class Node:
         ()
         """
         places = self.attr("in_place", ())
-        others = {id for place, id in enumerate(self.inputs) if place not in places}
-        return tuple([self.inputs[place] for place in places if self.inputs[place] not in others])
+        others = {id for index, id in enumerate(self.inputs) if index not in places}
+        return tuple([self.inputs[index] for index in places if self.inputs[index] not in others])
 
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.
@@ -548,8 +548,8 @@ class Graph(Viewed):
             found: dict[int, list[Node]] = {}
             for node in self.nodes:
                 for id in node.outputs:
-                    for place in {id, self.root(id).id}:
-                        found.setdefault(place, []).append(node)
+                    for index in {id, self.root(id).id}:
+                        found.setdefault(index, []).append(node)
             self._index["writers"] = {id: tuple(nodes) for id, nodes in found.items()}
         return self._index["writers"]
 
@@ -651,7 +651,7 @@ class Graph(Viewed):
         """
         whole = self.memory_bytes(id)
         limits = dict(node.attr("reads_at_most", ()))
-        parts = [limits.get(place) for place, other in enumerate(node.inputs) if other == id]
+        parts = [limits.get(index) for index, other in enumerate(node.inputs) if other == id]
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return whole

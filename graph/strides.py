@@ -90,8 +90,8 @@ def broadcast_strides(
     if missing < 0 or any(a not in (b, 1) for a, b in zip(shape, target[missing:], strict=True)):
         raise ValueError(f"{shape} does not broadcast to {target}")
     kept = (
-        stride if size == wanted else 0
-        for size, stride, wanted in zip(shape, strides, target[missing:], strict=True)
+        stride if size == requested else 0
+        for size, stride, requested in zip(shape, strides, target[missing:], strict=True)
     )
     return (0,) * missing + tuple(kept)
 
@@ -274,7 +274,7 @@ def same_layout(a: Any, b: Any) -> bool:
 
 
 def expanded_strides(
-    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+    shape: tuple[int, ...], strides: tuple[int, ...], requested: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The strides of a view that is broadcast.
 
@@ -282,23 +282,23 @@ def expanded_strides(
     ----------
     shape, strides : tuple of int
         Of the view.
-    wanted : tuple of int
+    requested : tuple of int
         The shape that it is broadcast to.
 
     Returns
     -------
     tuple of int
-        As many as `wanted` has; 0 where the view repeats itself.
+        As many as `requested` has; 0 where the view repeats itself.
 
     Examples
     --------
     >>> expanded_strides((1, 3), (3, 1), (4, 5, 3))
     (0, 0, 1)
     """
-    missing = len(wanted) - len(shape)
+    missing = len(requested) - len(shape)
     own = [
         0 if had == 1 and size != 1 else step
-        for had, step, size in zip(shape, strides, wanted[missing:], strict=True)
+        for had, step, size in zip(shape, strides, requested[missing:], strict=True)
     ]
     return (*[0] * missing, *own)
 

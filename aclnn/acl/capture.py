@@ -332,18 +332,18 @@ class Update:
         with _lock.held:
             if stream.redirect is not self:
                 return None
-            place, tasks = len(self.jobs), self.group.tasks
-            if place == len(tasks):
+            index, tasks = len(self.jobs), self.group.tasks
+            if index == len(tasks):
                 return fail(
                     ACL_ERROR_STREAM_TASK_GROUP_STATUS,
-                    f"{function}: the task group that {named(stream)} updates has {place} tasks, "
+                    f"{function}: the task group that {named(stream)} updates has {index} tasks, "
                     "this is one more",
                 )
-            if getattr(job, "kind", "DEFAULT") != KERNEL or job.name != tasks[place].name:
+            if getattr(job, "kind", "DEFAULT") != KERNEL or job.name != tasks[index].name:
                 return fail(
                     ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP,
-                    f"{function}: task {place} of the group that {named(stream)} updates is "
-                    f"{tasks[place].name}, which only a call of the same function can replace",
+                    f"{function}: task {index} of the group that {named(stream)} updates is "
+                    f"{tasks[index].name}, which only a call of the same function can replace",
                 )
             self.jobs.append(job)
             return OK

@@ -342,7 +342,7 @@ class _Side:
 
     def __init__(
         self,
-        given: Any,
+        value: Any,
         nbytes: int,
         what: str,
         *,
@@ -351,29 +351,29 @@ class _Side:
         foreign: bool = False,
     ):
         self.keep: Any
-        address = as_int(given)
+        address = as_int(value)
         if address is not None:
             self.address = address
             is_own = foreign and address and not _runtime.is_ours(address)
             self.keep = None if is_own else checked(address, nbytes, what)
             return
-        if isinstance(given, Unreadable):
-            raise NoMemoryError(given.no_memory())
+        if isinstance(value, Unreadable):
+            raise NoMemoryError(value.no_memory())
         if device:
-            kind = "null" if given is None else type(given).__name__
+            kind = "null" if value is None else type(value).__name__
             raise ValueError(f"{what} is {kind}, must be an address of aclrtMalloc")
-        self.keep, self.address, length, can_write = _host_memory(given, what)
+        self.keep, self.address, length, can_write = _host_memory(value, what)
         if length < nbytes:
             raise ValueError(f"{what} has {length} bytes, but count is {shown(nbytes)}")
         if writable and not can_write:
             raise ValueError(f"{what} is read-only")
 
 
-def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
-    if given is None:
+def _host_memory(value: Any, what: str) -> tuple[Any, int, int, bool]:
+    if value is None:
         raise ValueError(f"{what} is null")
     try:
-        keep, address, length, writable = memory_of(given, what)
+        keep, address, length, writable = memory_of(value, what)
     except AclnnError as error:
         raise ValueError(str(error)) from None
     if isinstance(keep, np.ndarray) and np.asarray(keep).nbytes != length:

@@ -53,11 +53,11 @@ def object_of(handle: int) -> Any:
     return handle if found is None else found
 
 
-def handle_of(given: Any) -> int:
+def handle_of(value: Any) -> int:
     """The handle of a stream, event, model or task group."""
-    if isinstance(given, stream.aclrtStream | events.aclrtEvent):
-        return int(given.handle)
-    return registry.number(given, "m" if isinstance(given, model_ri.aclmdlRI) else "g")
+    if isinstance(value, stream.aclrtStream | events.aclrtEvent):
+        return int(value.handle)
+    return registry.number(value, "m" if isinstance(value, model_ri.aclmdlRI) else "g")
 
 
 def call(name: str, arguments: list[Any]) -> Any:
@@ -131,25 +131,25 @@ def _copy_later(
     width: int,
     height: int,
     kind: int,
-    given: Any,
+    value: Any,
 ) -> int:
     """Queue a copy, or have a capture record it: addresses may be of the program's own memory."""
     try:
         copy = copies.Copy.of_program(function, dst, dpitch, src, spitch, width, height, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
-    return copies.queue_copy(copy, given)
+    return copies.queue_copy(copy, value)
 
 
-def _fill_later(address: int, room: int, value: int, count: int, given: Any) -> int:
-    return copies.aclrtMemsetAsync(address, room, value, count, given)
+def _fill_later(address: int, room: int, value: int, count: int, argument: Any) -> int:
+    return copies.aclrtMemsetAsync(address, room, value, count, argument)
 
 
-def _launch_call(given: Any, function: int, argument: int) -> int:
+def _launch_call(value: Any, function: int, argument: int) -> int:
     def called(_: Any) -> None:
         _runtime.call_now(function, argument)
 
-    return stream.aclrtLaunchHostFunc(given, called)
+    return stream.aclrtLaunchHostFunc(value, called)
 
 
 def _name_into(model: Any, room: int, address: int) -> int:

@@ -179,9 +179,9 @@ def _table(text: str) -> dict[str, Prototype]:
         if line.endswith(":"):
             header = line[:-1]
             continue
-        words, _, given = line.partition(" -> ")
+        words, _, arguments = line.partition(" -> ")
         statuses: list[str] = []
-        for word in given.split():
+        for word in arguments.split():
             statuses += _GROUPS[word[1:]] if word.startswith("@") else [word]
         one = parse(words, header, tuple(dict.fromkeys(statuses)))
         found[one.name] = one

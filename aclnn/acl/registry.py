@@ -48,18 +48,18 @@ def numbered(handle: int) -> Any:
     return _numbered.get(handle)
 
 
-def number(given: Any, kind: str) -> int:
+def number(value: Any, kind: str) -> int:
     """The handle of a model ('m') or task group ('g')."""
-    handle = getattr(given, "_handle", None)
+    handle = getattr(value, "_handle", None)
     if handle is None:
-        handle = given._handle = _runtime.Handle(kind)
-        _numbered[handle.value] = given
+        handle = value._handle = _runtime.Handle(kind)
+        _numbered[handle.value] = value
     return int(handle.value)
 
 
-def forget(given: Any) -> None:
+def forget(value: Any) -> None:
     """End the handle of a model or task group, if it has one."""
-    handle = getattr(given, "_handle", None)
+    handle = getattr(value, "_handle", None)
     if handle is not None:
         _numbered.pop(handle.value, None)
-        given._handle = None
+        value._handle = None

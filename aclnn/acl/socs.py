@@ -26,10 +26,10 @@ def family(name: str) -> str:
     >>> family("Ascend910B4-1"), family("Ascend910ProA"), family("Ascend910_9391")
     ('Ascend910B', 'Ascend910', 'Ascend910_93')
     """
-    wanted = name.strip().lower() if isinstance(name, str) else ""
+    requested = name.strip().lower() if isinstance(name, str) else ""
     for known in FAMILIES:
-        tail = wanted.removeprefix(known.lower())
-        if wanted.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
+        tail = requested.removeprefix(known.lower())
+        if requested.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
             return known
     raise invalid(f"SoC version is {shown(name)}, {RULE}{did_you_mean(name, FAMILIES)}")
 

@@ -201,11 +201,11 @@ def aclmdlRICaptureTaskUpdateEnd(stream: Any) -> int:
 
 def _apply(function: str, stream: Any, update: captures.Update) -> int:
     """Have the stream put new arguments in the place of a group's."""
-    group, given = update.group, len(update.jobs)
-    if given != len(group.tasks):
+    group, value = update.group, len(update.jobs)
+    if value != len(group.tasks):
         return fail(
             ACL_ERROR_STREAM_TASK_GROUP_STATUS,
-            f"{function}: {given} operators were given for the {len(group.tasks)} of the task "
+            f"{function}: {value} operators were given for the {len(group.tasks)} of the task "
             "group, which is unchanged",
         )
     replay = models.replay_of(group.model, function)

@@ -77,9 +77,9 @@ class Watch:
         words = "" if stream is None else str(stream.number)
         return TraceEvent(next(self._rows), words, action, name, offset, size)
 
-    def _take(self, stream: Any, action: str, name: str, *place: int) -> int:
+    def _take(self, stream: Any, action: str, name: str, *index: int) -> int:
         """Take note of what happens; its number."""
-        event = self._event(stream, action, name, *place)
+        event = self._event(stream, action, name, *index)
         for _ in self._checker.take(event):
             pass  # clashes were looked for before
         return event.row
@@ -107,12 +107,12 @@ class Watch:
 def _accesses(job: Any) -> Iterator[tuple[Callable[[], Any], str, str, Range]]:
     """Memory that a call reads and writes, and its workspace, with references to the owners."""
     inputs, owners = job.call()[1], [_reference(owner) for _, owner in job.owners()]
-    for place, operand in enumerate(job.operands()):
+    for index, operand in enumerate(job.operands()):
         if operand is None:
             continue
         name, spec = operand
         for one in _stretches(spec):
-            yield owners[place], "read" if place < inputs else "write", name, one
+            yield owners[index], "read" if index < inputs else "write", name, one
     address, nbytes, owner = job.scratch
     if nbytes:
         yield _reference(owner), "workspace", "workspace", (address, nbytes)

@@ -91,9 +91,9 @@ def _size(function: str, shape: Any, dtype: int) -> tuple[int, int]:
 def _bytes(sizes: tuple[int, ...], dtype: int) -> int:
     if not 2 <= len(sizes) <= 6:
         raise invalid(f"tensorShape has {len(sizes)} sizes, must have 2 to 6")
-    for place, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         if size < 1:
-            raise invalid(f"tensorShape[{place}] is {size}, must be at least 1")
+            raise invalid(f"tensorShape[{index}] is {size}, must be at least 1")
     one = _runtime.type_size(as_member("dataType", dtype, aclDataType))
     if not one:
         raise invalid(f"dataType is {shown(dtype)}, whose elements are smaller than a byte")

@@ -66,8 +66,8 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
         found, size = _call("nonzero_padded", input)
         return _part(found, int(size[0]))
     # A number is what has one dimension with one element here, as in PyTorch.
-    given = input.reshape(1) if getattr(input, "ndim", 1) == 0 else input
-    found, size = _call("nonzero_by_dims", given)
+    value = input.reshape(1) if getattr(input, "ndim", 1) == 0 else input
+    found, size = _call("nonzero_by_dims", value)
     rank, count = int(size[0]), int(size[1])
     rows = _part(found.reshape(-1), rank * count).reshape(rank, count)  # without gaps between them
     return tuple([rows[axis] for axis in range(rank)])

@@ -78,7 +78,7 @@ class _Arguments:
             if p.kind in ("output", "inout")
             and (p.kind != "output" or self.printed[p.role] != "None")
         ]
-        self.results += [(f"pieces[{place}]", one) for place, one in enumerate(self.pieces)]
+        self.results += [(f"pieces[{index}]", one) for index, one in enumerate(self.pieces)]
 
     def _is_of_integers(self, operator: Operator) -> bool:
         """Whether the first input is a tensor of integers."""
@@ -123,15 +123,15 @@ class _Arguments:
 
     def _plain(self, parameter: Parameter) -> str:
         """A plain argument as CANN has it: -1 for no bounds, numbers for the names of forms."""
-        given = self.given[parameter.role]
-        if given == "None" and parameter.kind in ("float", "int"):
+        arguments = self.given[parameter.role]
+        if arguments == "None" and parameter.kind in ("float", "int"):
             return "-1.0" if parameter.kind == "float" else "0"
         if parameter.kind == "dtype":
-            return _acl(self.dtype if given == "None" else ast.literal_eval(given))
+            return _acl(self.dtype if arguments == "None" else ast.literal_eval(arguments))
         choices = self.choices[parameter.role]
         if parameter.kind == "int" and choices:
-            return str(choices.index(ast.literal_eval(given)))
-        return given
+            return str(choices.index(ast.literal_eval(arguments)))
+        return arguments
 
     def _dtype_of_result(self, role: str) -> str:
         """float32 for one that is given, and not written."""
@@ -155,8 +155,8 @@ class _Arguments:
     def _ints(self, parameter: Parameter) -> str:
         text = self.given[parameter.role]
         text = text.partition("(")[2][:-1] if text.startswith("np.") else text  # an array
-        given = ast.literal_eval(text)
-        numbers = [given] if isinstance(given, int) else list(given or ())
+        arguments = ast.literal_eval(text)
+        numbers = [arguments] if isinstance(arguments, int) else list(arguments or ())
         return f"aclnn.aclCreateIntArray({numbers})"
 
     def _bools(self, parameter: Parameter) -> str:
@@ -165,9 +165,9 @@ class _Arguments:
 
     def _scalar(self, parameter: Parameter) -> str:
         """An integer with integers is one, too."""
-        given = self.given[parameter.role]
-        whole = self.of_integers and given.lstrip("-").isdigit()
-        return f"aclnn.aclCreateScalar({given}, aclnn.{'ACL_INT64' if whole else 'ACL_FLOAT'})"
+        arguments = self.given[parameter.role]
+        whole = self.of_integers and arguments.lstrip("-").isdigit()
+        return f"aclnn.aclCreateScalar({arguments}, aclnn.{'ACL_INT64' if whole else 'ACL_FLOAT'})"
 
     def _input(self, parameter: Parameter) -> str:
         return self.given[parameter.role]

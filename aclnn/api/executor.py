@@ -79,22 +79,22 @@ def executor(
     form: Any = getattr(name, "__self__", None)
     called: Any = form.name if isinstance(form, FunctionalHandle) else name
     asked, options = _by_option(called, options)
-    handle, given, outputs, entry = _taken(asked, operands, options)
+    handle, arguments, outputs, entry = _taken(asked, operands, options)
     operator = handle.handle.operator
     words = {} if entry is None else entry.words(operator.outputs)
     if outputs and out is not None:
         named = ", ".join(words[role] for role in outputs)
         raise wrong_kind(f"{called}: the output is given twice, as {named} and by out=")
     try:
-        if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
+        if operator.number_form is not None and _is_number(arguments[operator.number_form[0]]):
             assert handle.number_form is not None, "every such operator has one"
             handle = handle.number_form
             operator = handle.handle.operator
         parts, callers = arrays.taken_apart(
-            operator, [given[role] for role in operator.kernel_operands]
+            operator, [arguments[role] for role in operator.kernel_operands]
         )
         inputs = arrays.as_ndarrays(operator, parts)
-        switches = tuple([given[a.role] for a in operator.switches])
+        switches = tuple([arguments[a.role] for a in operator.switches])
         roles = handle.outputs_of(inputs, switches or None)
         if out is None and outputs:
             out = outputs[operator.outputs[0]] if len(roles) == 1 or operator.makes else outputs
@@ -103,7 +103,7 @@ def executor(
         return handle.bind(
             inputs,
             targets,
-            [given[attribute.role] for attribute in operator.scalars],
+            [arguments[attribute.role] for attribute in operator.scalars],
             switches or None,
             callers,
             outs,
@@ -112,8 +112,8 @@ def executor(
             partial(
                 _description,
                 asked,
-                [role for role in operator.kernel_operands if given[role] is not None],
-                {role: value for role, value in given.items() if role not in operator.inputs},
+                [role for role in operator.kernel_operands if arguments[role] is not None],
+                {role: value for role, value in arguments.items() if role not in operator.inputs},
                 words,
                 materialize,
                 strategy,
@@ -121,7 +121,7 @@ def executor(
             entry,
         )
     except AclnnError as error:
-        by_role = {**given, "out": out}
+        by_role = {**arguments, "out": out}
         raise refusals.reworded(called, error, by_role, in_place=False, names=words) from None
 
 
@@ -174,15 +174,15 @@ def _taken_by_variant(
     if variant is None:
         raise invalid(unknown_operator(name))
     operator = functional_owner(variant)
-    given = _bound_arguments(operator, operands, options)
+    arguments = _bound_arguments(operator, operands, options)
     if not variant.form_of and operator.number_form is not None:
         role = operator.number_form[0]
-        if not _is_number(given[role]):
+        if not _is_number(arguments[role]):
             raise wrong_kind(
-                f"{name}: {role} is {shown(given[role])}, must be a number; "
+                f"{name}: {role} is {shown(arguments[role])}, must be a number; "
                 f"{operator.name} takes tensors"
             )
-    return handle_for(operator), given, {}, None
+    return handle_for(operator), arguments, {}, None
 
 
 def _description(
@@ -203,10 +203,10 @@ def _description(
             specs[word] = [s for n, s in made.inputs.items() if n.startswith(f"{word}[")]
         else:
             specs[word] = made.inputs[word]
-    given = {words.get(role, role): value for role, value in options.items()}
+    argument = {words.get(role, role): value for role, value in options.items()}
     scalars = [words.get(a.role, a.role) for a in operator.scalars if options[a.role] is not None]
     now = {word: made.options[word] for word in scalars}
-    return _planned_anew, (name, specs, given | now, materialize, strategy)
+    return _planned_anew, (name, specs, argument | now, materialize, strategy)
 
 
 def _planned_anew(
@@ -228,9 +228,9 @@ def _placeholders(spec: Any) -> Any:
     return [one.placeholder() for one in spec] if isinstance(spec, list) else spec.placeholder()
 
 
-def _is_number(given: Any) -> bool:
+def _is_number(value: Any) -> bool:
     """Whether an operand is a number, and no array."""
-    return isinstance(given, float | int | np.generic)
+    return isinstance(value, float | int | np.generic)
 
 
 def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
@@ -240,10 +240,10 @@ def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
         return [None] * count
     if isinstance(out, Mapping):
         return [out.get(role) for role in roles]
-    given = [out] if count == 1 and not listed else list(out)
-    if len(given) != count:
+    arguments = [out] if count == 1 and not listed else list(out)
+    if len(arguments) != count:
         raise invalid(f"out must be a tuple of {count} arrays: {', '.join(roles)}")
-    return given
+    return arguments
 
 
 def _bound_arguments(
@@ -254,15 +254,15 @@ def _bound_arguments(
     places = operator.positional
     if len(operands) > len(places):
         raise _too_many(operator.name, len(places), len(operands))
-    given = dict(zip(places, operands, strict=False))
+    arguments = dict(zip(places, operands, strict=False))
     for word, value in options.items():
         role = word if word in known else parameter_meant(word, known) or word
-        if role in given:
+        if role in arguments:
             raise wrong_kind(f"{operator.name}: {role} is given twice")
         if role not in known:
             raise _unknown(operator.name, role, known)
-        given[role] = value
-    return _with_defaults(operator, operator.name, {}, given, {role: role for role in known})
+        arguments[role] = value
+    return _with_defaults(operator, operator.name, {}, arguments, {role: role for role in known})
 
 
 def _arguments_in_c(
@@ -281,34 +281,34 @@ def _arguments_in_c(
         raise _too_many(name, len(parameters), len(operands))
     known = (*operator.inputs, *[a.role for a in operator.attributes])
     roles = {role: role for role in known} | {p.name: p.role for p in parameters}
-    given = {p.role: one for p, one in zip(parameters, operands, strict=False)}
+    arguments = {p.role: one for p, one in zip(parameters, operands, strict=False)}
     for word, value in options.items():
         word = word if word in roles else parameter_meant(word, roles) or word
         if word not in roles:
             raise _unknown(name, word, [p.name for p in parameters])
-        if roles[word] in given:
+        if roles[word] in arguments:
             raise wrong_kind(f"{name}: {word} is given twice")
-        given[roles[word]] = value
+        arguments[roles[word]] = value
     for attribute in operator.switches:  # what CANN numbers has names here
-        number = as_int(given.get(attribute.role))
+        number = as_int(arguments.get(attribute.role))
         if number is not None and 0 <= number < len(attribute.choices):
-            given[attribute.role] = attribute.choices[number]
-    outputs = {role: given.pop(role) for role in operator.outputs if role in given}
+            arguments[attribute.role] = attribute.choices[number]
+    outputs = {role: arguments.pop(role) for role in operator.outputs if role in arguments}
     names = {role: role for role in known} | {p.role: p.name for p in parameters if p.role in known}
-    given = _with_defaults(operator, name, dict(entry.fixed), given, names)
+    arguments = _with_defaults(operator, name, dict(entry.fixed), arguments, names)
     in_place = entry.overwritten(operator.outputs)
-    return given, outputs | {result: given[role] for result, role in in_place.items()}
+    return arguments, outputs | {result: arguments[role] for result, role in in_place.items()}
 
 
 def _with_defaults(
     operator: Operator,
     name: str,
     fixed: Mapping[str, Any],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     names: Mapping[str, str],
 ) -> dict[str, Any]:
     """Arguments by role, defaults filled in; `name` and `names` are what the caller calls them."""
-    found = {role: operator.default_of(role) for role in names} | dict(fixed) | dict(given)
+    found = {role: operator.default_of(role) for role in names} | dict(fixed) | dict(arguments)
     for role, word in names.items():
         if found[role] is REQUIRED:
             raise wrong_kind(f"{name}: {word} is missing")

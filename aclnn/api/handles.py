@@ -18,7 +18,7 @@ class Handles(dict[str, OperatorHandle]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._places = {name: place for place, name in enumerate(REGISTRY)}
+        self._places = {name: index for index, name in enumerate(REGISTRY)}
         self._making = threading.Lock()
 
     def __missing__(self, name: str) -> OperatorHandle:

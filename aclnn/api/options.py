@@ -35,13 +35,13 @@ def as_ints(where: str, value: Any) -> tuple[int, ...]:
     if as_int(value) is not None:
         return (as_whole(where, value),)
     return tuple(
-        [as_whole(f"{where}[{place}]", one) for place, one in enumerate(_items(where, value))]
+        [as_whole(f"{where}[{index}]", one) for index, one in enumerate(_items(where, value))]
     )
 
 
 def as_bools(where: str, value: Any) -> tuple[bool, ...]:
     items = enumerate(_items(where, value))
-    return tuple([as_truth(f"{where}[{place}]", one) for place, one in items])
+    return tuple([as_truth(f"{where}[{index}]", one) for index, one in items])
 
 
 def _items(where: str, value: Any) -> Iterable[Any]:

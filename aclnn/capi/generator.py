@@ -269,10 +269,12 @@ def _included(listed: Iterable[Any]) -> list[str]:
 
 def _stub(number: int, one: Any) -> str:
     """Both phases of a pair, whose number both libraries know."""
-    given = ", ".join(f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters)
+    arguments = ", ".join(
+        f"{{.{pairs.TYPES[kind].member} = {name}}}" for kind, name in one.parameters
+    )
     return f"""
 {one.plan} {{
-  const aclnn_argument given[] = {{{given}, {{.pointer = workspaceSize}}, {{.pointer = executor}}}};
+  const aclnn_argument given[] = {{{arguments}, {{.pointer = workspaceSize}}, {{.pointer = executor}}}};
   return aclnn_plan({number}, given, workspaceSize, executor);
 }}
 
@@ -439,10 +441,10 @@ def write_headers(include: Path, texts: Mapping[str, str]) -> None:
     _write({include / name: text for name, text in texts.items()}, include.rglob("*.h"))
 
 
-def _write(wanted: Mapping[Path, str], found: Iterable[Path]) -> None:
-    for path in [one for one in found if one not in wanted]:
+def _write(requested: Mapping[Path, str], found: Iterable[Path]) -> None:
+    for path in [one for one in found if one not in requested]:
         path.unlink()
-    for path, text in wanted.items():
+    for path, text in requested.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -140,8 +140,8 @@ def _libpython_of(executable: Path) -> Path | None:
 
 def _candidates() -> list[Path]:
     """Interpreters in the order in which the library looks for them."""
-    if wanted := os.environ.get("ACLNN_PYTHON", ""):
-        return [Path(wanted)]
+    if requested := os.environ.get("ACLNN_PYTHON", ""):
+        return [Path(requested)]
     found = []
     note = HOME / "interpreter"
     if note.exists():

@@ -120,14 +120,14 @@ class Recorder:
         found = self._functions[function].parameters
         return "".join("f" if one.type in ("float", "double") else "i" for one in found)
 
-    def note(self, function: int, given: list[Any], result: Any, is_before: bool) -> None:
+    def note(self, function: int, arguments: list[Any], result: Any, is_before: bool) -> None:
         """Write the line of a call.
 
         Parameters
         ----------
         function : int
             Its number: the runtime's, the objects', then both phases of each pair.
-        given : list of int or float
+        arguments : list of int or float
             The arguments, pointers as addresses.
         result : int
         is_before : bool
@@ -135,12 +135,12 @@ class Recorder:
         """
         one = self._functions[function]
         if is_before:
-            self._refresh(self._memory.get(given[2], []))
+            self._refresh(self._memory.get(arguments[2], []))
             return
         if one.name in _COMMENTED:
             self._write(f"# {one.name}: {result}")
             return
-        self._call(one, given, result)
+        self._call(one, arguments, result)
         self._file.flush()
 
     def _write(self, line: str) -> None:
@@ -156,10 +156,10 @@ class Recorder:
     # --- Memory ---------------------------------------------------------------------------------
 
     def _block_at(self, address: int, nbytes: int) -> _Block | None:
-        place = bisect.bisect([one.start for one in self._blocks], address) - 1
-        if place < 0:
+        index = bisect.bisect([one.start for one in self._blocks], address) - 1
+        if index < 0:
             return None
-        found = self._blocks[place]
+        found = self._blocks[index]
         return found if address + max(nbytes, 1) <= found.end else None
 
     def _add(self, block: _Block) -> _Block:
@@ -206,17 +206,17 @@ class Recorder:
 
     # --- Calls ----------------------------------------------------------------------------------
 
-    def _call(self, one: prototypes.Prototype, given: list[Any], result: Any) -> None:
-        by_name = dict(zip([p.name for p in one.parameters], given, strict=True))
+    def _call(self, one: prototypes.Prototype, args: list[Any], result: Any) -> None:
+        by_name = dict(zip([p.name for p in one.parameters], args, strict=True))
         by_name["succeeded"] = bool(result) == one.returns.endswith("*")
         arguments, results = [], []
-        for place, (parameter, value) in enumerate(zip(one.parameters, given, strict=True)):
-            if one.name.startswith("acl") and self._is_count(one, place):
+        for index, (parameter, value) in enumerate(zip(one.parameters, args, strict=True)):
+            if one.name.startswith("acl") and self._is_count(one, index):
                 continue
             if self._is_result(one, parameter):
                 results.append((parameter, value))
             else:
-                arguments.append(self._argument(one, parameter, value, by_name, place))
+                arguments.append(self._argument(one, parameter, value, by_name, index))
         call = f"aclnn.{one.name}({', '.join(arguments)})"
         if result != 0 and 0 in [value for _, value in results]:
             self._write(f"# {call}: {result}, without room for a result")
@@ -247,10 +247,10 @@ class Recorder:
         return f"assert {call} == {status}"
 
     @staticmethod
-    def _is_count(one: prototypes.Prototype, place: int) -> bool:
+    def _is_count(one: prototypes.Prototype, index: int) -> bool:
         """Whether a parameter is the length of the array before it."""
-        name, before = one.parameters[place].name, one.parameters[place - 1]
-        return place > 0 and (
+        name, before = one.parameters[index].name, one.parameters[index - 1]
+        return index > 0 and (
             (name in ("viewDimsNum", "storageDimsNum", "stridesNum"))
             or (name == "size" and before.name == "value")
         )
@@ -271,7 +271,7 @@ class Recorder:
         parameter: prototypes.Parameter,
         value: Any,
         by_name: dict[str, Any],
-        place: int,
+        index: int,
     ) -> str:
         kind = parameter.type.removeprefix("const ")
         if kind in _HANDLES:
@@ -326,8 +326,8 @@ class Recorder:
             return self._address(value, self._reach(by_name) if by_name["succeeded"] else 1)
         if name == "addr":
             listed = self._lists.get(by_name.get("tensors", 0), [])
-            place = by_name.get("relativeIndex", 0)
-            tensor = by_name.get("tensor", listed[place] if place < len(listed) else 0)
+            index = by_name.get("relativeIndex", 0)
+            tensor = by_name.get("tensor", listed[index] if index < len(listed) else 0)
             nbytes = self._views.get(tensor, (0, 1))[1]
             return self._address(value, nbytes)
         if name == "workspace":

@@ -95,8 +95,8 @@ def parser(command: str | None = None, operator: str | None = None) -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 for success, 1 for a failed run, 2 for bad usage."""
     _print_to_any_encoding()
-    given = sys.argv[1:] if arguments is None else arguments
-    words = [*given] if given and given[0] == "npu" else with_numbers(given)
+    args = sys.argv[1:] if arguments is None else arguments
+    words = [*args] if args and args[0] == "npu" else with_numbers(args)
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         asks = bool({"-h", "--help"} & set(words)) and command != "npu"

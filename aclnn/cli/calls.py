@@ -150,10 +150,10 @@ def example(command: str, operator: Operator) -> str:
     """
     form = functional_owner(operator)
     assert form.example is not None
-    given = examples.arguments(form.example[0], form.positional)
+    arguments = examples.arguments(form.example[0], form.positional)
     flags = [
         f"--operand {role}={words}" if role in OWN else f"{_flag(role)} {words}"
-        for role, source in given.items()
+        for role, source in arguments.items()
         for words in _example_words(eval(source, {"np": np, "ml_dtypes": ml_dtypes}))
     ]
     return " ".join([command, form.name, *flags])
@@ -335,17 +335,17 @@ def _listed(name: str) -> list[dict[str, Any]]:
         raise invalid(f"{name}: must be a list of objects")
     if not listed:
         raise invalid(f"{name}: an empty list, nothing to look at")
-    return [_known(call, place) for place, call in enumerate(listed, 1)]
+    return [_known(call, index) for index, call in enumerate(listed, 1)]
 
 
-def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
+def _known(call: dict[str, Any], index: int) -> dict[str, Any]:
     """A call of a file; one with a key that would be ignored is refused."""
     call = {key.replace("-", "_"): value for key, value in call.items()}
     known = {"operator", "materialize", "strategy", *_described()}
     for key in call:
         if key not in known:
             meant = did_you_mean(key, known) or f"; they are {', '.join(sorted(known))}"
-            raise BadCallError(f"call {place}: there is no {key!r}{meant}")
+            raise BadCallError(f"call {index}: there is no {key!r}{meant}")
     return call
 
 
@@ -401,8 +401,8 @@ def _option(attribute: Attribute, value: Any) -> Any:
         return _PARSERS[attribute.kind](attribute, value)
     except (ValueError, argparse.ArgumentTypeError) as error:
         rule = str(error) if isinstance(error, argparse.ArgumentTypeError) else None
-        wanted = " or ".join(map(repr, attribute.choices)) or _KIND_WORDS[attribute.kind]
-        rule = rule or f"{value!r} must be {wanted}"
+        requested = " or ".join(map(repr, attribute.choices)) or _KIND_WORDS[attribute.kind]
+        rule = rule or f"{value!r} must be {requested}"
         raise BadCallError(f"{_flag(attribute.role)}: {rule}") from None
 
 
@@ -485,12 +485,12 @@ def _takes_numbers(operator: Operator, role: str) -> bool:
     return role in (*operator.numbers, *(operator.number_form or ())[:1])
 
 
-def _as_number(given: Any) -> float | int | None:
+def _as_number(value: Any) -> float | int | None:
     """An operand that is a number, in words or in a file."""
-    if isinstance(given, float | int):
-        return given
+    if isinstance(value, float | int):
+        return value
     try:
-        return _number(given) if isinstance(given, str) else None
+        return _number(value) if isinstance(value, str) else None
     except ValueError:
         return None
 

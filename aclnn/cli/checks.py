@@ -54,9 +54,9 @@ def _is_trace(text: str) -> bool:
 def _placed(text: str) -> WorkspacePlan:
     """The plan of a CSV file in which every row has its offset; MiniMalloc's rules hold or are refused."""
     lives = lifetimes_from_csv(text)
-    for place, life in enumerate(lives, 1):
+    for index, life in enumerate(lives, 1):
         if life.offset is None:
-            raise ValueError(f"row {place}: {life.name} has no offset")
+            raise ValueError(f"row {index}: {life.name} has no offset")
     return plan_lifetimes(lives)
 
 

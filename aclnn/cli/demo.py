@@ -54,8 +54,8 @@ class Case:
 
     def expected(self) -> np.ndarray:
         """The result in float64, of inputs that the call has not changed yet."""
-        given = (_widened(value) for kind, value in self._by_kind() if kind != "output")
-        return FORMULAS[self.function](*given)
+        arguments = (_widened(value) for kind, value in self._by_kind() if kind != "output")
+        return FORMULAS[self.function](*arguments)
 
     def _by_kind(self) -> Iterator[tuple[str, Any]]:
         kinds = (parameter.kind for parameter in self.entry.parameters)
@@ -232,8 +232,8 @@ def max_ulp(actual: np.ndarray, exact: np.ndarray, dtype: np.dtype) -> float:
     info = ml_dtypes.finfo(dtype)
     with np.errstate(all="ignore"):
         exponent = np.frexp(exact)[1] - 1
-    place = np.ldexp(1.0, np.maximum(exponent, info.minexp) - info.nmant)
-    return float(np.max(np.abs(actual.astype(np.float64) - exact) / place))
+    index = np.ldexp(1.0, np.maximum(exponent, info.minexp) - info.nmant)
+    return float(np.max(np.abs(actual.astype(np.float64) - exact) / index))
 
 
 def _show_one() -> None:

@@ -132,10 +132,10 @@ _FILES: dict[str, Callable[[Any], bytes]] = {
 def write_files(executors: list[Any], options: argparse.Namespace) -> list[Path]:
     """Reports and models; numbered where there are several calls."""
     written = []
-    for place, executor in enumerate(executors, 1):
+    for index, executor in enumerate(executors, 1):
         for option, made in _FILES.items():
             if name := getattr(options, option):
-                path = show.numbered(name, place, len(executors))
+                path = show.numbered(name, index, len(executors))
                 files.write(path, made(executor))
                 written.append(path)
     return written
@@ -143,8 +143,8 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> list[Path]
 
 def write_views(executors: list[Any], options: argparse.Namespace) -> None:
     """One file for each call: pictures and documents cannot follow each other."""
-    for place, executor in enumerate(executors, 1):
-        path = show.numbered(options.output, place, len(executors))
+    for index, executor in enumerate(executors, 1):
+        path = show.numbered(options.output, index, len(executors))
         text = "\n\n".join(
             view.as_text(thing, options.wide) for view, thing in parts(executor, options.view)
         )

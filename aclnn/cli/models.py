@@ -28,17 +28,17 @@ def given_by(named: str, options: Mapping[str, Any]) -> Any:
 
     Errors of the file or function are reported as those of the command, in a line.
     """
-    place, _, name = named.rpartition(":")
-    if not place or not name:
+    index, _, name = named.rpartition(":")
+    if not index or not name:
         raise invalid(f"--model is {shown(named)}, must be FILE:NAME")
     try:
-        found = _names_in(place)
+        found = _names_in(index)
     except AclnnError:
         raise
     except Exception as error:
-        raise invalid(f"{place}: {type(error).__name__}: {error}") from error
+        raise invalid(f"{index}: {type(error).__name__}: {error}") from error
     if name not in found:
-        raise invalid(f"{place} has no {shown(name)}")
+        raise invalid(f"{index} has no {shown(name)}")
     made = found[name]
     if callable(made) and not isinstance(made, aclOpExecutor):
         try:
@@ -66,9 +66,9 @@ def onnx_executor(path: str, dims: Mapping[str, int], options: Mapping[str, Any]
 
 
 @contextmanager
-def _beside(place: str) -> Iterator[None]:
+def _beside(index: str) -> Iterator[None]:
     """Let a file import the modules next to it, as Python does for the file that it is given."""
-    folder = str(Path(place).resolve().parent)
+    folder = str(Path(index).resolve().parent)
     sys.path.insert(0, folder)
     try:
         yield
@@ -77,9 +77,9 @@ def _beside(place: str) -> Iterator[None]:
             sys.path.remove(folder)
 
 
-def _names_in(place: str) -> Mapping[str, Any]:
+def _names_in(index: str) -> Mapping[str, Any]:
     """Names that a file or module defines."""
-    if place.endswith(".py"):
-        with _beside(place):
-            return runpy.run_path(place)
-    return vars(importlib.import_module(place))
+    if index.endswith(".py"):
+        with _beside(index):
+            return runpy.run_path(index)
+    return vars(importlib.import_module(index))

@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
 def _set_variables(options: argparse.Namespace) -> None:
     """Settings as environment variables, which processes that the program starts see, too."""
     os.environ["ACLNN_NPU"] = "1"
-    given = {"SOC": options.soc, "DEVICES": options.devices, "MEMORY": options.memory}
-    given["FALLBACK"] = "forbid" if options.forbid_fallback else None
-    os.environ.update({f"ACLNN_NPU_{k}": str(v) for k, v in given.items() if v is not None})
+    arguments = {"SOC": options.soc, "DEVICES": options.devices, "MEMORY": options.memory}
+    arguments["FALLBACK"] = "forbid" if options.forbid_fallback else None
+    os.environ.update({f"ACLNN_NPU_{k}": str(v) for k, v in arguments.items() if v is not None})
 
 
 def _status(words: list[str], is_module: bool) -> int:

@@ -121,7 +121,7 @@ def _words(facts: dict[str, Any], *, rules: bool) -> str:
     if rules:
         lines += [facts["notes"]] if facts["notes"] else []
         lines += ["rules, in order:"]
-        lines += [f"{place:3} {text}" for place, text in enumerate(facts["rules"], 1)]
+        lines += [f"{index:3} {text}" for index, text in enumerate(facts["rules"], 1)]
     return "\n".join(
         [
             *_wrapped(facts["functional"], ""),

@@ -250,9 +250,9 @@ def _run_memories(named: Named, options: argparse.Namespace) -> int:
             devices.append(plan_memories(lives, options.memory, strategy, steps=plan.steps))
         except ValueError as error:
             raise invalid(f"{name}: {error}") from None
-    for place, device in enumerate(devices, 1):
+    for index, device in enumerate(devices, 1):
         if options.svg:
-            files.write(show.numbered(options.svg, place, len(devices)), device.to_svg())
+            files.write(show.numbered(options.svg, index, len(devices)), device.to_svg())
     with show.until_pipe_closes():
         if options.json:
             _print_json([json.loads(device.to_json()) for device in devices])
@@ -288,19 +288,19 @@ def _print(named: Named, options: argparse.Namespace) -> None:
 
 
 def _write_files(named: Named, options: argparse.Namespace) -> None:
-    for place, (_, plan) in enumerate(named, 1):
+    for index, (_, plan) in enumerate(named, 1):
         if options.svg:
-            path = show.numbered(options.svg, place, len(named))
+            path = show.numbered(options.svg, index, len(named))
             with show.progress("drawing"):
                 files.write(path, plan.to_svg())
         if options.csv:
-            path = show.numbered(options.csv, place, len(named))
+            path = show.numbered(options.csv, index, len(named))
             files.write(path, _places_as_csv(plan))
         if options.header:
-            files.write(show.numbered(options.header, place, len(named)), plan.to_header())
+            files.write(show.numbered(options.header, index, len(named)), plan.to_header())
         if options.snapshot:
             content = pickle.dumps(plan.to_memory_snapshot())
-            show.numbered(options.snapshot, place, len(named)).write_bytes(content)
+            show.numbered(options.snapshot, index, len(named)).write_bytes(content)
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
@@ -314,7 +314,7 @@ def _places_as_csv(plan: WorkspacePlan) -> str:
     rows, places = merged([replace(life, uses=()) for life in lives])
     rows = tuple([replace(life, uses=()) for life in rows])
     offsets = dict(zip(places, (one.offset for one in inside), strict=True))
-    return lifetimes_to_csv(rows, [offsets[place] for place in range(len(rows))])
+    return lifetimes_to_csv(rows, [offsets[index] for index in range(len(rows))])
 
 
 def _check(named: Named, budget: int) -> None:

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from aclnn.onnx.reading import from_onnx  # which other commands do without
 
     outputs = pairs("--output", options.output)
-    given = pairs("--input", options.input)
+    value = pairs("--input", options.input)
     begin = time.perf_counter()
     with progress(f"reading {options.model}"):
         model = from_onnx(options.model, threads=options.threads, fallback="allow")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
             f"{model.name} has no output {shown(unknown[0])}; those there are: "
             f"{', '.join(model.outputs)}{did_you_mean(unknown[0], model.outputs)}"
         )
-    arrays = arrays_for(model, given, options.model_dim)
+    arrays = arrays_for(model, value, options.model_dim)
     times = []
     with progress(f"running {model.name}"):
         for _ in range(max(options.repeat, 1)):
@@ -88,10 +88,10 @@ def _peak() -> str:
     return f", peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20:.0f} MiB"
 
 
-def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+def pairs(option: str, arguments: Sequence[str]) -> dict[str, str]:
     """Names and what they are given, of NAME=VALUE."""
     found: dict[str, str] = {}
-    for one in given:
+    for one in arguments:
         name, sign, value = one.rpartition("=")
         if not sign or not name or not value:
             raise invalid(f"{option} is {shown(one)}, must be NAME=VALUE")
@@ -101,9 +101,9 @@ def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def arrays_for(model: Any, given: dict[str, str], dims: Sequence[str]) -> dict[str, np.ndarray]:
+def arrays_for(model: Any, arguments: dict[str, str], dims: Sequence[str]) -> dict[str, np.ndarray]:
     """The inputs of a model: those in files, and others made up of what the model declares."""
-    unknown = [name for name in given if name not in model.inputs]
+    unknown = [name for name in arguments if name not in model.inputs]
     if unknown:
         raise invalid(
             f"{model.name} has no input {shown(unknown[0])}; those there are: "
@@ -114,7 +114,7 @@ def arrays_for(model: Any, given: dict[str, str], dims: Sequence[str]) -> dict[s
         if not text.isdecimal():
             raise invalid(f"--model-dim {name} is {shown(text)}, must be a size")
         sizes[name] = int(text)
-    arrays = {name: _loaded(path) for name, path in given.items()}
+    arrays = {name: _loaded(path) for name, path in arguments.items()}
     for name, (_, shape) in model.inputs.items():
         if name in arrays and shape is not None and len(shape) == arrays[name].ndim:
             pairs_of_sizes = zip(shape, arrays[name].shape, strict=True)

@@ -130,11 +130,11 @@ def _tick(words: str, done: threading.Event) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def numbered(name: str, place: int, count: int) -> Path:
+def numbered(name: str, index: int, count: int) -> Path:
     """The file of one of several calls: with its number, unless it is alone."""
     path = Path(name)
     if count == 1:
         return path
     if not path.name:
         raise invalid(f"{name} is no name of a file")
-    return path.with_stem(f"{path.stem}-{place}")
+    return path.with_stem(f"{path.stem}-{index}")

@@ -168,9 +168,9 @@ def _bytes_of_total(options: argparse.Namespace, made: Any) -> int:
 
 
 def _write_curves(options: argparse.Namespace, found: list[tuple[dict[str, int], Curve]]) -> None:
-    for place, (_, curve) in enumerate(found, 1):
+    for index, (_, curve) in enumerate(found, 1):
         if options.svg:
-            files.write(show.numbered(options.svg, place, len(found)), curve.to_svg())
+            files.write(show.numbered(options.svg, index, len(found)), curve.to_svg())
     with show.until_pipe_closes():
         if options.json:
             listed = [{"at": others, **json.loads(curve.to_json())} for others, curve in found]

@@ -23,7 +23,7 @@ from aclnn.tracing.recording import Trace
 
 def call(
     handle: Any,
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     out: Any,
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
@@ -37,7 +37,7 @@ def call(
     if operator.lists:
         layout_of(Facts(handle.name, (), (), {}))
     operands = [
-        chunked(one, role) for role, one in zip(operator.kernel_operands, given, strict=True)
+        chunked(one, role) for role, one in zip(operator.kernel_operands, arguments, strict=True)
     ]
     result = traced_result(handle, operands, numbers, switches)
     first = result if isinstance(result, TracedArray) else result[0]
@@ -58,14 +58,14 @@ def call(
 # --- Operands -------------------------------------------------------------------------------------
 
 
-def chunked(given: Any, role: str) -> Any:
+def chunked(value: Any, role: str) -> Any:
     """An operand as an array of Dask's, others in one chunk; numbers, and what is left out, as they are."""
-    if given is None or isinstance(given, bool | int | float | complex):
-        return given
+    if value is None or isinstance(value, bool | int | float | complex):
+        return value
     array = (
-        given
-        if isinstance(given, da.Array)
-        else da.asarray(arrays.as_ndarray(given, role), chunks=-1)
+        value
+        if isinstance(value, da.Array)
+        else da.asarray(arrays.as_ndarray(value, role), chunks=-1)
     )
     if any(np.isnan(size) for size in array.shape):
         raise invalid(f"{role} has chunks of unknown sizes; x.compute_chunk_sizes() finds them out")
@@ -88,11 +88,11 @@ def traced_result(
     """Results of a call as traced arrays: checked as phase one does, without elements."""
     operator = handle.handle.operator
     trace = Trace(handle.name, TracedArray, getattr(functional, handle.name))
-    given = [
+    value = [
         stand_in(trace, role, one) if isinstance(one, da.Array) else one
         for role, one in zip(operator.kernel_operands, operands, strict=True)
     ]
-    return trace.call(handle, given, None, numbers, switches)
+    return trace.call(handle, value, None, numbers, switches)
 
 
 # --- Blocks ---------------------------------------------------------------------------------------
@@ -151,8 +151,8 @@ def spread(
         if not isinstance(array, da.Array):
             continue
         assert labels is not None
-        whole = {axis: -1 for axis, label in enumerate(labels) if label in layout.whole}
-        pairs += [array.rechunk(whole) if whole else array, labels]
+        full = {axis: -1 for axis, label in enumerate(labels) if label in layout.whole}
+        pairs += [array.rechunk(full) if full else array, labels]
     return da.blockwise(
         function,
         tuple(range(len(shape))),
@@ -168,7 +168,7 @@ def spread(
 
 
 def results_of(
-    blocks: da.Array, results: Sequence[Any], whole: Collection[int], name: str
+    blocks: da.Array, results: Sequence[Any], full: Collection[int], name: str
 ) -> tuple[da.Array | None, ...]:
     """An array for each result, of blocks that are tuples of them; None for those that are left out.
 
@@ -176,28 +176,28 @@ def results_of(
     ----------
     blocks : dask.array.Array
     results : sequence of (TracedArray or None)
-    whole : collection of int
+    full : collection of int
         Axes of `blocks` that are in one chunk.
     name : str
     """
     return tuple(
         [
-            None if one is None else _result_of(blocks, place, one, whole, name)
-            for place, one in enumerate(results)
+            None if one is None else _result_of(blocks, index, one, full, name)
+            for index, one in enumerate(results)
         ]
     )
 
 
 def _result_of(
-    blocks: da.Array, place: int, result: TracedArray, whole: Collection[int], name: str
+    blocks: da.Array, index: int, result: TracedArray, full: Collection[int], name: str
 ) -> da.Array:
     """One result. Its axes are the first ones of the blocks; where these are whole, it may have other
     sizes, or none of them."""
     sizes = dict(enumerate(result.shape))
     other = [axis for axis in range(blocks.ndim) if sizes.get(axis) != blocks.shape[axis]]
-    if result.ndim > blocks.ndim or not set(other) <= set(whole):
+    if result.ndim > blocks.ndim or not set(other) <= set(full):
         raise invalid(
-            f"result {place} has shape {result.shape}, which is made of several chunks of a first one of "
+            f"result {index} has shape {result.shape}, which is made of several chunks of a first one of "
             f"shape {blocks.shape}; dask.array.map_blocks calls it on each"
         )
     return da.blockwise(
@@ -205,7 +205,7 @@ def _result_of(
         tuple(range(result.ndim)),
         blocks,
         tuple(range(blocks.ndim)),
-        place=place,
+        place=index,
         adjust_chunks={axis: sizes[axis] for axis in other if axis in sizes},
         dtype=result.dtype,
         meta=np.empty((0,) * result.ndim, result.dtype),
@@ -214,11 +214,11 @@ def _result_of(
     )
 
 
-def _item(block: Any, place: int) -> np.ndarray:
+def _item(block: Any, index: int) -> np.ndarray:
     """A result of a block, which is in lists where axes are left out."""
     while isinstance(block, list):
         (block,) = block
-    return block[place]
+    return block[index]
 
 
 # --- Reductions -----------------------------------------------------------------------------------

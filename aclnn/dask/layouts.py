@@ -41,8 +41,8 @@ class Facts:
 
     def ints(self, role: str, ndim: int) -> tuple[int, ...]:
         """An option that names axes of a tensor, counted from its first one; all where it names none."""
-        given = self.options[role]
-        axes = (given,) if isinstance(given, int) else tuple(given or ())
+        value = self.options[role]
+        axes = (value,) if isinstance(value, int) else tuple(value or ())
         return tuple(sorted({axis % ndim for axis in axes})) if axes else tuple(range(ndim))
 
 
@@ -99,17 +99,17 @@ def halved(facts: Facts) -> Layout:
 
 def last_axes(facts: Facts) -> Layout:
     """The last axes belong together, as many as `normalized_shape` has."""
-    ndim, given = len(facts.out), facts.options["normalized_shape"]
-    count = 1 if isinstance(given, int) else len(given)
+    ndim, arguments = len(facts.out), facts.options["normalized_shape"]
+    count = 1 if isinstance(arguments, int) else len(arguments)
     return Layout(aligned(facts.shapes, ndim), frozenset(range(ndim - count, ndim)))
 
 
-def normalized_by(place: int) -> Rule:
-    """The last axes belong together, as many as a weight has, which is the operand at `place`."""
+def normalized_by(index: int) -> Rule:
+    """The last axes belong together, as many as a weight has, which is the operand at `index`."""
 
     def rule(facts: Facts) -> Layout:
         ndim = len(facts.out)
-        weight = facts.shapes[place]
+        weight = facts.shapes[index]
         assert weight is not None
         return Layout(aligned(facts.shapes, ndim), frozenset(range(ndim - len(weight), ndim)))
 

@@ -76,10 +76,10 @@ def lift(
     def over_chunks(*args: Any, out: Any = None, **named: Any) -> da.Array:
         if out is not None:
             raise invalid(f"{plan._name}: out is given, but Dask arrays cannot be written")
-        operands = [chunked(one, f"argument {place}") for place, one in enumerate(args)]
-        if given := [name for name, one in named.items() if isinstance(one, da.Array)]:
+        operands = [chunked(one, f"argument {index}") for index, one in enumerate(args)]
+        if arguments := [name for name, one in named.items() if isinstance(one, da.Array)]:
             raise invalid(
-                f"{plan._name}: {given[0]} is a Dask array, which must be passed by position"
+                f"{plan._name}: {arguments[0]} is a Dask array, which must be passed by position"
             )
         result, watched = _traced(plan, operands, named)
         shape = broadcast_shapes(*[one.shape for one in operands if isinstance(one, da.Array)])
@@ -159,12 +159,12 @@ def _compute(
     plan.expect_many()
     with num_threads(1):
         made = plan(*with_chunks(others, chunks), **named)
-    wanted = np.broadcast_shapes(*[chunk.shape for chunk in chunks])
+    requested = np.broadcast_shapes(*[chunk.shape for chunk in chunks])
     found: list[Any] = []
     taken_apart(made, found)
     for one, whole in zip(found, shapes, strict=True):
-        if any(n not in pair for n, *pair in zip(one.shape, wanted, whole, strict=True)):
-            raise invalid(f"{plan._name}: gives shape {one.shape} for chunks of shape {wanted}")
+        if any(n not in pair for n, *pair in zip(one.shape, requested, whole, strict=True)):
+            raise invalid(f"{plan._name}: gives shape {one.shape} for chunks of shape {requested}")
     return found[0] if single else tuple(found)
 
 
@@ -223,9 +223,9 @@ def _traced(plan: Compiled, operands: Sequence[Any], named: dict[str, Any]) -> t
     trace = Trace(plan._name, TracedArray, function)
     watched = trace.recording = _Watched(trace)
     names = list(inspect.signature(function).parameters)
-    names += [f"argument {place}" for place in range(len(names), len(operands))]
-    given = [
+    names += [f"argument {index}" for index in range(len(names), len(operands))]
+    value = [
         stand_in(trace, name, one) if isinstance(one, da.Array) else one
         for name, one in zip(names, operands, strict=False)
     ]
-    return trace.run(given, named), watched
+    return trace.run(value, named), watched

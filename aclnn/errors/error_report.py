@@ -38,8 +38,8 @@ def failed_phase_one(handle: Any, error: AclnnError, arguments: tuple[Any, ...])
     null = broken is None and error.status == ACLNN_ERR_PARAM_NULLPTR
     lines += ["  0. no tensor or scalar is null" + _mark(null)]
     lines += [
-        f"  {place}. {rule.text}{_mark(rule is broken)}"
-        for place, rule in enumerate(handle.handle.operator.rules, 1)
+        f"  {index}. {rule.text}{_mark(rule is broken)}"
+        for index, rule in enumerate(handle.handle.operator.rules, 1)
     ]
     named = list(zip(handle.entry.parameters, arguments, strict=True))
     lines += ["arguments:", *(f"  {p.name} = {shown(value)}" for p, value in named)]
@@ -213,7 +213,7 @@ def _cpp_list(name: str, value: Any) -> list[str]:
     """The lines that make an array of numbers or a list of tensors."""
     kind = type(value).__name__.removeprefix("acl")
     if isinstance(value, aclTensorList):
-        names = [f"{name}{place}" for place in range(len(value.items))]
+        names = [f"{name}{index}" for index in range(len(value.items))]
         lines = [
             line
             for one, tensor in zip(names, value.items, strict=True)

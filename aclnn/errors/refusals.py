@@ -24,7 +24,7 @@ from aclnn.operators.checks import COMPLEX, Call
 def reworded(
     name: str,
     error: AclnnError,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     in_place: bool,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> AclnnError:
@@ -35,7 +35,7 @@ def reworded(
     name : str
         What the caller called.
     error : AclnnError
-    given : mapping of str to object
+    arguments : mapping of str to object
         Its arguments, by name.
     in_place : bool
         Whether the output is an input.
@@ -46,7 +46,7 @@ def reworded(
         return error  # an inner call was refused, and said so
     message, is_kind = error.message, isinstance(error, TypeError)
     if isinstance(error, RefusedError) and error.call is not None:
-        message, is_kind = _explained(error, error.call, given, in_place)
+        message, is_kind = _explained(error, error.call, arguments, in_place)
     else:  # about one argument, with which it begins; a step that fails has named its operator
         role, space, rest = message.removeprefix(f"{name}: ").partition(" ")
         message = f"{names.get(role, role)}{space}{rest}"
@@ -59,38 +59,38 @@ def reworded(
 
 
 def _explained(
-    error: RefusedError, call: Call, given: Mapping[str, Any], in_place: bool
+    error: RefusedError, call: Call, arguments: Mapping[str, Any], in_place: bool
 ) -> tuple[str, bool]:
     """The message with what to do, and whether an argument is of the wrong kind."""
     operator, rule, message = error.operator, error.rule, error.message
     assert operator is not None, "it has a call"
     if rule is None:
-        return (message, False) if in_place else _with_output(message, operator, call, given)
+        return (message, False) if in_place else _with_output(message, operator, call, arguments)
     message = rule.test(replace(call, dtype_name=dtypes.name)) or message
     if not in_place and rule.roles[:1] and rule.roles[0] in operator.outputs:
-        proposal = _with_output(message, operator, call, given)
+        proposal = _with_output(message, operator, call, arguments)
         if proposal[0] != message:
             return proposal
     if found := remedies.conversions(operator, call, rule):
-        words = " and ".join(_converted(call, *one, given) for one in found.items())
+        words = " and ".join(_converted(call, *one, arguments) for one in found.items())
         return f"{message}; convert with {words}", True
     whole = [role for role in rule.roles if _is_complex(call, role)]
     if whole and not in_place:
         name = call.names[whole[0]]
         return f"{message}; take {name}.real, {name}.imag or abs({name})", True
-    return (message, False) if in_place else _with_output(message, operator, call, given)
+    return (message, False) if in_place else _with_output(message, operator, call, arguments)
 
 
 def _with_output(
-    message: str, operator: Operator, call: Call, given: Mapping[str, Any]
+    message: str, operator: Operator, call: Call, arguments: Mapping[str, Any]
 ) -> tuple[str, bool]:
     """The message with an output that would do, where the given one is what is wrong."""
-    wanted = remedies.output_instead(operator, call)
-    if wanted is None:
+    requested = remedies.output_instead(operator, call)
+    if requested is None:
         return message, False
-    role, dtype, shape = wanted
+    role, dtype, shape = requested
     is_kind = call.dtype(role) != dtype and call.shape(role) == shape
-    made = _empty(given.get("out"), dtype, shape)
+    made = _empty(arguments.get("out"), dtype, shape)
     return f"{message}; use out={made}, or leave it out", is_kind
 
 
@@ -99,14 +99,14 @@ def _is_complex(call: Call, role: str) -> bool:
 
 
 def _converted(
-    call: Call, operand: tuple[str, int | None], dtype: aclDataType, given: Mapping[str, Any]
+    call: Call, operand: tuple[str, int | None], dtype: aclDataType, arguments: Mapping[str, Any]
 ) -> str:
-    role, place = operand
-    name, array = call.names[role], given.get(role)
-    if place is None:
+    role, index = operand
+    name, array = call.names[role], arguments.get(role)
+    if index is None:
         return arrays.conversion(name, array, dtype)
-    one = array[place] if isinstance(array, list | tuple) else None
-    return arrays.conversion(f"{name}[{place}]", one, dtype)
+    one = array[index] if isinstance(array, list | tuple) else None
+    return arrays.conversion(f"{name}[{index}]", one, dtype)
 
 
 def _empty(out: Any, dtype: aclDataType, shape: tuple[int, ...]) -> str:

@@ -50,10 +50,10 @@ def output_instead(
 ) -> tuple[str, aclDataType, tuple[int, ...]] | None:
     """Role, dtype and shape of an output with which the call passes; None where it is not the output
     that breaks a rule."""
-    given = [role for role in operator.outputs if role in call.tensors]
-    if len(given) != 1:
+    arguments = [role for role in operator.outputs if role in call.tensors]
+    if len(arguments) != 1:
         return None
-    (role,) = given
+    (role,) = arguments
     without = {name: spec for name, spec in call.tensors.items() if name != role}
     made = replace(call, tensors=without)
     if not _passes(made, operator.rules):
@@ -72,12 +72,12 @@ def _inputs(operator: Operator, call: Call, rule: Rule) -> Iterator[Operand]:
             continue
         if role in call.tensors:
             yield role, None
-        yield from ((role, place) for place in range(len(call.lists.get(role, ()))))
+        yield from ((role, index) for index in range(len(call.lists.get(role, ()))))
 
 
 def _spec(call: Call, operand: Operand) -> TensorSpec:
-    role, place = operand
-    return call.tensors[role] if place is None else call.lists[role][place]
+    role, index = operand
+    return call.tensors[role] if index is None else call.lists[role][index]
 
 
 def _candidates(present: list[aclDataType]) -> Iterator[aclDataType]:
@@ -91,12 +91,12 @@ def _candidates(present: list[aclDataType]) -> Iterator[aclDataType]:
 
 def _converted(call: Call, operands: tuple[Operand, ...], dtype: aclDataType) -> Call:
     tensors, lists = dict(call.tensors), dict(call.lists)
-    for role, place in operands:
-        if place is None:
+    for role, index in operands:
+        if index is None:
             tensors[role] = tensors[role].changed(dtype=dtype)
             continue
         items = list(lists[role])
-        items[place] = items[place].changed(dtype=dtype)
+        items[index] = items[index].changed(dtype=dtype)
         lists[role] = tuple(items)
     return replace(call, tensors=tensors, lists=lists)
 

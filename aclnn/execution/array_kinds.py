@@ -53,7 +53,7 @@ def function(library: str, name: str) -> Callable[..., Any]:
     return _KINDS[library].functions[name]
 
 
-def is_of(library: str, given: Any) -> bool:
+def is_of(library: str, value: Any) -> bool:
     """Whether an object is an array of a library, which is not loaded for that.
 
     >>> is_of("dask", [1, 2])
@@ -61,4 +61,4 @@ def is_of(library: str, given: Any) -> bool:
     """
     known = _KINDS[library]
     kind = getattr(sys.modules.get(known.home), known.name, None)
-    return kind is not None and isinstance(given, kind)
+    return kind is not None and isinstance(value, kind)

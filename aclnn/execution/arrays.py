@@ -29,12 +29,12 @@ from aclnn.operators.checks import MAX_DIMS
 Shape = tuple[int, ...]
 
 
-def as_ndarray(given: Any, name: str) -> np.ndarray:
+def as_ndarray(value: Any, name: str) -> np.ndarray:
     """See another kind of array as a NumPy array, without copying.
 
     Parameters
     ----------
-    given : object
+    value : object
         A NumPy array, a memoryview, an array.array, or anything with ``__dlpack__`` or
         ``__array_interface__``.
     name : str
@@ -45,27 +45,27 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     AclnnError
         With status ACLNN_ERR_PARAM_INVALID, if it is no such thing, or a masked array.
     """
-    if isinstance(given, np.ndarray):
-        refuse_mask(given, name)
-        return given
-    if is_torch(given):
-        refuse_unreadable(given, name)
-    if is_dask(given):
+    if isinstance(value, np.ndarray):
+        refuse_mask(value, name)
+        return value
+    if is_torch(value):
+        refuse_unreadable(value, name)
+    if is_dask(value):
         raise wrong_kind(f"{name} is an array of Dask's, not in memory; use {name}.compute()")
     try:
-        if isinstance(given, memoryview | array):
-            return np.asarray(given)
-        found = _dlpack.array_of(_untracked(given))
+        if isinstance(value, memoryview | array):
+            return np.asarray(value)
+        found = _dlpack.array_of(_untracked(value))
     except Exception as error:  # whatever the object raises
         raise wrong_kind(f"{name} cannot be read as an array: {error}") from error
     if found is not None:
         return found
-    if isinstance(given, list | tuple):
-        raise wrong_kind(f"{name} is {_a(given)}, which cannot be written; give an array")
-    if given is None or isinstance(given, bool | int | float | complex | str | bytes):
-        raise wrong_kind(f"{name} is {shown(given)}, must be an array")
+    if isinstance(value, list | tuple):
+        raise wrong_kind(f"{name} is {_a(value)}, which cannot be written; give an array")
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        raise wrong_kind(f"{name} is {shown(value)}, must be an array")
     raise wrong_kind(
-        f"{name} is {_a(given)}, must be an array, or have __dlpack__ or __array_interface__"
+        f"{name} is {_a(value)}, must be an array, or have __dlpack__ or __array_interface__"
     )
 
 
@@ -113,61 +113,61 @@ def with_arrays_for_lists(
     return found
 
 
-def _dtype_of(given: Any, role: str) -> np.dtype:
-    if hasattr(type(given), "__aclnn_function__") or is_dask(given):
-        return given.dtype
-    return (_from_list(given, role) if _is_list(given) else as_ndarray(given, role)).dtype
+def _dtype_of(value: Any, role: str) -> np.dtype:
+    if hasattr(type(value), "__aclnn_function__") or is_dask(value):
+        return value.dtype
+    return (_from_list(value, role) if _is_list(value) else as_ndarray(value, role)).dtype
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list | tuple)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
-def _has_no_dtype(given: Any) -> bool:
+def _has_no_dtype(value: Any) -> bool:
     """Whether a list has nothing but Python's own numbers."""
-    if _is_list(given):
-        return all(map(_has_no_dtype, given))
-    return isinstance(given, _NUMBERS) and not isinstance(given, np.generic)
+    if _is_list(value):
+        return all(map(_has_no_dtype, value))
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
 
 
-def _from_list(given: Any, name: str) -> np.ndarray:
+def _from_list(value: Any, name: str) -> np.ndarray:
     try:
-        read = np.asarray(given)
+        read = np.asarray(value)
     except Exception as error:  # rows of different lengths, or whatever the elements raise
-        raise wrong_kind(f"{name} is {_a(given)} that is no array: {error}") from None
+        raise wrong_kind(f"{name} is {_a(value)} that is no array: {error}") from None
     if not dtypes.is_known(read.dtype):
         element = type(read.flat[0].item() if read.dtype.kind in "US" else read.flat[0]).__name__
-        raise wrong_kind(f"{name} is {_a(given)} of {element}, must be one of numbers")
+        raise wrong_kind(f"{name} is {_a(value)} of {element}, must be one of numbers")
     return read
 
 
-def alone(given: Any, name: str) -> np.ndarray:
+def alone(value: Any, name: str) -> np.ndarray:
     """An array, or a list as it is without arrays with it.
 
     >>> alone([1.0, 2.0], "x").dtype
     dtype('float32')
     """
-    if not _is_list(given):
-        return as_ndarray(given, name)
-    read = _from_list(given, name)
-    return from_list(given, name, _dtype_with(_PYTHON[read.dtype.kind], ()))
+    if not _is_list(value):
+        return as_ndarray(value, name)
+    read = _from_list(value, name)
+    return from_list(value, name, _dtype_with(_PYTHON[read.dtype.kind], ()))
 
 
-def from_list(given: Any, name: str, dtype: np.dtype) -> np.ndarray:
+def from_list(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     """A list as an array of a planned dtype, unless it has one of its own."""
-    read = _from_list(given, name)
-    return read.astype(dtype) if _has_no_dtype(given) else read
+    read = _from_list(value, name)
+    return read.astype(dtype) if _has_no_dtype(value) else read
 
 
-def conversion(name: str, given: Any, dtype: aclDataType) -> str:
+def conversion(name: str, value: Any, dtype: aclDataType) -> str:
     """An expression that converts an operand as its library does.
 
     >>> conversion("x", np.zeros(3), aclDataType.ACL_FLOAT), conversion("x", [1], aclDataType.ACL_BF16)
     ('x.astype(np.float32)', 'np.asarray(x, ml_dtypes.bfloat16)')
     """
-    if is_torch(given):
+    if is_torch(value):
         return f"{name}.to(torch.{dtypes.name(dtype)})"
-    if hasattr(given, "astype"):
+    if hasattr(value, "astype"):
         return f"{name}.astype({numpy_word(dtype)})"
     return f"np.asarray({name}, {numpy_word(dtype)})"
 
@@ -182,18 +182,18 @@ def numpy_word(dtype: aclDataType) -> str:
     return f"np.{name}" if hasattr(np, name) else f"ml_dtypes.{name}"
 
 
-def _a(given: Any) -> str:
+def _a(value: Any) -> str:
     """
     >>> _a([]), _a(array("f"))
     ('a list', 'an array')
     """
-    name = type(given).__name__
+    name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def is_torch(given: Any) -> bool:
+def is_torch(value: Any) -> bool:
     """Whether it is a tensor of PyTorch's; loads nothing."""
-    return array_kinds.is_of("torch", given)
+    return array_kinds.is_of("torch", value)
 
 
 def prepare_for(operands: Sequence[Any], out: Any) -> None:
@@ -212,14 +212,14 @@ def prepare_for(operands: Sequence[Any], out: Any) -> None:
             return
 
 
-def _untracked(given: Any) -> Any:
+def _untracked(value: Any) -> Any:
     """A tensor of PyTorch's without its gradient, where gradients are switched off."""
     torch = sys.modules.get("torch")
     kind: Any = getattr(torch, "Tensor", None)
-    if torch is None or kind is None or not isinstance(given, kind):
-        return given
-    wanted = given.requires_grad and torch.is_grad_enabled()
-    return given if wanted else given.detach()
+    if torch is None or kind is None or not isinstance(value, kind):
+        return value
+    requested = value.requires_grad and torch.is_grad_enabled()
+    return value if requested else value.detach()
 
 
 def like(kind: Any, array: np.ndarray) -> Any:
@@ -241,19 +241,19 @@ def handed_to(library: Any, array: np.ndarray) -> Any:
 
 def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
     """Hand a result over as the kind of array that the first input has which is not NumPy's."""
-    found = (library_of(given) for given in inputs)
+    found = (library_of(value) for value in inputs)
     return handed_to(next((one for one in found if one is not None), None), result)
 
 
-def mark_written(given: Any) -> None:
+def mark_written(value: Any) -> None:
     """Tell the library of an array that its elements were changed, where it wants to know.
 
     PyTorch counts changes of a tensor, so that gradients that need what was there before are refused.
     """
     torch = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", None)
-    if torch is not None and tensor is not None and isinstance(given, tensor):
-        torch.autograd.graph.increment_version(given)
+    if torch is not None and tensor is not None and isinstance(value, tensor):
+        torch.autograd.graph.increment_version(value)
 
 
 def _libraries_of(kind: Any) -> Iterator[Any]:
@@ -289,7 +289,7 @@ def _unknown(array: np.ndarray, name: str) -> AclnnError:
 
 def call_foreign(
     handle: Any,
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     out: Any,
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
@@ -299,12 +299,12 @@ def call_foreign(
     An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
     operands, `out`, numbers and switches. So does `aclnn.dask` for arrays of Dask's.
     """
-    operands, callers = taken_apart(handle.handle.operator, given)
+    operands, callers = taken_apart(handle.handle.operator, arguments)
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
-            return one.__aclnn_function__(handle, given, out, numbers, switches)
+            return one.__aclnn_function__(handle, arguments, out, numbers, switches)
         if is_dask(one):
-            return array_kinds.function("dask", "call")(handle, given, out, numbers, switches)
+            return array_kinds.function("dask", "call")(handle, arguments, out, numbers, switches)
     found = as_ndarrays(handle.handle.operator, operands)
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
@@ -339,9 +339,9 @@ def call_foreign(
     )
 
 
-def is_dask(given: Any) -> bool:
+def is_dask(value: Any) -> bool:
     """Whether this is an array of Dask's, which is not loaded for that."""
-    return array_kinds.is_of("dask", given)
+    return array_kinds.is_of("dask", value)
 
 
 def _is_flat(operator: Any, inputs: Sequence[tuple[str, Any]]) -> bool:
@@ -364,19 +364,19 @@ def _call_flat(
     arrays = [None if one is None else readable(one.reshape(flat), role) for role, one in inputs]
     roles = handle.outputs_of(arrays, switches)
     targets = [(name, None) for name in roles] if out is None else _targets(handle, roles, out)
-    places = [_room_of(name, given, shape) for name, given in targets]
+    places = [_room_of(name, value, shape) for name, value in targets]
     temporaries = [None if one is None else np.empty(shape, one.dtype) for one in places]
     rooms = [None if one is None else one.reshape(flat) for one in temporaries]
     made = handle.call(arrays, rooms, numbers, switches)
     found = []
-    for one, temporary, place, (_, given) in zip(made, temporaries, places, targets, strict=True):
-        if place is None or temporary is None:
+    for one, temporary, index, (_, value) in zip(made, temporaries, places, targets, strict=True):
+        if index is None or temporary is None:
             found.append(like_inputs(callers, one.reshape(shape)))
             continue
-        np.copyto(place, temporary)
-        mark_written(given)
-        found.append(given)
-    if out is not None and all(given is not None for _, given in targets):
+        np.copyto(index, temporary)
+        mark_written(value)
+        found.append(value)
+    if out is not None and all(value is not None for _, value in targets):
         return out
     return found[0] if len(found) == 1 else tuple(found)
 
@@ -385,22 +385,22 @@ def _flattened(
     operator: Any, shape: Shape, switches: Sequence[Any] | None
 ) -> tuple[Shape, Sequence[Any] | None]:
     """The shape that a call is run with, and its switches there: a dimension that one names is kept."""
-    place = operator.dim_switch
-    if place < 0:
+    index = operator.dim_switch
+    if index < 0:
         return (-1,), switches
-    given = [a.default for a in operator.switches] if switches is None else [*switches]
-    dim, rank = given[place], len(shape)
+    arguments = [a.default for a in operator.switches] if switches is None else [*switches]
+    dim, rank = arguments[index], len(shape)
     if not -rank <= dim < rank:
         raise invalid(f"dim is {dim}, must be from {-rank} to {rank - 1}")
-    axis, given[place] = dim % rank, 1
-    return (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])), tuple(given)
+    axis, arguments[index] = dim % rank, 1
+    return (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])), tuple(arguments)
 
 
-def _room_of(name: str, given: Any, shape: Shape) -> Any:
+def _room_of(name: str, value: Any, shape: Shape) -> Any:
     """The array that gets a result of a shape; None where it is made."""
-    if given is None:
+    if value is None:
         return None
-    target = as_ndarray(given, name)
+    target = as_ndarray(value, name)
     if target.shape != shape:
         raise invalid(f"{name} has shape {target.shape}, but must have {shape}")
     if not target.flags.writeable:
@@ -408,15 +408,15 @@ def _room_of(name: str, given: Any, shape: Shape) -> Any:
     return target
 
 
-def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
+def taken_apart(operator: Any, arguments: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
     """The operands of a call with their roles, lists of arrays taken apart; and all that are there.
 
     An input that may be left out is None; numbers have become arrays without dimensions.
     """
     if operator.numbers:
-        given = _with_arrays_for_numbers(operator, given)
+        arguments = _with_arrays_for_numbers(operator, arguments)
     found: list[tuple[str, Any]] = []
-    for role, operand in zip(operator.kernel_operands, given, strict=True):
+    for role, operand in zip(operator.kernel_operands, arguments, strict=True):
         if role in operator.lists:
             missing = operand is None and role in operator.optional
             items = () if missing else _listed(role, operand)
@@ -441,39 +441,39 @@ def _indices(role: str, items: Sequence[Any]) -> list[Any]:
     [[], [0, 2]]
     """
     found: list[Any] = []
-    for place, one in enumerate(items):
+    for index, one in enumerate(items):
         if one is None:
             found.append(np.empty(0, np.uint8))
         elif hasattr(type(one), "__aclnn_function__"):
             found.append(one)
         else:
-            array = _from_list(one, role) if _is_list(one) else as_ndarray(one, f"{role}[{place}]")
+            array = _from_list(one, role) if _is_list(one) else as_ndarray(one, f"{role}[{index}]")
             is_mask = array.dtype == np.bool_ and array.ndim > 0
             found += np.nonzero(array) if is_mask else [one]
     return found
 
 
-def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
+def _with_arrays_for_numbers(operator: Any, arguments: Sequence[Any]) -> list[Any]:
     """A number is of the dtype that tensors have, unless it is of another kind than these."""
     roles = operator.kernel_operands
     numbers = {
         role
-        for role, one in zip(roles, given, strict=True)
+        for role, one in zip(roles, arguments, strict=True)
         if role in operator.numbers
         and isinstance(one, _NUMBERS)
         and not isinstance(one, np.generic)
     }
     if not numbers:
-        return list(given)
+        return list(arguments)
     own = _with_own_dtype(operator)
     tensors = [
         _dtype_of(one, role)
-        for role, one in zip(roles, given, strict=True)
+        for role, one in zip(roles, arguments, strict=True)
         if role not in numbers and role not in own and not _has_no_dtype(one)
     ]
     return [
         _array_of_number(one, role, tensors) if role in numbers else one
-        for role, one in zip(roles, given, strict=True)
+        for role, one in zip(roles, arguments, strict=True)
     ]
 
 

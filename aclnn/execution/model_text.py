@@ -30,10 +30,10 @@ def model_text(
     """
     found = [([], []) if task.job is None else operands(task.job) for task in tasks]
     rows = []
-    for place, (task, (read, written)) in enumerate(zip(tasks, found, strict=True)):
+    for index, (task, (read, written)) in enumerate(zip(tasks, found, strict=True)):
         later = [
             (after.number, layout)
-            for after, (_, layouts) in zip(tasks[place + 1 :], found[place + 1 :], strict=True)
+            for after, (_, layouts) in zip(tasks[index + 1 :], found[index + 1 :], strict=True)
             for layout in layouts
         ]
         fates = [_fate(layout, later, is_seen) for layout in written]
@@ -47,8 +47,8 @@ def _rows(
     what = task.name if task.event is None else f"{task.kind} of event {task.event}"
     after = ", ".join(map(str, task.after))
     head: tuple[object, ...] = (task.number, task.stream, after, what, task.place)
-    for place in range(max(len(read), len(written), 1)):
-        cells = [column[place] if place < len(column) else "" for column in (read, written, fates)]
+    for index in range(max(len(read), len(written), 1)):
+        cells = [column[index] if index < len(column) else "" for column in (read, written, fates)]
         yield (*head, *cells)
         head = ("",) * 5
 

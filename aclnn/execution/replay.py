@@ -71,8 +71,8 @@ class Replay:
         steps = [
             [_runner(part.job)]
             if isinstance(part, Task)
-            else self._joined(part, is_last=place == last)
-            for place, part in enumerate(parts)
+            else self._joined(part, is_last=index == last)
+            for index, part in enumerate(parts)
         ]
         self.tasks, self._needed, self._steps = tasks, needed, steps
 
@@ -118,8 +118,8 @@ class Replay:
             if (freed := self.freed(is_queued=True)) is not None:
                 return ACLNN_ERR_PARAM_INVALID, f"{function}: {freed}"
             try:
-                for place in range(len(self._steps)):
-                    for step in self._steps[place]:  # as the latest update has left it
+                for index in range(len(self._steps)):
+                    for step in self._steps[index]:  # as the latest update has left it
                         step()
             except (AclnnError, MemoryError) as error:
                 return ACLNN_ERR_INNER, f"{function}: {error}"
@@ -149,7 +149,11 @@ class Replay:
         if task.kind != KERNEL:
             return False
         plan, layouts = task.job.call()[-1], _layouts(task.job)
-        found = [given[1] for given in layouts if given is not None and not given[1].is_empty]
+        found = [
+            arguments[1]
+            for arguments in layouts
+            if arguments is not None and not arguments[1].is_empty
+        ]
         inputs, outputs = found[: plan.n_inputs], found[plan.n_inputs :]
         return (
             len(found) == len(layouts) <= MOST_OPERANDS
@@ -170,15 +174,15 @@ class Replay:
         operands = [_layouts(task.job) for task in tasks]
         dtypes_at = _dtypes_at(operands)
         shape = (is_last, self._shape_of(tasks, operands), tuple(settings.items()))
-        for place, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
+        for index, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
             if len(held) + len(layouts) > MOST_OPERANDS:
-                found.append(self._planned(held, None, (shape, place), settings))
+                found.append(self._planned(held, None, (shape, index), settings))
                 held = Memory("capture", soc)
             held.recording.origin = partial(tuple, [task.place])  # graphs show it
             if task.kind == KERNEL:
                 _record_call(held, task.job, layouts)
             else:
-                _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), place)
+                _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), index)
         is_seen = self._is_seen if is_last else None
         found.append(self._planned(held, is_seen, (shape, -1), settings))
         return found
@@ -214,11 +218,11 @@ class Replay:
         found: list[Any] = []
         for task, layouts in zip(tasks, operands, strict=True):
             found.append(task.job.call()[-1] if task.kind == KERNEL else task.job.nbytes)
-            for given in layouts:
-                if given is None:
+            for value in layouts:
+                if value is None:
                     found.append(None)
                     continue
-                name, layout = given
+                name, layout = value
                 found.append((name, layout.dtype, layout.shape, layout.strides))
                 found.append((*places[layout], layout.address % 16, self._is_seen(layout)))
         return tuple(found)
@@ -285,7 +289,7 @@ def _executor_of(
 ) -> Any:
     """An executor of a plan, bound to the memory that a capture has seen."""
     arrays = [
-        _array_at(layout, writable=place >= plan.n_inputs) for place, layout in enumerate(layouts)
+        _array_at(layout, writable=index >= plan.n_inputs) for index, layout in enumerate(layouts)
     ]
     return join_executor(plan, replan, "capture", arrays, numbers, names=names)
 
@@ -350,7 +354,10 @@ def _layouts(job: Any) -> list[tuple[str, TensorSpec] | None]:
     """The operands of a call or of a copy, with their names; None where one is null."""
     if isinstance(job, copies.Copy):
         return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
-    return [None if given is None else (given[0], _in_bytes(given[1])) for given in job.operands()]
+    return [
+        None if arguments is None else (arguments[0], _in_bytes(arguments[1]))
+        for arguments in job.operands()
+    ]
 
 
 def _in_bytes(layout: TensorSpec) -> TensorSpec:
@@ -396,9 +403,9 @@ def _dtypes_at(
 ) -> dict[int, list[tuple[int, aclDataType]]]:
     """As what operands are used at each address, with the places of the tasks, in order."""
     found: dict[int, list[tuple[int, aclDataType]]] = {}
-    for place, layouts in enumerate(operands):
+    for index, layouts in enumerate(operands):
         for _, layout in filter(None, layouts):
-            found.setdefault(layout.address, []).append((place, layout.dtype))
+            found.setdefault(layout.address, []).append((index, layout.dtype))
     return found
 
 
@@ -414,13 +421,13 @@ def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, TensorSpec
 
 
 def _record_copy(
-    held: Memory, copy: Any, uses: Sequence[tuple[int, aclDataType]], place: int
+    held: Memory, copy: Any, uses: Sequence[tuple[int, aclDataType]], index: int
 ) -> None:
     """A copy of bytes, as elements of what the source holds, or else of what is used later."""
     if copy.nbytes == 0:
         return
     now = held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)
-    first = bisect.bisect_right(uses, place, key=itemgetter(0))
+    first = bisect.bisect_right(uses, index, key=itemgetter(0))
     found = itertools.chain([now], (uses[at][1] for at in range(first, len(uses))))
     dtype = next((one for one in found if one is not None and _has_whole(copy, one)), BYTES)
     held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))

@@ -133,12 +133,12 @@ def _mask_dtype(call: Call) -> str | None:
 def _mask_fits(call: Call) -> str | None:
     if "attn_mask" not in call.tensors:
         return None
-    shape, wanted = call.shape("attn_mask"), _scores_shape(call)
-    if len(shape) > 1 and broadcast_shapes(shape, wanted) == wanted:
+    shape, requested = call.shape("attn_mask"), _scores_shape(call)
+    if len(shape) > 1 and broadcast_shapes(shape, requested) == requested:
         return None
     return (
         f"{call.names['attn_mask']} has shape {shape}, which does not broadcast to that of the "
-        f"scores, {wanted}"
+        f"scores, {requested}"
     )
 
 

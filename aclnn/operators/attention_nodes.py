@@ -37,26 +37,26 @@ def attend(
     `operands` and `results` are named as in `INPUTS` and `RESULTS`; `options` are those of
     `AttentionState`.
     """
-    given = [name for name in INPUTS if name in operands]
+    arguments = [name for name in INPUTS if name in operands]
     made = [name for name in RESULTS if name in results]
     found = lowering.builder.compute_all(
         "attention_sums" if "second" in results else "attention",
-        [operands[name] for name in given],
+        [operands[name] for name in arguments],
         [(results[name][1], graph_dtype(results[name][0])) for name in made],
         domain="opaque",
         reads_strided=True,
         writes_strided=True,
-        operands=(*given, *made),
-        present=_present(lowering, operands, (*given[3:], *made[1:]), options),
+        operands=(*arguments, *made),
+        present=_present(lowering, operands, (*arguments[3:], *made[1:]), options),
         params=(scale,),
-        **_pages_read(lowering, operands, given),
+        **_pages_read(lowering, operands, arguments),
         **options,
     )
     return dict(zip(made, found, strict=True))
 
 
 def _pages_read(
-    lowering: Lowering, operands: Mapping[str, int], given: Sequence[str]
+    lowering: Lowering, operands: Mapping[str, int], arguments: Sequence[str]
 ) -> dict[str, object]:
     """Limits of what a node reads of caches in pages: no more of them than its table names."""
     if "table" not in operands:
@@ -64,7 +64,7 @@ def _pages_read(
     pages = math.prod(lowering.builder.shape(operands["table"]))
     cached = [role for role in ("key", "value", "key_rope") if role in operands]
     sizes = [math.prod(lowering.builder.shape(operands[role])[1:]) for role in cached]
-    places = [given.index(role) for role in cached]
+    places = [arguments.index(role) for role in cached]
     return {"reads_at_most": tuple([(at, pages * n) for at, n in zip(places, sizes, strict=True)])}
 
 
@@ -80,20 +80,22 @@ def gradients(
     `operands` are those of `attend`, without optional ones but for mask and shift, and `first`, `second`, `grad`
     and `output`.
     """
-    given = [name for name in (*INPUTS, "first", "second", "grad", "output") if name in operands]
+    arguments = [
+        name for name in (*INPUTS, "first", "second", "grad", "output") if name in operands
+    ]
     shapes = [lowering.builder.value(operands[role]).shape for role in ("query", "key", "value")]
     return lowering.builder.compute_all(
         "attention_gradient",
-        [operands[name] for name in given],
+        [operands[name] for name in arguments],
         [(shape, graph_dtype(dtype)) for shape in shapes],
         domain="opaque",
         reads_strided=True,
         writes_strided=True,
-        operands=(*given, "grad_query", "grad_key", "grad_value"),
+        operands=(*arguments, "grad_query", "grad_key", "grad_value"),
         present=_present(
             lowering,
             operands,
-            [name for name in given[3:] if name not in ("first", "grad", "output")],
+            [name for name in arguments[3:] if name not in ("first", "grad", "output")],
             options,
         ),
         params=(scale,),

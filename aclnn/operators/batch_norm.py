@@ -137,8 +137,10 @@ def _saved_given(call: Call) -> str | None:
     status=ACLNN_ERR_PARAM_NULLPTR,
 )
 def _running_given(call: Call) -> str | None:
-    given = [role in call.tensors for role in _RUNNING]
-    if all(given) or (call.switches.get("training", call.switches.get("train")) and not any(given)):
+    arguments = [role in call.tensors for role in _RUNNING]
+    if all(arguments) or (
+        call.switches.get("training", call.switches.get("train")) and not any(arguments)
+    ):
         return None
     missing = next(role for role in _RUNNING if role not in call.tensors)
     return (
@@ -177,10 +179,12 @@ def _lower_norm(lowering: Lowering) -> Mapping[str, int]:
     training = bool(call.switches["training"])
     if not _count(call) or not channels:
         empty = {"save_mean": 0.0, "save_invstd": math.nan}
-        wanted = [role for role in empty if lowering.wants(role) and training]
+        requested = [role for role in empty if lowering.wants(role) and training]
         left = zip(_UPDATED, _RUNNING, strict=True)
         found = {made: lowering.value(role) for made, role in left if lowering.wants(made)}
-        return found | {one: lowering.filled(empty[one], *lowering.results[one]) for one in wanted}
+        return found | {
+            one: lowering.filled(empty[one], *lowering.results[one]) for one in requested
+        }
     mean, variance = _of_batch(lowering) if training else _running(lowering)
     rstd = _inverse_deviation(lowering, variance)
     shape = (batch, 1, channels, elements)
@@ -287,8 +291,8 @@ native_batch_norm_functional = Operator(
     status=ACLNN_ERR_PARAM_NULLPTR,
 )
 def _statistics_given(call: Call) -> str | None:
-    wanted = _SAVED if call.switches["train"] else _RUNNING
-    for role in wanted:
+    requested = _SAVED if call.switches["train"] else _RUNNING
+    for role in requested:
         if role not in call.tensors:
             return f"{call.names[role]} is null, but {call.chosen('train')}"
     return None
@@ -304,10 +308,10 @@ def _infer_gradients(call: Call) -> Inferred:
     channels: Shape = call.shape("input")[1:2]
     parameter = call.dtype("weight") if "weight" in call.tensors else call.dtype("input")
     made = ((call.dtype("input"), call.shape("input")), *[(parameter, channels)] * 2)
-    wanted = zip(GRADIENTS, made, output_mask(call), strict=True)
+    requested = zip(GRADIENTS, made, output_mask(call), strict=True)
     return {
         role: (call.dtype(role) if role in call.tensors else dtype, shape)
-        for role, (dtype, shape), asked in wanted
+        for role, (dtype, shape), asked in requested
         if asked
     }
 

@@ -58,9 +58,9 @@ class CacheScales:
     @property
     def dtypes(self) -> tuple[Rule, ...]:
         pairs = ((self.both, self.both_offset), (self.key, self.key_offset))
-        given = [pair for pair in (*pairs, (self.value, self.value_offset)) if pair[0]]
-        scales = [dtype_like_or(scale, "query") for scale, _ in given]
-        return (*scales, *[same_dtype(offset, scale) for scale, offset in given])
+        arguments = [pair for pair in (*pairs, (self.value, self.value_offset)) if pair[0]]
+        scales = [dtype_like_or(scale, "query") for scale, _ in arguments]
+        return (*scales, *[same_dtype(offset, scale) for scale, offset in arguments])
 
     def parts(self, call: Call, role: str) -> tuple[str, str, int]:
         """Scale, offset and mode of the key or the value."""
@@ -83,25 +83,25 @@ class CacheScales:
                 own = self._own(call, one)
                 if own not in allowed:
                     first = next(reversed(allowed))
-                    wanted = (2, *first) if one in (self.both, self.both_offset) else first
-                    return f"{call.shaped(one)}, must have {wanted}"
+                    requested = (2, *first) if one in (self.both, self.both_offset) else first
+                    return f"{call.shaped(one)}, must have {requested}"
         return None
 
     def _choice_flaw(self, call: Call) -> str | None:
-        given, names = call.given(self.inputs), call.names
+        arguments, names = call.given(self.inputs), call.names
         own = [call.dtype(role) == aclDataType.ACL_INT8 for role in ("query", "key")]
         if own[0] or not own[1]:
             wrong = "query" if own[0] else "key"
             text = f"but {names[wrong]} is {'' if own[0] else 'not '}INT8"
-            return f"{names[given[0]]} is given, {text}" if given else None
-        if self.both in given:
-            others = [role for role in given if role not in (self.both, self.both_offset)]
+            return f"{names[arguments[0]]} is given, {text}" if arguments else None
+        if self.both in arguments:
+            others = [role for role in arguments if role not in (self.both, self.both_offset)]
             return f"{names[others[0]]} is given besides {names[self.both]}" if others else None
         needed = [role for role in (self.key, self.value) if role]
-        missing = [role for role in needed or [self.both] if role not in given]
+        missing = [role for role in needed or [self.both] if role not in arguments]
         if missing:
             return f"{names[missing[0]]} is null, but {names['key']} is INT8"
-        if self.both_offset in given:
+        if self.both_offset in arguments:
             return f"{names[self.both_offset]} is given, but {names[self.both]} is null"
         return None
 

@@ -127,13 +127,13 @@ def _cache_fits(call: Call, cache: str, role: str) -> str | None:
     sizes = _row_sizes(call, cache)
     if blocks and (shape[-1] != wide or row[-1] % wide):
         return f"{name} has shape {shape}, must end in {wide}, which divides the last size of {call.names[role]}"
-    wanted = row
+    requested = row
     if blocks:
         flat = math.prod(row)
-        wanted = (flat // wide, wide) if len(shape) == 4 else (row[0], row[1] // wide, wide)
-    if sizes == wanted:
+        requested = (flat // wide, wide) if len(shape) == 4 else (row[0], row[1] // wide, wide)
+    if sizes == requested:
         return None
-    return f"{name} has shape {shape}, whose rows are {sizes}, must be {wanted} as {call.names[role]} has {row}"
+    return f"{name} has shape {shape}, whose rows are {sizes}, must be {requested} as {call.names[role]} has {row}"
 
 
 def _same_places() -> Rule:
@@ -334,18 +334,18 @@ def _rows_fit(call: Call, role: str, cache: str) -> str | None:
     wide = _columns_of_block(call.dtype(cache))
     if blocks and shape[-1] != wide:
         return f"{call.names[cache]} has shape {shape}, must end in {wide}"
-    wanted = (math.prod(sizes),) if blocks else sizes
-    if row == wanted:
+    requested = (math.prod(sizes),) if blocks else sizes
+    if row == requested:
         return None
-    return f"{call.names[role]} has rows of {row}, must have {wanted} as {call.names[cache]} has {shape}"
+    return f"{call.names[role]} has rows of {row}, must have {requested} as {call.names[cache]} has {shape}"
 
 
 @rule("`seq_lens` has one for each row of `block_tables`, one more where they are sums", "seq_lens")
 def _batches_fit(call: Call) -> str | None:
-    wanted = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
-    if call.shape("seq_lens") == (wanted,):
+    requested = call.shape("block_tables")[0] + bool(call.switches["is_seq_lens_cumsum"])
+    if call.shape("seq_lens") == (requested,):
         return None
-    return f"{call.shaped('seq_lens')}, must have ({wanted},)"
+    return f"{call.shaped('seq_lens')}, must have ({requested},)"
 
 
 @rule("`key` and `value` have as many rows")
@@ -568,10 +568,10 @@ def _of_part(call: Call, role: str, part: int) -> str | None:
 
 @rule("`{role}` has the dtype of `kv`, with `{scale}` INT8")
 def _cache_dtype(call: Call, role: str, scale: str) -> str | None:
-    wanted = BYTE if scale in call.tensors else call.dtype("kv")
-    if call.dtype(role) == wanted:
+    requested = BYTE if scale in call.tensors else call.dtype("kv")
+    if call.dtype(role) == requested:
         return None
-    return f"{call.typed(role)}, must be {call.word(wanted)}"
+    return f"{call.typed(role)}, must be {call.word(requested)}"
 
 
 @rule(
@@ -636,9 +636,9 @@ def _lower_kv(lowering: Lowering) -> Mapping[str, int]:
         ("ckv_cache", "ckv_out", norm, "c_kv", first, "c_kv_scale", "c_kv_offset"),
     )
     for cache, made, make, plain, size, scale, offset in parts:
-        wanted = lowering.wants(plain)
-        whole = make(dtype) if wanted or not lowering.has(scale) else -1
-        if wanted:
+        requested = lowering.wants(plain)
+        whole = make(dtype) if requested or not lowering.has(scale) else -1
+        if requested:
             found[plain] = lowering.reshaped(whole, (batch, 1, length, size))
         stored = whole
         if lowering.has(scale):

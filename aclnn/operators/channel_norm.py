@@ -67,8 +67,8 @@ def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
     groups, elements = _groups(call), math.prod(rest)
     if elements == 0 or channels == 0:
         empty = {"mean": 0.0, "rstd": math.nan}
-        wanted = [role for role in empty if lowering.wants(role)]
-        return {role: lowering.filled(empty[role], *lowering.results[role]) for role in wanted}
+        requested = [role for role in empty if lowering.wants(role)]
+        return {role: lowering.filled(empty[role], *lowering.results[role]) for role in requested}
     rows = lowering.dense(
         lowering.reshaped("input", (batch, groups, channels // groups * elements))
     )
@@ -120,10 +120,10 @@ def _positive(call: Call, role: str) -> str | None:
 
 @rule("`{role}` is how many {words} `input` has")
 def _count_is(call: Call, role: str, words: str, count: Callable[[Shape], int]) -> str | None:
-    wanted = count(call.shape("input"))
-    if call.switches[role] == wanted:
+    requested = count(call.shape("input"))
+    if call.switches[role] == requested:
         return None
-    return f"{call.chosen(role)}, but {call.names['input']} has {wanted} {words}"
+    return f"{call.chosen(role)}, but {call.names['input']} has {requested} {words}"
 
 
 def _number(role: str, doc: str) -> Attribute:

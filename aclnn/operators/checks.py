@@ -96,8 +96,8 @@ class Call:
     def is_contiguous(self, role: str) -> bool:
         """Whether elements lie one after the other, in order."""
         spec = self.tensors[role]
-        wanted = contiguous_strides(spec.shape)
-        axes = zip(spec.shape, spec.strides, wanted, strict=True)
+        requested = contiguous_strides(spec.shape)
+        axes = zip(spec.shape, spec.strides, requested, strict=True)
         return spec.size == 0 or all(size == 1 or had == step for size, had, step in axes)
 
     def word(self, dtype: aclDataType | None) -> str:
@@ -227,9 +227,9 @@ def answering(status: int, *rules: Rule) -> tuple[Rule, ...]:
 def inferred(rules: Sequence[Rule], outputs: Sequence[str]) -> Infer | None:
     """The function of a call that gives the dtype and shape of outputs, where rules say all of them."""
     known = {what: give for rule in reversed(rules) for what, give in rule.gives.items()}
-    wanted = [(role, known.get((role, "dtype")), known.get((role, "shape"))) for role in outputs]
-    found = [(role, dtype, shape) for role, dtype, shape in wanted if dtype and shape]
-    if len(found) < len(wanted):
+    requested = [(role, known.get((role, "dtype")), known.get((role, "shape"))) for role in outputs]
+    found = [(role, dtype, shape) for role, dtype, shape in requested if dtype and shape]
+    if len(found) < len(requested):
         return None
     return lambda call: {role: (dtype(call), shape(call)) for role, dtype, shape in found}
 
@@ -291,8 +291,8 @@ def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
 
 def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
     def test(call: Call) -> str | None:
-        for place, one in enumerate(call.lists[role]):
-            if message := _refuse_dtype(call, f"{call.names[role]}[{place}]", one.dtype, allowed):
+        for index, one in enumerate(call.lists[role]):
+            if message := _refuse_dtype(call, f"{call.names[role]}[{index}]", one.dtype, allowed):
                 return message
         return None
 
@@ -466,7 +466,7 @@ def _formats(call: Call, roles: tuple[str, ...]) -> dict[str, int]:
     for role in roles:
         if role in call.lists:
             name, listed = call.names[role], enumerate(call.lists[role])
-            found |= {f"{name}[{place}]": one.format for place, one in listed}
+            found |= {f"{name}[{index}]": one.format for index, one in listed}
         elif role in call.tensors:
             found[call.names[role]] = call.tensors[role].format
     return found
@@ -539,14 +539,14 @@ def even_along(call: Call, role: str, switch: str = "dim") -> str | None:
     )
 
 
-@rule("`{role}` has {words}", "{role}", shape=lambda call, role, wanted, words: wanted(call))
+@rule("`{role}` has {words}", "{role}", shape=lambda call, role, requested, words: requested(call))
 def has_shape(
-    call: Call, role: str, wanted: Callable[[Call], tuple[int, ...]], words: str
+    call: Call, role: str, requested: Callable[[Call], tuple[int, ...]], words: str
 ) -> str | None:
-    """`wanted` gives the shape, `words` what it is, with roles in backticks."""
-    if role not in call.tensors or call.shape(role) == wanted(call):
+    """`requested` gives the shape, `words` what it is, with roles in backticks."""
+    if role not in call.tensors or call.shape(role) == requested(call):
         return None
-    return f"{call.shaped(role)}, but must have {wanted(call)}"
+    return f"{call.shaped(role)}, but must have {requested(call)}"
 
 
 def convertible_scalars(*roles: str) -> Rule:

@@ -56,7 +56,7 @@ _KINDS = (dtypes.BOOL, dtypes.INTEGERS, dtypes.FLOATS, dtypes.COMPLEX)
 
 
 def _kind(dtype: aclDataType) -> int:
-    return next(place for place, kind in enumerate(_KINDS) if dtype in kind)
+    return next(index for index, kind in enumerate(_KINDS) if dtype in kind)
 
 
 def _has_number(call: Call) -> bool:

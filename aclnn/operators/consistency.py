@@ -205,15 +205,15 @@ def _flaws_of_order(operator: Operator) -> Iterator[str]:
 
 
 def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
-    given = [(p.role, p.kind) for p in item.parameters if not p.is_unused]
-    roles = [role for role, _ in given] + [role for role, _ in item.fixed]
+    arguments = [(p.role, p.kind) for p in item.parameters if not p.is_unused]
+    roles = [role for role, _ in arguments] + [role for role, _ in item.fixed]
     if not item.name.startswith("aclnn"):
         yield "has a name that does not begin with aclnn"
     if twice := _twice(roles):
         yield f"takes {twice} twice"
     if len(item.parameters) > MOST_PARAMETERS:
         yield f"takes {len(item.parameters)} parameters, at most {MOST_PARAMETERS} are possible"
-    for role, kind in given:
+    for role, kind in arguments:
         if flaw := _flaw_of_parameter(operator, role, kind):
             yield f"takes {role} as {flaw}"
     options = {a.role: a for a in operator.attributes}
@@ -223,7 +223,7 @@ def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
     missing = [a.role for a in operator.attributes if operator.is_required(a.role)]
     if lacking := [role for role in missing if role not in roles]:
         yield f"does not take {', '.join(lacking)}, which has no default"
-    places = sum(kind in ("output", "outputs", "inout") for _, kind in given)
+    places = sum(kind in ("output", "outputs", "inout") for _, kind in arguments)
     if places != len(operator.outputs) - len(operator.measured):
         yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
 
@@ -235,8 +235,8 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
         fits_input = kind in ("input", "inout", "single", "ints")
         return None if fits_input else f"{kind}, but it is an input"
     if role in operator.outputs:
-        wanted = "output" if operator.makes is None else "outputs"
-        return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"
+        requested = "output" if operator.makes is None else "outputs"
+        return None if kind == requested else f"{kind}, but it is an {requested.removesuffix('s')}"
     attribute = next((a for a in operator.attributes if a.role == role), None)
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
         return None  # what is unknown is reported elsewhere

@@ -46,8 +46,8 @@ def _channels(call: Call) -> int:
 # --- Rules ----------------------------------------------------------------------------------------
 
 
-def _where_wanted(place: int, rule: Rule) -> Rule:
-    return when(lambda call: output_mask(call)[place], rule, "where asked for, {}")
+def _where_wanted(index: int, rule: Rule) -> Rule:
+    return when(lambda call: output_mask(call)[index], rule, "where asked for, {}")
 
 
 @rule(
@@ -73,7 +73,7 @@ def _rules() -> tuple[Rule, ...]:
         three_flags(),
         requested_gradients_exist(),
         *[dtype_among(role) for role in _OPERANDS],
-        *[_where_wanted(place, dtype_among(role)) for place, role in enumerate(GRADIENTS)],
+        *[_where_wanted(index, dtype_among(role)) for index, role in enumerate(GRADIENTS)],
         *require("grad_output, input, weight: promote to FLOATING"),
         *shape_rules(
             ANY_AXES, None, ("input", "weight", "grad_output", "grad_input", "grad_weight")
@@ -95,8 +95,10 @@ def _rules() -> tuple[Rule, ...]:
 
 
 def _infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
-    wanted = zip(GRADIENTS, output_mask(call), strict=True)
-    return {role: (_dtype_of(call, role), _shape_of(call, role)) for role, asked in wanted if asked}
+    requested = zip(GRADIENTS, output_mask(call), strict=True)
+    return {
+        role: (_dtype_of(call, role), _shape_of(call, role)) for role, asked in requested if asked
+    }
 
 
 def _dtype_of(call: Call, role: str) -> aclDataType:

@@ -133,12 +133,12 @@ def _at_least(call: Call, role: str, least: int) -> str | None:
 @rule("the formats are NCL, NCHW or NCDHW, by the number of dimensions, or ND", "*roles")
 def _formats(call: Call, *roles: str) -> str | None:
     """Beside CANN's formats, ND counts as the order that they name."""
-    wanted = _FORMATS[len(call.shape("input"))]
+    requested = _FORMATS[len(call.shape("input"))]
     for role in call.given(roles):
         found = call.tensors[role].format
-        if found not in (wanted, aclFormat.ACL_FORMAT_ND):
+        if found not in (requested, aclFormat.ACL_FORMAT_ND):
             name = aclFormat(found).name
-            return f"{call.names[role]} has format {name}, must have {wanted.name} or ND"
+            return f"{call.names[role]} has format {name}, must have {requested.name} or ND"
     return None
 
 

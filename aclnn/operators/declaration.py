@@ -343,8 +343,8 @@ class Operator:
     switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, wanted in (("scalars", True), ("switches", False)):
-            found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
+        for name, requested in (("scalars", True), ("switches", False)):
+            found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == requested]
             object.__setattr__(self, name, tuple(found))
         if self.lower is not None and self.infer is None:
             object.__setattr__(self, "infer", inferred(self.rules, self.outputs))
@@ -417,7 +417,7 @@ class Operator:
     @property
     def dim_switch(self) -> int:
         """The place of `dim` among the switches, -1 where there is none."""
-        found = [place for place, one in enumerate(self.switches) if one.role == "dim"]
+        found = [index for index, one in enumerate(self.switches) if one.role == "dim"]
         return found[0] if found else -1
 
     @property
@@ -513,7 +513,7 @@ class Operator:
 
     def sized(self, count: int) -> Operator:
         """One that makes a list, with that many outputs in the place of the list."""
-        outputs = tuple([f"{self.outputs[0]}_{place}" for place in range(count)])
+        outputs = tuple([f"{self.outputs[0]}_{index}" for index in range(count)])
         return replace(self, outputs=outputs, entries=(), example=None)
 
     def formula_for(self, switches: Mapping[str, object]) -> str:
@@ -549,8 +549,8 @@ def entry(
     return Entry(name, tuple(parameters), tuple(fixed.items()), example)
 
 
-def _is_there(given: Any) -> bool:
-    return given is not None
+def _is_there(value: Any) -> bool:
+    return value is not None
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -46,10 +46,10 @@ def _result_shape(call: Call) -> Shape:
 
 @rule("`out` has the shape of the losses, or of one number", "out", *_BOTH)
 def _fits(call: Call) -> str | None:
-    wanted = _result_shape(call)
-    if "out" not in call.tensors or call.shape("out") == wanted:
+    requested = _result_shape(call)
+    if "out" not in call.tensors or call.shape("out") == requested:
         return None
-    return f"{call.shaped('out')}, must have {wanted}"
+    return f"{call.shaped('out')}, must have {requested}"
 
 
 @rule("`beta` is not negative")
@@ -88,9 +88,9 @@ def _smooth(lowering: Lowering, shape: Shape) -> int:
 
 def _divergence(lowering: Lowering, shape: Shape) -> int:
     """A target of 0 has no part of its own."""
-    given, target = (lowering.dense(role, _DOUBLE, shape) for role in _BOTH)
+    value, target = (lowering.dense(role, _DOUBLE, shape) for role in _BOTH)
     if lowering.call.switches["log_target"]:
-        difference = lowering.point("sub", [target, given], _DOUBLE, shape, params=(1.0,))
+        difference = lowering.point("sub", [target, value], _DOUBLE, shape, params=(1.0,))
         grown = lowering.point("exp", [target], _DOUBLE, shape)
         return lowering.point("mul", [grown, difference], _DOUBLE, shape)
     own = lowering.point("log", [target], _DOUBLE, shape)
@@ -98,7 +98,7 @@ def _divergence(lowering: Lowering, shape: Shape) -> int:
     nothing = lowering.filled(0, _DOUBLE, shape)
     absent = lowering.point("eq", [target, nothing], _TRUTH, shape, reads="float64")
     own = lowering.point("where", [absent, nothing, own], _DOUBLE, shape, reads="float64")
-    crossed = lowering.point("mul", [target, given], _DOUBLE, shape)
+    crossed = lowering.point("mul", [target, value], _DOUBLE, shape)
     return lowering.point("sub", [own, crossed], _DOUBLE, shape, params=(1.0,))
 
 

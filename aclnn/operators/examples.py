@@ -17,8 +17,8 @@ def arguments(call: str, positional: Sequence[str]) -> dict[str, str]:
     parsed = _call(call)
     if len(parsed.args) > len(positional):
         raise ValueError(f"{call} gives more by position than {', '.join(positional)}")
-    given = dict(zip(positional, map(ast.unparse, parsed.args), strict=False))
-    return given | {k.arg: ast.unparse(k.value) for k in parsed.keywords if k.arg is not None}
+    value = dict(zip(positional, map(ast.unparse, parsed.args), strict=False))
+    return value | {k.arg: ast.unparse(k.value) for k in parsed.keywords if k.arg is not None}
 
 
 def with_first(call: str, name: str, first: str) -> str:

@@ -424,8 +424,8 @@ def _infer_init(call: Call) -> Inferred:
         "expanded_x": (call.dtype("x"), _expanded_shape(call)),
         "expanded_row_idx": (_INT, (_places(call),)),
     }
-    for role, wanted in zip(_COUNTS, _counts_wanted(call), strict=True):
-        if wanted:
+    for role, requested in zip(_COUNTS, _counts_wanted(call), strict=True):
+        if requested:
             found[role] = (_INT, (number(call, "expert_num"),))
     return found
 
@@ -459,8 +459,8 @@ def _lower_init(lowering: Lowering) -> Mapping[str, int]:
             "take_rows", [lowering.value("x"), sources], call.dtype("x"), (rows, shape[-1])
         )
         found["expanded_x"] = lowering.reshaped(taken, shape)
-    for role, wanted in zip(_COUNTS, (counted, before), strict=True):
-        if wanted:
+    for role, requested in zip(_COUNTS, (counted, before), strict=True):
+        if requested:
             found[role] = counts[0]
     return found
 
@@ -479,14 +479,14 @@ def _unless_empty(rule: Rule) -> Rule:
 def _counts_given(call: Call) -> str | None:
     if call.makes_absent:
         return None
-    for role, wanted in zip(_COUNTS, _counts_wanted(call), strict=True):
-        if wanted and role not in call.tensors:
+    for role, requested in zip(_COUNTS, _counts_wanted(call), strict=True):
+        if requested and role not in call.tensors:
             return f"{call.names[role]} is null, but a flag asks for it"
     return None
 
 
-def _if_counted(place: int, rule: Rule) -> Rule:
-    return when(lambda call: _counts_wanted(call)[place], rule, "where asked for, {}")
+def _if_counted(index: int, rule: Rule) -> Rule:
+    return when(lambda call: _counts_wanted(call)[index], rule, "where asked for, {}")
 
 
 @rule("in C-shaped calls, if `x` or `expert_idx` is empty there is nothing to do")
@@ -593,10 +593,10 @@ moe_init_routing = Operator(
 
 
 def _permuted_rows(call: Call) -> int:
-    count, wanted = call.tensors["indices"].size, call.switches["num_out_tokens"]
-    if not isinstance(wanted, int):
+    count, requested = call.tensors["indices"].size, call.switches["num_out_tokens"]
+    if not isinstance(requested, int):
         return count
-    return min(wanted, count) if wanted > 0 else max(count + wanted, 0)
+    return min(requested, count) if requested > 0 else max(count + requested, 0)
 
 
 def _each(call: Call) -> int:
@@ -692,8 +692,8 @@ def _combined(
 ) -> int:
     dtype = lowering.results["out"][0]
     kinds = [kind for kind in ("scales", "x1", "x2", "bias", "experts") if kind in operands]
-    given = [rows, index, *[operands[kind] for kind in kinds]]
-    return lowering.opaque("combine", given, dtype, shape, present=tuple(kinds), **options)
+    value = [rows, index, *[operands[kind] for kind in kinds]]
+    return lowering.opaque("combine", value, dtype, shape, present=tuple(kinds), **options)
 
 
 def _token_count(call: Call) -> int:
@@ -796,12 +796,12 @@ def _of_results(role: str) -> Rule:
     "drop_pad_mode",
 )
 def _rank_by_mode(call: Call) -> str | None:
-    wanted = 3 if number(call, "drop_pad_mode") % 2 else 2
+    requested = 3 if number(call, "drop_pad_mode") % 2 else 2
     rank = len(call.shape("expanded_permuted_rows"))
-    if rank == wanted:
+    if rank == requested:
         return None
     name = call.names["expanded_permuted_rows"]
-    return f"{name} has {rank} dimensions, must have {wanted} with {call.names['drop_pad_mode']} {number(call, 'drop_pad_mode')}"
+    return f"{name} has {rank} dimensions, must have {requested} with {call.names['drop_pad_mode']} {number(call, 'drop_pad_mode')}"
 
 
 def _lower_finalize(lowering: Lowering) -> Mapping[str, int]:

@@ -475,14 +475,14 @@ def _prefixes_fit(words: Words) -> Rule:
 
     def test(call: Call) -> str | None:
         roles = (words.key_prefix, words.value_prefix)
-        given = call.given(roles)
-        if not given:
+        arguments = call.given(roles)
+        if not arguments:
             if words.has(call, "prefix_length"):
                 return f"{call.names[words.key_prefix]} is null, but {call.names[words.prefix_length]} is given"
             return None
-        if len(given) == 1:
-            missing = next(role for role in roles if role not in given)
-            return f"{call.names[missing]} is null, but {call.names[given[0]]} is given"
+        if len(arguments) == 1:
+            missing = next(role for role in roles if role not in arguments)
+            return f"{call.names[missing]} is null, but {call.names[arguments[0]]} is given"
         return _prefix_flaw(call, words)
 
     roles = (words.key_prefix, words.value_prefix, words.prefix_length)
@@ -594,12 +594,12 @@ def _pages_fit(call: Call, words: Words) -> str | None:
     status=ACLNN_ERR_INNER_TILING_ERROR,
 )
 def _ropes_fit(call: Call, words: Words) -> str | None:
-    given = [words.has(call, name) for name in ("query_rope", "key_rope")]
-    if not any(given):
+    arguments = [words.has(call, name) for name in ("query_rope", "key_rope")]
+    if not any(arguments):
         return None
     first, second = call.names[words.query_rope], call.names[words.key_rope]
-    if not all(given):
-        return f"{first if given[1] else second} is null, but the other is given"
+    if not all(arguments):
+        return f"{first if arguments[1] else second} is null, but the other is given"
     s, layout = sizes_of(call, words), words.layout_in(call)
     try:
         query = _of_layout(first, call.shape(words.query_rope), layout, s.heads)
@@ -645,20 +645,20 @@ def _dtype_of_query(role: str, words: Words) -> Rule:
     if not (words.products or words.shift_kind):
         return same_dtype(role, "query")
 
-    def wanted(call: Call) -> aclDataType:
+    def requested(call: Call) -> aclDataType:
         if role == words.shift and _has_slopes(call, words):
             return _SINGLE
         return _HALVES[0] if call.dtype("query") == BYTE else call.dtype("query")
 
-    return _has_dtype(role, wanted, f"`{role}` has the dtype of `query`, FLOAT16 for INT8")
+    return _has_dtype(role, requested, f"`{role}` has the dtype of `query`, FLOAT16 for INT8")
 
 
 def _has_dtype(role: str, dtype: Callable[[Call], aclDataType], text: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = dtype(call)
-        if role not in call.tensors or call.dtype(role) == wanted:
+        requested = dtype(call)
+        if role not in call.tensors or call.dtype(role) == requested:
             return None
-        return f"{call.typed(role)}, must have {call.word(wanted)}"
+        return f"{call.typed(role)}, must have {call.word(requested)}"
 
     return _tested(text, test, role, "query")
 
@@ -671,13 +671,15 @@ def _cache_has_dtype(words: Words) -> tuple[Rule, ...]:
 
 def _product_scales_fit(words: Words) -> Rule:
     def test(call: Call) -> str | None:
-        given, names = call.given(words.products), call.names
+        arguments, names = call.given(words.products), call.names
         if call.dtype("query") != BYTE:
             return (
-                f"{names[given[0]]} is given, but {names['query']} is not INT8" if given else None
+                f"{names[arguments[0]]} is given, but {names['query']} is not INT8"
+                if arguments
+                else None
             )
         for role in words.products:
-            if role not in given:
+            if role not in arguments:
                 return f"{names[role]} is null, but {names['query']} is INT8"
             if call.shape(role) != (1,):
                 return f"{names[role]} has shape {call.shape(role)}, must have (1,)"
@@ -747,17 +749,17 @@ def _lse_fits(call: Call, words: Words) -> str | None:
 def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]], str | None]:
     """Rules about the lengths of a C-shaped call."""
 
-    def check(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
+    def check(call: Call, arguments: Mapping[str, tuple[int, ...]]) -> str | None:
         s = sizes_of(call, words)
         paged = words.has(call, "table")
-        for number in given.get(words.prefix_length, ()):
+        for number in arguments.get(words.prefix_length, ()):
             if not 0 <= number <= s.shared:
                 return (
                     f"{call.names[words.prefix_length]} has {number}, must be from 0 to {s.shared}"
                 )
         for name, room in (("lengths", s.queries), ("key_lengths", s.keys)):
             role = getattr(words, name)
-            numbers = given.get(role, ())
+            numbers = arguments.get(role, ())
             own = call.names.get(role, role)
             if not numbers or (name == "lengths" and s.queries == 1 and not s.cumulative):
                 continue
@@ -768,18 +770,18 @@ def _check_arrays(words: Words) -> Callable[[Call, Mapping[str, tuple[int, ...]]
             for number in numbers[: s.batch]:
                 if not 0 <= number <= room:
                     return f"{own} has {number}, must be from 0 to {room}"
-        return _mask_flaw(call, words, given) if s.cumulative and words.training else None
+        return _mask_flaw(call, words, arguments) if s.cumulative and words.training else None
 
     return check
 
 
-def _mask_flaw(call: Call, words: Words, given: Mapping[str, tuple[int, ...]]) -> str | None:
+def _mask_flaw(call: Call, words: Words, arguments: Mapping[str, tuple[int, ...]]) -> str | None:
     """Whether the rows of some batch exceed a mask of scores, which all batches share."""
     if not (words.has(call, "mask") and words.number(call, "mode") in (_NO_MASK, _ALL)):
         return None
     shape = call.shape(words.mask)
     for role, room in zip((words.lengths, words.key_lengths), shape[-2:], strict=True):
-        ends = given.get(role, ())
+        ends = arguments.get(role, ())
         most = max([end - begin for begin, end in pairwise((0, *ends))], default=0)
         if most > room:
             return f"{call.names[words.mask]} has shape {shape}, but {call.names[role]} has a batch of {most}"
@@ -1408,10 +1410,10 @@ fused_infer_attention_score_v5 = _fused(
 def _ranks_of_prompts() -> Rule:
     def test(call: Call) -> str | None:
         layout, ranks = _PFA.layout_in(call), {role: len(call.shape(role)) for role in _QKV}
-        wanted = 3 if layout in _MERGED else len(_SPLIT.get(layout, "")) or ranks["query"]
+        requested = 3 if layout in _MERGED else len(_SPLIT.get(layout, "")) or ranks["query"]
         for role, rank in ranks.items():
-            if rank != wanted:
-                return f"{call.names[role]} has {rank} dimensions, must have {wanted} in the layout {layout}"
+            if rank != requested:
+                return f"{call.names[role]} has {rank} dimensions, must have {requested} in the layout {layout}"
         size, heads = call.shape("query")[-1], _PFA.number(call, "heads")
         if layout not in _MERGED or size >= heads:
             return None
@@ -1569,10 +1571,10 @@ def _statistics_shape(call: Call, words: Words) -> Shape:
 
 def _has_statistics_shape(words: Words, *roles: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = _statistics_shape(call, words)
+        requested = _statistics_shape(call, words)
         for role in call.given(roles):
-            if call.shape(role) != wanted:
-                return f"{call.shaped(role)}, must have {wanted}"
+            if call.shape(role) != requested:
+                return f"{call.shaped(role)}, must have {requested}"
         return None
 
     names = " and ".join(f"`{role}`" for role in roles)

@@ -148,10 +148,10 @@ def _gamma_of_sum() -> Rule:
     def test(call: Call) -> str | None:
         if not _lacks_results(call):
             return whole.test(call)
-        wanted = (1, *call.shape("x1")[-1:])
-        if call.shape("gamma") == wanted and 0 not in wanted:
+        requested = (1, *call.shape("x1")[-1:])
+        if call.shape("gamma") == requested and 0 not in requested:
             return None
-        return f"{call.shaped('gamma')}, must have {wanted}"
+        return f"{call.shaped('gamma')}, must have {requested}"
 
     text = f"{whole.text}; without `rstd` it is [1, last]"
     return wrong_shape(Rule(text, test, ("gamma", "x1", "rstd")))

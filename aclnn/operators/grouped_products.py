@@ -155,18 +155,18 @@ def _listed_by_pairs(call: Call) -> str | None:
 @rule("`x` have 2 to 6 dimensions, `weight` at least 2")
 def _ranks(call: Call) -> str | None:
     for role, most in (("x", 6), ("weight", 8)):
-        for place, one in enumerate(call.lists[role]):
+        for index, one in enumerate(call.lists[role]):
             if not 2 <= len(one.shape) <= most:
-                return f"{call.names[role]}[{place}] has {len(one.shape)} dimensions, must have 2 to {most}"
+                return f"{call.names[role]}[{index}] has {len(one.shape)} dimensions, must have 2 to {most}"
     return None
 
 
 @rule("`{role}` have one dtype")
 def _one_dtype(call: Call, role: str) -> str | None:
-    for place, one in enumerate(_tensors(call, role)):
+    for index, one in enumerate(_tensors(call, role)):
         if one.dtype != _dtype(call, role):
             return (
-                f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must have that of "
+                f"{call.names[role]}[{index}] has dtype {call.word(one.dtype)}, must have that of "
                 f"{call.names[role]}[0], {call.word(_dtype(call, role))}"
             )
     return None
@@ -177,10 +177,10 @@ def _dtype_if(
     call: Call, role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str
 ) -> str | None:
     """Lists whose dtype depends on other operands; `words` says how."""
-    for place, one in enumerate(_tensors(call, role)):
+    for index, one in enumerate(_tensors(call, role)):
         found = allowed(call)
         if one.dtype not in found:
-            return f"{call.names[role]}[{place}] has dtype {call.word(one.dtype)}, must be {call.words(found)}"
+            return f"{call.names[role]}[{index}] has dtype {call.word(one.dtype)}, must be {call.words(found)}"
     return None
 
 
@@ -250,19 +250,19 @@ def _scale_dtypes(call: Call) -> tuple[aclDataType, ...]:
     "group_type",
 )
 def _quantized_operands(call: Call) -> str | None:
-    given = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
+    arguments = [role for role in ("scale", "per_token_scale") if _tensors(call, role)]
     if not _is_quantized(call):
         return (
-            f"{call.names[given[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
-            if given
+            f"{call.names[arguments[0]]} is given, must be null for {call.word(_dtype(call, 'x'))}"
+            if arguments
             else None
         )
     out = _out_dtype(call)
-    if out == PACKED and given:
-        return f"{call.names[given[0]]} is given, must be null for {call.word(out)}"
-    if out != PACKED and "scale" not in given:
+    if out == PACKED and arguments:
+        return f"{call.names[arguments[0]]} is given, must be null for {call.word(out)}"
+    if out != PACKED and "scale" not in arguments:
         return f"{call.names['scale']} is null, must be given for {call.word(out)}"
-    if out == BYTE and "per_token_scale" in given:
+    if out == BYTE and "per_token_scale" in arguments:
         return f"{call.names['per_token_scale']} is given, must be null for {call.word(out)}"
     lists = [role for role in _LISTS if len(_tensors(call, role)) > 1]
     if lists:
@@ -317,11 +317,11 @@ def _counts(call: Call) -> str | None:
     "weight",
 )
 def _has_groups(call: Call) -> str | None:
-    given, name = "group_list" in call.tensors, call.names["group_list"]
+    value, name = "group_list" in call.tensors, call.names["group_list"]
     along, several = _along(call), len(call.lists["weight"]) > 1
     if along == WITHOUT or (along == ALONG_K and several):
-        return f"{name} is given, must be null for these lists" if given else None
-    if not given:
+        return f"{name} is given, must be null for these lists" if value else None
+    if not value:
         one = len(call.lists["x"]) == 1
         return (
             f"{name} is null, must be given with one tensor of {call.names['x']}" if one else None
@@ -337,8 +337,8 @@ def _has_groups(call: Call) -> str | None:
 def _pairs(call: Call) -> Iterator[tuple[int, int, int]]:
     """The places of x and weight that are multiplied, and K."""
     xs, weights = call.lists["x"], call.lists["weight"]
-    for place in range(max(len(xs), len(weights))):
-        x, weight = min(place, len(xs) - 1), min(place, len(weights) - 1)
+    for index in range(max(len(xs), len(weights))):
+        x, weight = min(index, len(xs) - 1), min(index, len(weights) - 1)
         yield x, weight, xs[x].shape[-1]
 
 
@@ -347,16 +347,16 @@ def _weights_fit(call: Call) -> str | None:
     along, shapes, name = _along(call), _weights(call), call.names["weight"]
     rank = 3 if along == ALONG_ROWS and len(shapes) == 1 and len(call.lists["x"]) == 1 else 2
     left = call.lists["x"][0].shape[-1] if along == ALONG_K and len(shapes) > 1 else None
-    for x, place, k in _pairs(call):
-        shape, rows = shapes[place], call.lists["x"][x].shape
+    for x, index, k in _pairs(call):
+        shape, rows = shapes[index], call.lists["x"][x].shape
         if along != WITHOUT and len(rows) != 2:
             return f"{call.names['x']}[{x}] has {len(rows)} dimensions, must have 2"
         if len(shape) != rank or (left is None and shape[-2] != k):
-            return f"{name}[{place}] has shape {shape}, must have {rank} dimensions" + (
+            return f"{name}[{index}] has shape {shape}, must have {rank} dimensions" + (
                 "" if left is not None else f", and {k} rows"
             )
         if along != WITHOUT and shape[-1] != shapes[0][-1]:
-            return f"{name}[{place}] has {shape[-1]} columns, {name}[0] has {shapes[0][-1]}"
+            return f"{name}[{index}] has {shape[-1]} columns, {name}[0] has {shapes[0][-1]}"
         left = None if left is None else left - shape[0]
     return f"{name} do not have as many rows as {call.names['x']}[0] columns" if left else None
 
@@ -364,17 +364,17 @@ def _weights_fit(call: Call) -> str | None:
 @rule("`{role}` have an element for each column of `weight`")
 def _for_columns(call: Call, role: str) -> str | None:
     """There is a tensor for each weight, with an element for each column."""
-    given, weights = _tensors(call, role), _weights(call)
-    if not given:
+    arguments, weights = _tensors(call, role), _weights(call)
+    if not arguments:
         return None
     name = call.names[role]
-    if len(given) != len(weights):
-        return f"{name} has {len(given)} tensors, {call.names['weight']} {len(weights)}"
-    for place, (one, weight) in enumerate(zip(given, weights, strict=True)):
-        wanted = (*weight[:-2], weight[-1])
-        if one.shape == wanted or _is_by_groups(call, role, one.shape, weight):
+    if len(arguments) != len(weights):
+        return f"{name} has {len(arguments)} tensors, {call.names['weight']} {len(weights)}"
+    for index, (one, weight) in enumerate(zip(arguments, weights, strict=True)):
+        requested = (*weight[:-2], weight[-1])
+        if one.shape == requested or _is_by_groups(call, role, one.shape, weight):
             continue
-        return f"{name}[{place}] has shape {one.shape}, must have {wanted}"
+        return f"{name}[{index}] has shape {one.shape}, must have {requested}"
     return None
 
 
@@ -390,18 +390,20 @@ def _is_by_groups(call: Call, role: str, shape: Shape, weight: Shape) -> bool:
 @rule("`per_token_scale` has an element for each row", "per_token_scale", "x")
 def _for_rows(call: Call) -> str | None:
     for one in _tensors(call, "per_token_scale"):
-        wanted = call.lists["x"][0].shape[:1]
-        if one.shape != wanted:
-            return f"{call.names['per_token_scale']}[0] has shape {one.shape}, must have {wanted}"
+        requested = call.lists["x"][0].shape[:1]
+        if one.shape != requested:
+            return (
+                f"{call.names['per_token_scale']}[0] has shape {one.shape}, must have {requested}"
+            )
     return None
 
 
 @rule("`out` have the shapes of the products", "")
 def _out_shapes(call: Call) -> str | None:
-    given, shapes = _outs(call), _result_shapes(call)
-    if given and len(given) != len(shapes):
-        return f"there are {len(given)} tensors for results, but {len(shapes)} products"
-    for role, shape in zip(given, shapes, strict=False):
+    arguments, shapes = _outs(call), _result_shapes(call)
+    if arguments and len(arguments) != len(shapes):
+        return f"there are {len(arguments)} tensors for results, but {len(shapes)} products"
+    for role, shape in zip(arguments, shapes, strict=False):
         if call.shape(role) != shape:
             return f"{call.shaped(role)}, but must have {shape}"
     return None
@@ -456,11 +458,11 @@ def _joined(lowering: Lowering, values: list[int], dtype: aclDataType) -> int:
     return whole
 
 
-def _factors(lowering: Lowering, place: int | None) -> tuple[list[str], list[int]]:
+def _factors(lowering: Lowering, index: int | None) -> tuple[list[str], list[int]]:
     """Operands besides matrices: of the weight in a place, or of all of them; and their names."""
     call, present, operands = lowering.call, [], []
-    n = _weights(call)[place or 0][-1]
-    weights = _groups(call) if place is None else 1
+    n = _weights(call)[index or 0][-1]
+    weights = _groups(call) if index is None else 1
     for role, name in (
         ("scale", "scale"),
         ("per_token_scale", "per_token"),
@@ -468,19 +470,19 @@ def _factors(lowering: Lowering, place: int | None) -> tuple[list[str], list[int
         ("antiquant_scale", "antiquant_scale"),
         ("antiquant_offset", "antiquant_offset"),
     ):
-        given = _tensors(call, role)
-        if not given:
+        arguments = _tensors(call, role)
+        if not arguments:
             continue
         values = list(lowering.values(role))
-        if place is not None:
-            values = values[place : place + 1]
-        if given[0].dtype not in (BITS, LONG, PACKED):
+        if index is not None:
+            values = values[index : index + 1]
+        if arguments[0].dtype not in (BITS, LONG, PACKED):
             values = [lowering.dense(value, SINGLE) for value in values]
         present.append(name)
         if name == "per_token":
             operands.append(values[0])
             continue
-        dtype = given[0].dtype if given[0].dtype in (BITS, LONG, PACKED) else SINGLE
+        dtype = arguments[0].dtype if arguments[0].dtype in (BITS, LONG, PACKED) else SINGLE
         flat = [
             lowering.reshaped(one, (math.prod(lowering.builder.shape(one)) // n, n))
             for one in values
@@ -522,8 +524,8 @@ def _lower_each(lowering: Lowering) -> list[int]:
     xs, weights, made = lowering.values("x"), lowering.values("weight"), []
     kinds = _nibbles(call)
     start = 0
-    for x, place, k in _pairs(call):
-        value, (rows, n) = xs[x], _weights(call)[place]
+    for x, index, k in _pairs(call):
+        value, (rows, n) = xs[x], _weights(call)[index]
         if _along(call) == ALONG_K:
             (m, _), strides = builder.shape(value), builder.value(value).strides
             value, k, start = (
@@ -532,15 +534,15 @@ def _lower_each(lowering: Lowering) -> list[int]:
                 start + rows,
             )
         m = math.prod(builder.shape(value)[:-1])
-        present, factors = _factors(lowering, place)
+        present, factors = _factors(lowering, index)
         made.append(
             lowering.opaque(
                 "quantized_product",
-                [lowering.reshaped(value, (m, k)), weights[place], *factors],
+                [lowering.reshaped(value, (m, k)), weights[index], *factors],
                 _out_dtype(call),
                 (m, n),
                 present=tuple(present),
-                nibbles=kinds[place],
+                nibbles=kinds[index],
             )
         )
     return made
@@ -554,9 +556,9 @@ def _lower(lowering: Lowering) -> Mapping[str, int]:
     if _along(call) == ALONG_ROWS:
         return {"out_0": _joined(lowering, made, _out_dtype(call))}
     return {
-        f"out_{place}": lowering.reshaped(value, shape)
-        for place, (value, shape) in enumerate(zip(made, shapes, strict=True))
-        if lowering.wants(f"out_{place}")
+        f"out_{index}": lowering.reshaped(value, shape)
+        for index, (value, shape) in enumerate(zip(made, shapes, strict=True))
+        if lowering.wants(f"out_{index}")
     }
 
 

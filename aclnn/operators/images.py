@@ -75,9 +75,9 @@ def _has_planes(call: Call, role: str = "input", but: int = 0) -> str | None:
 
 def _step(call: Call) -> tuple[int, int]:
     """That of a window if none is given; aclnnMaxPool then has 1."""
-    given = numbers(call, "stride")
-    if given:
-        return pair(given)
+    value = numbers(call, "stride")
+    if value:
+        return pair(value)
     return (
         (1, 1)
         if "auto_pad" in call.switches and call.c_shaped
@@ -87,10 +87,10 @@ def _step(call: Call) -> tuple[int, int]:
 
 def _margins(call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
     """Before and after: along rows, and along columns."""
-    given = numbers(call, "padding") or (0,)
-    if len(given) == 4:  # top, left, bottom, right
-        return (given[0], given[2]), (given[1], given[3])
-    rows, columns = pair(given)
+    arguments = numbers(call, "padding") or (0,)
+    if len(arguments) == 4:  # top, left, bottom, right
+        return (arguments[0], arguments[2]), (arguments[1], arguments[3])
+    rows, columns = pair(arguments)
     return (rows, rows), (columns, columns)
 
 
@@ -449,8 +449,8 @@ def _resized_shape(call: Call) -> Shape:
 
 @rule("all sizes but that of the batch are positive", "input", "output_size")
 def _has_sizes(call: Call) -> str | None:
-    wanted = (*call.shape("input")[1:], *numbers(call, "output_size"))
-    if all(n > 0 for n in wanted):
+    requested = (*call.shape("input")[1:], *numbers(call, "output_size"))
+    if all(n > 0 for n in requested):
         return None
     return (
         f"{call.shaped('input')} and {call.names['output_size']} is "
@@ -515,12 +515,12 @@ upsample_nearest2d = _resizing(
 )
 
 
-def _scale(size: int, made: int, corners: bool, given: float) -> float:
+def _scale(size: int, made: int, corners: bool, value: float) -> float:
     if size == made:
         return 1.0
     if corners:
         return (size - 1) / (made - 1) if made > 1 else 0.0
-    return 1 / given if given > 0 else size / made
+    return 1 / value if value > 0 else size / made
 
 
 def _lower_bilinear(lowering: Lowering) -> Mapping[str, int]:
@@ -605,14 +605,14 @@ def _has_columns(call: Call) -> str | None:
 def _with_margin(lowering: Lowering, value: int, margin: tuple[int, int]) -> int:
     """Zeros around the last two dimensions."""
     builder = lowering.builder
-    given = builder.value(value)
+    operand = builder.value(value)
     if margin == (0, 0):
         return value
     dtype = lowering.call.dtype("input")
-    *lead, rows, columns = given.shape
+    *lead, rows, columns = operand.shape
     shape = (*lead, rows + 2 * margin[0], columns + 2 * margin[1])
     strides = contiguous_strides(shape)
-    whole = builder.buffer("padded", shape, given.dtype)
+    whole = builder.buffer("padded", shape, operand.dtype)
     parts = [
         ((margin[0], shape[-1]), 0),
         ((margin[0], shape[-1]), (rows + margin[0]) * strides[-2]),
@@ -623,7 +623,7 @@ def _with_margin(lowering: Lowering, value: int, margin: tuple[int, int]) -> int
         if 0 not in size:
             zeros = lowering.filled(0, dtype, (*lead, *size))
             builder.view_copy(zeros, builder.view(whole, (*lead, *size), strides, offset))
-    inside = builder.view(whole, given.shape, strides, margin[0] * strides[-2] + margin[1])
+    inside = builder.view(whole, operand.shape, strides, margin[0] * strides[-2] + margin[1])
     builder.view_copy(builder.contiguous(value), inside)
     return whole
 
@@ -634,13 +634,13 @@ def _lower_columns(lowering: Lowering) -> Mapping[str, int]:
     own = call.shape("input")
     value = lowering.reshaped("input", own if len(own) == 4 else (1, *own))
     value = _with_margin(lowering, value, pair(numbers(call, "padding")))
-    given = builder.value(value)
+    arguments = builder.value(value)
     size, step = pair(numbers(call, "kernel_size")), pair(numbers(call, "stride"))
     dilation, counts = pair(numbers(call, "dilation")), _counts(call)
-    batch, channel, row, column = given.strides
+    batch, channel, row, column = arguments.strides
     windows = builder.view(
         value,
-        (*given.shape[:2], *size, *counts),
+        (*arguments.shape[:2], *size, *counts),
         (batch, channel, row * dilation[0], column * dilation[1], row * step[0], column * step[1]),
     )
     made = lowering.reshaped(builder.contiguous(windows), shape)
@@ -717,16 +717,16 @@ def _lower_reflected(lowering: Lowering) -> Mapping[str, int]:
     """The tensor between two of its ends, which are read backwards."""
     builder, (dtype, shape) = lowering.builder, lowering.results["out"]
     value, strides = lowering.value("input"), contiguous_strides(shape)
-    given, pads = builder.value(value), numbers(lowering.call, "padding")
-    *lead, size = given.shape
-    step = given.strides[-1]
+    arguments, pads = builder.value(value), numbers(lowering.call, "padding")
+    *lead, size = arguments.shape
+    step = arguments.strides[-1]
     whole = builder.buffer("padded", shape, graph_dtype(dtype))
     left, right = max(pads[0], 0), max(pads[1], 0)
     kept = size + min(pads[0], 0) + min(pads[1], 0)
-    back = (*given.strides[:-1], -step)
+    back = (*arguments.strides[:-1], -step)
     parts = (
         (left, 0, back, left * step),
-        (kept, left, given.strides, -min(pads[0], 0) * step),
+        (kept, left, arguments.strides, -min(pads[0], 0) * step),
         (right, left + kept, back, (size - 2) * step),
     )
     for count, start, steps, offset in parts:

@@ -239,7 +239,7 @@ gather_v2 = _selection(
 def _index_fits(call: Call) -> str | None:
     own, index, axis = call.shape("input"), call.shape("index"), _axis(call, "input")
     sizes = enumerate(zip(own, index, strict=True))
-    if all(n == axis or wanted <= size for n, (size, wanted) in sizes):
+    if all(n == axis or requested <= size for n, (size, requested) in sizes):
         return None
     return (
         f"{call.names['index']} has shape {index}, which is larger than that of "
@@ -350,12 +350,12 @@ def _ranks_match(call: Call) -> str | None:
 )
 def _source_fits(call: Call) -> str | None:
     axis, count = _axis(call, "input"), call.tensors["index"].size
-    own, given = call.shape("input") or (1,), call.shape("source")
-    wanted = (*own[:axis], count, *own[axis + 1 :])
-    if given == wanted or (not given and math.prod(wanted) == 1):
+    own, value = call.shape("input") or (1,), call.shape("source")
+    requested = (*own[:axis], count, *own[axis + 1 :])
+    if value == requested or (not value and math.prod(requested) == 1):
         return None
     return (
-        f"{call.names['source']} has shape {given}, must have {wanted}: that of "
+        f"{call.names['source']} has shape {value}, must have {requested}: that of "
         f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
     )
 

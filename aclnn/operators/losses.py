@@ -49,10 +49,10 @@ def _lower_probabilities(lowering: Lowering) -> Mapping[str, int]:
         return {
             role: lowering.filled(0, dtype, own) for role, (dtype, own) in lowering.results.items()
         }
-    given, target = lowering.dense("input"), lowering.dense("target", _SINGLE)
+    value, target = lowering.dense("input"), lowering.dense("target", _SINGLE)
     if lowering.wants("out"):
         dtype, losses = lowering.results["out"]
-        (logs,) = lowering.rows("log_softmax", [given], [(_SINGLE, shape)], -1)
+        (logs,) = lowering.rows("log_softmax", [value], [(_SINGLE, shape)], -1)
         weighted = lowering.point("mul", [target, logs], _SINGLE, shape)
         counted = builder.cast(target, graph_dtype(_TRUTH))
         terms = _chosen(lowering, counted, weighted, lowering.filled(0, _SINGLE, shape))
@@ -63,7 +63,7 @@ def _lower_probabilities(lowering: Lowering) -> Mapping[str, int]:
         made["out"] = builder.cast(loss, graph_dtype(dtype))
     if lowering.wants("backprop"):
         dtype, _ = lowering.results["backprop"]
-        (chances,) = lowering.rows("softmax", [given], [(_SINGLE, shape)], -1)
+        (chances,) = lowering.rows("softmax", [value], [(_SINGLE, shape)], -1)
         difference = lowering.point("sub", [chances, target], _SINGLE, shape, params=(1.0,))
         made["backprop"] = builder.cast(difference, graph_dtype(dtype))
     return made
@@ -172,10 +172,10 @@ def _picked(lowering: Lowering, chances: int) -> _Picked:
     call, shape = lowering.call, _targets(lowering.call)
     own, axis = call.shape("input"), _class_axis(lowering.call)
     skipped = number(call, "ignore_index")
-    given = lowering.value("target") if shape else lowering.reshaped("target", (1,))
+    value = lowering.value("target") if shape else lowering.reshaped("target", (1,))
     places = lowering.opaque(
         "class_indices",
-        [given],
+        [value],
         _LONG,
         shape or (1,),
         classes=_classes(call),

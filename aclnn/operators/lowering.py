@@ -143,11 +143,11 @@ class Lowering:
 
         `form` is 'rounded' (to float32), 'exact' (a float64) or 'whole' (an integer of 64 bits).
         """
-        found, place = self._numbers[role], NUMBER_FORMS.index(form)
+        found, index = self._numbers[role], NUMBER_FORMS.index(form)
         if isinstance(found, tuple):
-            return found[place]
+            return found[index]
         kind = "whole" if form == "whole" else "real"
-        return graph.Argument(len(NUMBER_FORMS) * found + place, kind)
+        return graph.Argument(len(NUMBER_FORMS) * found + index, kind)
 
     def complex_number(self, role: str) -> tuple[Any, Any]:
         """A number as complex formulas take it: real and imaginary part.

@@ -178,14 +178,14 @@ def _has_product_shape(
     """
 
     def test(call: Call) -> str | None:
-        wanted = _product_shape(call, first, second, summed)
-        if "out" not in call.tensors or call.shape("out") == wanted:
+        requested = _product_shape(call, first, second, summed)
+        if "out" not in call.tensors or call.shape("out") == requested:
             return None
-        if any_empty and 0 in wanted and 0 in call.shape("out"):
+        if any_empty and 0 in requested and 0 in call.shape("out"):
             return None
-        if any_shape and call.c_shaped and math.prod(wanted) == call.tensors["out"].size:
+        if any_shape and call.c_shaped and math.prod(requested) == call.tensors["out"].size:
             return None
-        return f"{call.shaped('out')}, must have {wanted}"
+        return f"{call.shaped('out')}, must have {requested}"
 
     unless = "; any empty `out` will do for an empty one" if any_empty else ""
     unless += "; in C-shaped calls only its number of elements counts" if any_shape else ""
@@ -196,10 +196,10 @@ def _has_product_shape(
 def _reaches_product(
     call: Call, role: str, first: str, second: str, summed: bool = False
 ) -> str | None:
-    wanted = _product_shape(call, first, second, summed)
-    if broadcast_shapes(call.shape(role), wanted) == wanted:
+    requested = _product_shape(call, first, second, summed)
+    if broadcast_shapes(call.shape(role), requested) == requested:
         return None
-    return f"{call.shaped(role)}, which does not broadcast to that of the product, {wanted}"
+    return f"{call.shaped(role)}, which does not broadcast to that of the product, {requested}"
 
 
 def _plain_format(*roles: str) -> Rule:
@@ -610,7 +610,7 @@ def _vector_dtype(call: Call) -> aclDataType | None:
 
 def _kind(dtype: aclDataType) -> int:
     kinds = (dtypes.BOOL, dtypes.INTEGERS, dtypes.FLOATS, dtypes.COMPLEX)
-    return next(place for place, kind in enumerate(kinds) if dtype in kind)
+    return next(index for index, kind in enumerate(kinds) if dtype in kind)
 
 
 def _infer_vector(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:

@@ -227,10 +227,10 @@ def _not_wide_complex() -> Rule:
 
 @rule(f"`tensors` have 1 to {MAX_DIMS} dimensions")
 def _tensors_of_dims(call: Call) -> str | None:
-    for place, one in enumerate(call.lists["tensors"]):
+    for index, one in enumerate(call.lists["tensors"]):
         if not 1 <= len(one.shape) <= MAX_DIMS:
             return (
-                f"{call.names['tensors']}[{place}] has {len(one.shape)} dimensions, must have "
+                f"{call.names['tensors']}[{index}] has {len(one.shape)} dimensions, must have "
                 f"1 "
                 f"to {MAX_DIMS}"
             )
@@ -598,7 +598,7 @@ def _lower_pad(lowering: Lowering) -> int:
     dtype, shape = lowering.results["out"]
     strides, value = contiguous_strides(shape), lowering.value("input")
     whole = builder.buffer("padded", shape, graph_dtype(dtype))
-    own, given = call.shape("input"), builder.value(value).strides
+    own, operand = call.shape("input"), builder.value(value).strides
     margins, kept = _margins(call), _kept_sizes(call)
     starts, sizes = [0] * len(own), list(shape)
 
@@ -615,8 +615,8 @@ def _lower_pad(lowering: Lowering) -> int:
                 builder.view_copy(number, part())
         starts[axis], sizes[axis] = max(before, 0), kept[axis]
     if 0 not in sizes:
-        cut = [-min(b, 0) * step for (b, _), step in zip(margins, given, strict=True)]
-        builder.view_copy(builder.contiguous(builder.view(value, sizes, given, sum(cut))), part())
+        cut = [-min(b, 0) * step for (b, _), step in zip(margins, operand, strict=True)]
+        builder.view_copy(builder.contiguous(builder.view(value, sizes, operand, sum(cut))), part())
     return whole
 
 
@@ -662,10 +662,10 @@ def _stacked_shape(call: Call) -> tuple[int, ...]:
 @rule("`tensors` have one shape")
 def _one_shape(call: Call) -> str | None:
     first = call.lists["tensors"][0].shape
-    for place, one in enumerate(call.lists["tensors"]):
+    for index, one in enumerate(call.lists["tensors"]):
         if one.shape != first:
             return (
-                f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of "
+                f"{call.names['tensors']}[{index}] has shape {one.shape}, must have that of "
                 f"the first, {first}"
             )
     return None
@@ -694,12 +694,12 @@ def _lower_stack(lowering: Lowering) -> Mapping[str, int]:
     stored = call.dtype("out") if "out" in call.tensors else dtype
     axis, strides = number(call, "dim") % len(shape), contiguous_strides(shape)
     whole = builder.buffer("stacked", shape, graph_dtype(stored))
-    for place, value in enumerate(lowering.values("tensors")):
+    for index, value in enumerate(lowering.values("tensors")):
         part = builder.view(
             whole,
             (*shape[:axis], *shape[axis + 1 :]),
             (*strides[:axis], *strides[axis + 1 :]),
-            place * strides[axis],
+            index * strides[axis],
         )
         builder.view_copy(builder.cast(lowering.dense(value, dtype), graph_dtype(stored)), part)
     return {"out": whole}
@@ -873,8 +873,8 @@ def _lower_split(lowering: Lowering) -> Mapping[str, int]:
     call, builder, value = lowering.call, lowering.builder, lowering.value("input")
     strides, axis = builder.value(value).strides, axis_of(call, "input")
     made, start = {}, 0
-    for place, size in enumerate(_sizes(call)):
-        role = f"out_{place}"
+    for index, size in enumerate(_sizes(call)):
+        role = f"out_{index}"
         if lowering.wants(role):
             shape = _with_size(call, size)
             made[role] = builder.view(value, shape, strides, start * strides[axis])
@@ -897,8 +897,8 @@ def _split(
         expression="out[n] = input[…, starts[n]:starts[n + 1], …], along dim",
         notes="Views do the same without copies.",
         infer=lambda call: {
-            f"out_{place}": (call.dtype("input"), _with_size(call, size))
-            for place, size in enumerate(_sizes(call))
+            f"out_{index}": (call.dtype("input"), _with_size(call, size))
+            for index, size in enumerate(_sizes(call))
         },
         lower=_lower_split,
         makes=lambda shapes, options: max(1, len(_pieces(shapes["input"], options))),

@@ -92,19 +92,19 @@ def _test_length(call: Call) -> str | None:
 
 @rule("the shape of `{role}` ends in `normalized_shape`")
 def _trails(call: Call, role: str) -> str | None:
-    wanted, shape = normalized(call), call.shape(role)
-    if shape[len(shape) - len(wanted) :] == wanted and len(shape) >= len(wanted):
+    requested, shape = normalized(call), call.shape(role)
+    if shape[len(shape) - len(requested) :] == requested and len(shape) >= len(requested):
         return None
     name = call.names["normalized_shape"]
-    return f"{call.names[role]} has shape {shape}, which does not end in {name}, {wanted}"
+    return f"{call.names[role]} has shape {shape}, which does not end in {name}, {requested}"
 
 
 @rule("`{role}` has the shape `normalized_shape`")
 def _has_normalized_shape(call: Call, role: str) -> str | None:
-    wanted = normalized(call)
-    if role not in call.tensors or call.shape(role) == wanted:
+    requested = normalized(call)
+    if role not in call.tensors or call.shape(role) == requested:
         return None
-    return f"{call.shaped(role)}, must have {wanted}"
+    return f"{call.shaped(role)}, must have {requested}"
 
 
 def one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
@@ -112,11 +112,11 @@ def one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Ru
         if role not in call.tensors:
             return None
         lead = leading(call, like)
-        shape, wanted = call.shape(role), (*lead, *[1] * len(normalized(call)))
-        if shape == wanted:
+        shape, requested = call.shape(role), (*lead, *[1] * len(normalized(call)))
+        if shape == requested:
             return None
         if call.soc in exact_on:
-            return f"{call.names[role]} has shape {shape}, must have {wanted}"
+            return f"{call.names[role]} has shape {shape}, must have {requested}"
         if math.prod(shape) == math.prod(lead):
             return None
         return f"{call.names[role]} has shape {shape}, must have {math.prod(lead)} elements"
@@ -132,11 +132,11 @@ def _test_mask(call: Call) -> str | None:
 
 
 @rule("`{role}` is not null where `output_mask` asks for it", status=ACLNN_ERR_PARAM_NULLPTR)
-def _given_where_wanted(call: Call, role: str, place: int) -> str | None:
-    wanted = call.switches["output_mask"][place]  # type: ignore[index]
-    if not wanted or role in call.tensors or call.makes_absent:
+def _given_where_wanted(call: Call, role: str, index: int) -> str | None:
+    requested = call.switches["output_mask"][index]  # type: ignore[index]
+    if not requested or role in call.tensors or call.makes_absent:
         return None
-    return f"{call.names[role]} is null, but outputMask[{place}] is true"
+    return f"{call.names[role]} is null, but outputMask[{index}] is true"
 
 
 _LENGTH = Rule(
@@ -308,7 +308,9 @@ def _infer_gradients(call: Call) -> Inferred:
     mask = call.switches["output_mask"]
     assert isinstance(mask, tuple)
     return {
-        role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
+        role: made
+        for role, made, requested in zip(_GRADIENTS, found, mask, strict=True)
+        if requested
     }
 
 
@@ -448,12 +450,19 @@ def has_leading_shape(role: str, like: str, *, ones: bool = True) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors:
             return None
-        wanted, given = (*leading(call, like), *[1] * len(call.shape("gamma"))), call.shape(role)
-        if given == wanted:
+        requested, arguments = (
+            (*leading(call, like), *[1] * len(call.shape("gamma"))),
+            call.shape(role),
+        )
+        if arguments == requested:
             return None
-        if not ones and given == wanted[: len(given)] and set(wanted[len(given) :]) <= {1}:
+        if (
+            not ones
+            and arguments == requested[: len(arguments)]
+            and set(requested[len(arguments) :]) <= {1}
+        ):
             return None
-        return f"{call.shaped(role)}, must have {wanted}"
+        return f"{call.shaped(role)}, must have {requested}"
 
     text = f"`{role}` has the leading dimensions of `{like}`, then ones"
     text += "" if ones else ", of which the last may be missing"

@@ -183,11 +183,11 @@ def with_number(
     entries = [
         tuple(
             [
-                entry(f"aclnn{cann[place]}", f"self=input {other} {options} out:out"),
-                entry(f"aclnnInplace{cann[place]}", f"selfRef=input:inout {other} {options}"),
+                entry(f"aclnn{cann[index]}", f"self=input {other} {options} out:out"),
+                entry(f"aclnnInplace{cann[index]}", f"selfRef=input:inout {other} {options}"),
             ][: 2 if in_place else 1]
         )
-        for place, other in enumerate(("other", "other:scalar"))
+        for index, other in enumerate(("other", "other:scalar"))
     ]
     attributes = both.pop("attributes", ())
     two = {
@@ -245,11 +245,11 @@ def _declared(
     attributes: tuple[Attribute, ...],
     **more: Any,
 ) -> Operator:
-    given, printed = example
+    value, printed = example
     formula = {} if "lower" in parts else {"formula": name}
     return Operator(
         name=name,
-        example=(f"{name}({given})", f"array([{printed}], dtype=float32)"),
+        example=(f"{name}({value})", f"array([{printed}], dtype=float32)"),
         attributes=attributes,
         **{**formula, **parts, **more},
     )

@@ -198,8 +198,8 @@ def _lower_dynamic(lowering: Lowering) -> Mapping[str, int]:
         operands.append(lowering.reshaped(smooth, (groups, shape[-1])))
     if lowering.has("group_index"):
         operands.append(lowering.value("group_index"))
-    wanted = lowering.wants("offset")
-    made = dynamic(lowering, operands, shape, lowering.results["y"][0], offset=wanted)
+    requested = lowering.wants("offset")
+    made = dynamic(lowering, operands, shape, lowering.results["y"][0], offset=requested)
     return dict(zip(("y", "scale", "offset"), made, strict=False))
 
 

@@ -100,8 +100,8 @@ def _combination(call: Call) -> str | None:
     if out == BYTE or (out == _HALF and as_bits):
         allowed = (PACKED,)
         if not as_bits:
-            wanted = call.words((BITS, LONG))
-            return f"{role['scale']} has dtype {call.word(scale)}, must be {wanted} for {call.word(out)}"
+            requested = call.words((BITS, LONG))
+            return f"{role['scale']} has dtype {call.word(scale)}, must be {requested} for {call.word(out)}"
         if token:
             return f"{role['pertoken_scale']} is given, must be null with such a {role['scale']}"
     elif out == PACKED:
@@ -111,10 +111,8 @@ def _combination(call: Call) -> str | None:
     else:
         allowed = (PACKED, SINGLE, _BRAIN if out == _BRAIN else _HALF)
     if out in (_BRAIN, PACKED) and scale not in (SINGLE, _BRAIN):
-        wanted = call.words((SINGLE, _BRAIN))
-        return (
-            f"{role['scale']} has dtype {call.word(scale)}, must be {wanted} for {call.word(out)}"
-        )
+        requested = call.words((SINGLE, _BRAIN))
+        return f"{role['scale']} has dtype {call.word(scale)}, must be {requested} for {call.word(out)}"
     if out == _HALF and not as_bits and (scale != SINGLE or not token):
         return (
             f"{role['scale']} has dtype {call.word(scale)}: for {call.word(out)} it must be "

@@ -136,13 +136,13 @@ def _lower_norm_quant(lowering: Lowering) -> Mapping[str, int]:
     norm = _norm(lowering)
     whole = _with_beta(lowering, norm)
     found = _stored(lowering, norm)
-    for place in ("1", "2"):
-        if not lowering.wants(f"y{place}"):
+    for index in ("1", "2"):
+        if not lowering.wants(f"y{index}"):
             continue
-        roles = [role for role in (f"scales{place}", f"zero_points{place}") if lowering.has(role)]
+        roles = [role for role in (f"scales{index}", f"zero_points{index}") if lowering.has(role)]
         operands = [whole, *[lowering.dense(_columns(lowering, r), None, shape) for r in roles]]
         made = quantized(lowering, operands, BYTE, shape, divides=bool(call.switches["div_mode"]))
-        found[f"y{place}"] = lowering.reshaped(made, call.shape("x1"))
+        found[f"y{index}"] = lowering.reshaped(made, call.shape("x1"))
     return found
 
 
@@ -281,9 +281,9 @@ def _results_given() -> Rule:
     def test(call: Call) -> str | None:
         if call.makes_absent:
             return None
-        for place, wanted in zip("12", _wanted(call), strict=True):
-            for role in (f"y{place}", f"scale{place}"):
-                if wanted and role not in call.tensors:
+        for index, requested in zip("12", _wanted(call), strict=True):
+            for role in (f"y{index}", f"scale{index}"):
+                if requested and role not in call.tensors:
                     return f"{call.names[role]} is null"
         return None
 
@@ -296,8 +296,8 @@ def _second_beside_first() -> Rule:
 
 
 def _norm_dtype(call: Call) -> aclDataType:
-    for role, wanted in zip(("y1", "y2"), _wanted(call), strict=True):
-        if wanted and role in call.tensors:
+    for role, requested in zip(("y1", "y2"), _wanted(call), strict=True):
+        if requested and role in call.tensors:
             return call.dtype(role)
     return BYTE
 
@@ -311,22 +311,22 @@ def _rows_shape(call: Call, role: str) -> Shape:
     """The shape of a quantized result or its scales: of the first version also with one dimension of rows."""
     *rows, columns = _norm_shape(call)
     last = (columns,) if role.startswith("y") else ()
-    wanted, flat = (*rows, *last), (math.prod(rows), *last)
+    requested, flat = (*rows, *last), (math.prod(rows), *last)
     may_be_flat = "output_mask" not in call.switches and role in call.tensors
-    return flat if may_be_flat and call.shape(role) == flat else wanted
+    return flat if may_be_flat and call.shape(role) == flat else requested
 
 
-def _as_asked(rule: Rule, place: int) -> Rule:
-    return when(lambda call: _wanted(call)[place], rule, "where asked for, {}")
+def _as_asked(rule: Rule, index: int) -> Rule:
+    return when(lambda call: _wanted(call)[index], rule, "where asked for, {}")
 
 
 def _infer_norm_dynamic(call: Call) -> Inferred:
     own = (call.dtype("x1"), call.shape("x1"))
     found: dict[str, tuple[aclDataType, Shape]] = {"x": own}
-    for place, wanted in zip("12", _wanted(call), strict=True):
-        if wanted:
-            found[f"y{place}"] = (_norm_dtype(call), _rows_shape(call, f"y{place}"))
-            found[f"scale{place}"] = (SINGLE, _rows_shape(call, f"scale{place}"))
+    for index, requested in zip("12", _wanted(call), strict=True):
+        if requested:
+            found[f"y{index}"] = (_norm_dtype(call), _rows_shape(call, f"y{index}"))
+            found[f"scale{index}"] = (SINGLE, _rows_shape(call, f"scale{index}"))
     return found
 
 
@@ -334,15 +334,15 @@ def _lower_norm_dynamic(lowering: Lowering) -> Mapping[str, int]:
     norm = _norm(lowering)
     whole = _with_beta(lowering, norm)
     found = _stored(lowering, norm)
-    for place in "12":
-        if not lowering.wants(f"y{place}"):
+    for index in "12":
+        if not lowering.wants(f"y{index}"):
             continue
         operands = [whole]
-        if lowering.has(f"smooth_scale{place}"):
-            operands.append(_columns(lowering, f"smooth_scale{place}"))
-        shape, dtype = lowering.call.shape("x1"), lowering.results[f"y{place}"][0]
+        if lowering.has(f"smooth_scale{index}"):
+            operands.append(_columns(lowering, f"smooth_scale{index}"))
+        shape, dtype = lowering.call.shape("x1"), lowering.results[f"y{index}"][0]
         made = dynamic(lowering, operands, shape, dtype)
-        for role, value in zip((f"y{place}", f"scale{place}"), made, strict=False):
+        for role, value in zip((f"y{index}", f"scale{index}"), made, strict=False):
             kind, target = lowering.results[role]
             target = shape_in_graph(kind, target) if kind == FOUR else target
             found[role] = lowering.reshaped(value, target)
@@ -512,12 +512,12 @@ def _has_columns(
     if role not in call.tensors:
         return None
     groups, shape = _groups(call), call.shape(role)
-    wanted: list[Shape] = [(size,) for size in sizes(call)]
+    requested: list[Shape] = [(size,) for size in sizes(call)]
     if groups is not None:
-        wanted = [(groups, size) for size in sizes(call)] + [(groups,)] * (1 in sizes(call))
-    if shape in wanted:
+        requested = [(groups, size) for size in sizes(call)] + [(groups,)] * (1 in sizes(call))
+    if shape in requested:
         return None
-    listed = " or ".join(map(str, wanted))
+    listed = " or ".join(map(str, requested))
     return f"{call.names[role]} has shape {shape}, must have {listed}"
 
 

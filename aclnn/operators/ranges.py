@@ -41,22 +41,22 @@ def _made_dtype(call: Call, default: aclDataType) -> aclDataType:
     """Dtype of the result, which `out` has or an option says."""
     if "out" in call.tensors:
         return call.dtype("out")
-    wanted = call.switches["dtype"]
-    return wanted if isinstance(wanted, aclDataType) else default
+    requested = call.switches["dtype"]
+    return requested if isinstance(requested, aclDataType) else default
 
 
 @rule("`dtype`, where it is given, is that of `out`")
 def _dtype_allowed(call: Call, allowed: tuple[aclDataType, ...]) -> str | None:
     """Rule of functional forms, which take the dtype as an option."""
-    wanted = call.switches["dtype"]
-    if not isinstance(wanted, aclDataType):
+    requested = call.switches["dtype"]
+    if not isinstance(requested, aclDataType):
         return None
     name = call.names["dtype"]
-    if wanted not in allowed:
-        return f"{name} is {call.word(wanted)}, must be {call.words(allowed)}"
-    if "out" in call.tensors and call.dtype("out") != wanted:
+    if requested not in allowed:
+        return f"{name} is {call.word(requested)}, must be {call.words(allowed)}"
+    if "out" in call.tensors and call.dtype("out") != requested:
         return (
-            f"{name} is {call.word(wanted)}, but {call.names['out']} has dtype "
+            f"{name} is {call.word(requested)}, but {call.names['out']} has dtype "
             f"{call.word(call.dtype('out'))}"
         )
     return None
@@ -74,8 +74,8 @@ def _bounds(call: Call) -> tuple[float, float, float]:
 
 
 def _range_dtype(call: Call) -> aclDataType:
-    given = [one for one in call.scalars.values() if not one.absent]
-    floating = any(one.dtype in FLOATING_AND_DOUBLE for one in given)
+    arguments = [one for one in call.scalars.values() if not one.absent]
+    floating = any(one.dtype in FLOATING_AND_DOUBLE for one in arguments)
     return _made_dtype(call, _FLOAT if floating else _LONG)
 
 
@@ -89,18 +89,18 @@ def _seen(value: float, dtype: aclDataType) -> float:
 @rule("`step`, in the kind of the result, is not 0, and leads from `start` to `end`")
 def _range_is_one(call: Call) -> str | None:
     dtype = _range_dtype(call)
-    given = dict(zip(("start", "end", "step"), _bounds(call), strict=True))
-    for role, value in given.items():
+    arguments = dict(zip(("start", "end", "step"), _bounds(call), strict=True))
+    for role, value in arguments.items():
         if dtype in INTEGERS and not math.isfinite(value):
             return f"{call.names[role]} is {value!r}, which {call.word(dtype)} cannot hold"
     with np.errstate(over="ignore"):
-        start, end, step = (_seen(value, dtype) for value in given.values())
+        start, end, step = (_seen(value, dtype) for value in arguments.values())
     if step == 0 or math.isnan(step):
-        return f"{call.names['step']} is {given['step']!r}, must not be 0 as {call.word(dtype)}"
+        return f"{call.names['step']} is {arguments['step']!r}, must not be 0 as {call.word(dtype)}"
     if start > end if step > 0 else start < end:
         return (
-            f"{call.names['start']} is {given['start']!r} and {call.names['end']} is {given['end']!r}, "
-            f"which a {call.names['step']} of {given['step']!r} leads away from"
+            f"{call.names['start']} is {arguments['start']!r} and {call.names['end']} is {arguments['end']!r}, "
+            f"which a {call.names['step']} of {arguments['step']!r} leads away from"
         )
     return None
 

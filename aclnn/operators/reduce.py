@@ -165,12 +165,12 @@ def chained(
     """
     runs = _runs(lowering.call)
     sizes = [size for size, _ in runs]
-    places = [place for place, (_, summed) in enumerate(runs) if summed]
-    for place in reversed(places):
-        sizes[place] = 1
-        dtype = made if place == places[0] else wide
+    places = [index for index, (_, summed) in enumerate(runs) if summed]
+    for index in reversed(places):
+        sizes[index] = 1
+        dtype = made if index == places[0] else wide
         (value,) = lowering.rows(
-            kernel, [value], [(dtype, tuple(sizes))], place - len(runs), **attrs
+            kernel, [value], [(dtype, tuple(sizes))], index - len(runs), **attrs
         )
     return value
 
@@ -191,10 +191,10 @@ def _sum_shape(call: Call) -> tuple[int, ...]:
 
 
 def _test_sum_shape(call: Call) -> str | None:
-    wanted = _sum_shape(call)
-    if "out" not in call.tensors or call.shape("out") == wanted:
+    requested = _sum_shape(call)
+    if "out" not in call.tensors or call.shape("out") == requested:
         return None
-    return f"{call.shaped('out')}, must have {wanted}"
+    return f"{call.shaped('out')}, must have {requested}"
 
 
 def _test_asked_dtype(call: Call) -> str | None:
@@ -464,10 +464,10 @@ def largest(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> i
         value = chained(lowering, "amax", value, dtype, dtype)
     else:
         runs = _runs(lowering.call)
-        for place in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
+        for index in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
             sizes = list(lowering.builder.value(value).shape)
-            sizes[place] = 1
-            axis = place - len(runs)
+            sizes[index] = 1
+            axis = index - len(runs)
             value = lowering.opaque("most", [value], dtype, tuple(sizes), axis=axis)
     return lowering.builder.view(value, shape, contiguous_strides(shape))
 
@@ -610,10 +610,10 @@ def smallest(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> 
         value = lowering.point("neg", [value], dtype, lowering.builder.value(value).shape)
     else:
         runs = _runs(lowering.call)
-        for place in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
+        for index in reversed([n for n, (_, reduced) in enumerate(runs) if reduced]):
             made = list(lowering.builder.value(value).shape)
-            made[place] = 1
-            axis = place - len(runs)
+            made[index] = 1
+            axis = index - len(runs)
             value = lowering.opaque("smallest", [value], dtype, tuple(made), axis=axis)
     return lowering.builder.view(value, shape, contiguous_strides(shape))
 
@@ -927,9 +927,9 @@ def _lower_norm(number: str) -> Callable[[Lowering], Mapping[str, int]]:
             return {"out": lowering.filled(0, dtype, shape)}
         kept = [axis for axis in range(len(own)) if axis not in reduced]
         order = [*kept, *sorted(reduced)]
-        given = builder.value(lowering.value("input"))
+        operand = builder.value(lowering.value("input"))
         turned = builder.view(
-            lowering.value("input"), [own[n] for n in order], [given.strides[n] for n in order]
+            lowering.value("input"), [own[n] for n in order], [operand.strides[n] for n in order]
         )
         lines = math.prod([own[n] for n in kept])
         value = lowering.dense(lowering.reshaped(turned, (lines, math.prod(own) // lines)), dtype)

@@ -73,14 +73,14 @@ def rotate(
 
     for (first, second), targets in zip(taken, made, strict=True):
         x = [part_of(source, part) for part in (first, second)]
-        for place, target in enumerate(targets):
+        for index, target in enumerate(targets):
             cosine, sine = [part_of(lowering.value(one), target) for one in ("cos", "sin")]
             one = lowering.point(
                 "rotated",
-                (x[place], cosine, x[1 - place], sine),
+                (x[index], cosine, x[1 - index], sine),
                 dtype,
                 sizes,
-                params=(-1.0 if place == 0 else 1.0,),
+                params=(-1.0 if index == 0 else 1.0,),
                 expression=_ROTATION,
             )
             builder.view_copy(one, builder.view(whole, sizes, *_place(shape, target)))
@@ -106,13 +106,13 @@ def _has_dims(call: Call, role: str, least: int, most: int) -> str | None:
 @rule("`{role}` has the shape of `{like}`, or ones before its last size")
 def _spread(call: Call, role: str, like: str) -> str | None:
     """Rule that an element may stand for all of every dimension but the last."""
-    shape, wanted = call.shape(role), call.shape(like)
-    same = len(shape) == len(wanted) and shape[-1] == wanted[-1]
-    if same and broadcast_shapes(shape, wanted) == wanted:
+    shape, requested = call.shape(role), call.shape(like)
+    same = len(shape) == len(requested) and shape[-1] == requested[-1]
+    if same and broadcast_shapes(shape, requested) == requested:
         return None
     return (
         f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, "
-        f"{wanted}, "
+        f"{requested}, "
         "or ones in it, but for the last size"
     )
 

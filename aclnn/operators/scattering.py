@@ -112,7 +112,7 @@ def _index_fits(like: str) -> Rule:
         index, own = call.shape("index"), call.shape(like)
         axis = _axis(call) if like == "input" else -1
         pairs = enumerate(zip(index, own, strict=bool(index and own)))
-        if all(k == axis or wanted <= size for k, (wanted, size) in pairs):
+        if all(k == axis or requested <= size for k, (requested, size) in pairs):
             return None
         return f"{call.names['index']} has shape {index}, which is larger than that of {call.names[like]}, {own}"
 
@@ -263,12 +263,12 @@ scatter_add = _scatter(
 )
 def _slices_fit(call: Call) -> str | None:
     axis, count = _axis(call), call.tensors["index"].size
-    own, given = call.shape("input") or (1,), call.shape("source") or (1,)
-    wanted = (*own[:axis], count, *own[axis + 1 :])
-    if given == wanted:
+    own, value = call.shape("input") or (1,), call.shape("source") or (1,)
+    requested = (*own[:axis], count, *own[axis + 1 :])
+    if value == requested:
         return None
     return (
-        f"{call.shaped('source')}, must have {wanted}: that of "
+        f"{call.shaped('source')}, must have {requested}: that of "
         f"{call.names['input']} with {count} along {call.names['dim']} {call.switches['dim']}"
     )
 
@@ -349,9 +349,9 @@ def _lower_index_fill(lowering: Lowering) -> Mapping[str, int]:
     return {"out": _scattered(lowering, index, source, _REPLACE, axis, wraps=True)}
 
 
-def _indices_within(call: Call, given: Mapping[str, tuple[int, ...]]) -> str | None:
+def _indices_within(call: Call, arguments: Mapping[str, tuple[int, ...]]) -> str | None:
     size = (call.shape("input") or (1,))[_axis(call)]
-    for index in given["index"] if call.tensors["input"].size else ():
+    for index in arguments["index"] if call.tensors["input"].size else ():
         if not -size <= index < size:
             return f"{call.names['index']} has {index}, must be from {-size} to {size - 1}"
     return None
@@ -398,9 +398,9 @@ index_fill = Operator(
 def _coordinates(lowering: Lowering) -> list[int]:
     """For each dimension that is indexed, its indices: views of the tensor that has all."""
     builder, value = lowering.builder, lowering.value("indices")
-    given = builder.value(value)
-    *shape, count = given.shape
-    *strides, step = given.strides
+    operand = builder.value(value)
+    *shape, count = operand.shape
+    *strides, step = operand.strides
     return [builder.view(value, shape, strides, k * step) for k in range(count)]
 
 
@@ -561,19 +561,19 @@ def _hot_dim(call: Call) -> str | None:
 
 @rule("`out` has the dtype of `on_value`, INT64 without it")
 def _same_as_value(call: Call) -> str | None:
-    wanted = call.dtype("on_value") if "on_value" in call.tensors else _LONG
-    if "out" not in call.tensors or call.dtype("out") == wanted:
+    requested = call.dtype("on_value") if "on_value" in call.tensors else _LONG
+    if "out" not in call.tensors or call.dtype("out") == requested:
         return None
-    return f"{call.typed('out')}, must be {call.word(wanted)}"
+    return f"{call.typed('out')}, must be {call.word(requested)}"
 
 
 def _lower_one_hot(lowering: Lowering) -> Mapping[str, int]:
     call, builder, (dtype, shape) = lowering.call, lowering.builder, lowering.results["out"]
     if 0 in shape:
         return {"out": lowering.filled(0, dtype, shape)}
-    axis, given = _hot_axis(call), builder.value(lowering.value("input"))
-    sizes = (*given.shape[:axis], 1, *given.shape[axis:])
-    strides = (*given.strides[:axis], 0, *given.strides[axis:])
+    axis, arguments = _hot_axis(call), builder.value(lowering.value("input"))
+    sizes = (*arguments.shape[:axis], 1, *arguments.shape[axis:])
+    strides = (*arguments.strides[:axis], 0, *arguments.strides[axis:])
     index = builder.view(lowering.value("input"), sizes, strides)
     numbers = [
         builder.view(lowering.value(role), (1,), (1,))
@@ -693,11 +693,11 @@ def _not_negative(call: Call) -> str | None:
 
 @rule("`output_size` is the size of the result", "output_size", "repeats")
 def _size_is_right(call: Call) -> str | None:
-    wanted, given = _repeated_shape(call), call.switches["output_size"]
+    requested, value = _repeated_shape(call), call.switches["output_size"]
     _, axis = _flat_or_own(call)
-    if given is None or given == wanted[axis]:
+    if value is None or value == requested[axis]:
         return None
-    return f"{call.names['output_size']} is {shown(given)}, must be {wanted[axis]}"
+    return f"{call.names['output_size']} is {shown(value)}, must be {requested[axis]}"
 
 
 _REPEAT_DIM = argument("dim", None, "int", "The dimension; None repeats all elements.")
@@ -914,13 +914,13 @@ def _lower_roll(lowering: Lowering) -> Mapping[str, int]:
 
 def _turned(lowering: Lowering, value: int, axis: int, by: int, dtype: aclDataType) -> int:
     builder = lowering.builder
-    given = builder.value(value)
-    strides = contiguous_strides(given.shape)
-    whole = builder.buffer("rolled", given.shape, graph_dtype(dtype))
-    size = given.shape[axis]
+    arguments = builder.value(value)
+    strides = contiguous_strides(arguments.shape)
+    whole = builder.buffer("rolled", arguments.shape, graph_dtype(dtype))
+    size = arguments.shape[axis]
     for first, start, count in ((size - by, 0, by), (0, by, size - by)):
-        part = (*given.shape[:axis], count, *given.shape[axis + 1 :])
-        source = builder.view(value, part, given.strides, first * given.strides[axis])
+        part = (*arguments.shape[:axis], count, *arguments.shape[axis + 1 :])
+        source = builder.view(value, part, arguments.strides, first * arguments.strides[axis])
         target = builder.view(whole, part, strides, start * strides[axis])
         builder.view_copy(builder.contiguous(source), target)
     return whole

@@ -104,8 +104,8 @@ def _size_of_nothing(lowering: Lowering, *, by_rows: bool) -> int:
     else:
         count = lowering.filled(0, _LONG, (1,))
     whole = builder.buffer("size", (2,), graph_dtype(_LONG))
-    for place, part in enumerate((count, lowering.filled(rank, _LONG, (1,)))):
-        at = place if by_rows else 1 - place
+    for position, part in enumerate((count, lowering.filled(rank, _LONG, (1,)))):
+        at = position if by_rows else 1 - position
         builder.view_copy(part, builder.view(whole, (1,), (1,), at))
     return whole
 
@@ -172,11 +172,11 @@ def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
     dtype, _ = lowering.results["out"]
     size = _masked_size(call)
     shape = broadcast_shapes(*[call.shape(role) for role in _MASKED])
-    given = lowering.dense("input", dtype, shape)
+    value = lowering.dense("input", dtype, shape)
     mask = lowering.dense("mask", _TRUTH, shape)
     found, count = lowering.opaque_all(
         "masked_elements",
-        [given, mask],
+        [value, mask],
         [(dtype, (size,)), (_LONG, (1,))],
         clears=not call.c_shaped,
     )
@@ -247,14 +247,14 @@ class _Choice(NamedTuple):
     place: int
 
 
-def _is_used(call: Call, place: int) -> bool:
+def _is_used(call: Call, position: int) -> bool:
     """An empty tensor stands for no index; in functional forms one of uint8 does."""
-    spec = call.lists["indices"][place]
+    spec = call.lists["indices"][position]
     return spec.size > 0 if call.c_shaped else spec.dtype != _BYTES
 
 
-def _is_mask(call: Call, place: int) -> bool:
-    return call.lists["indices"][place].dtype == _TRUTH
+def _is_mask(call: Call, position: int) -> bool:
+    return call.lists["indices"][position].dtype == _TRUTH
 
 
 def _choice(call: Call, room: Shape | None) -> _Choice:
@@ -264,25 +264,25 @@ def _choice(call: Call, room: Shape | None) -> _Choice:
     dims: list[int] = []
     shapes: list[Shape] = []
     axis, masked = 0, False
-    for place, spec in enumerate(call.lists["indices"]):
-        if not _is_used(call, place):
+    for position, spec in enumerate(call.lists["indices"]):
+        if not _is_used(call, position):
             axis += 1
             continue
-        used.append((place, axis))
-        count = len(spec.shape) if _is_mask(call, place) else 1
+        used.append((position, axis))
+        count = len(spec.shape) if _is_mask(call, position) else 1
         dims += range(axis, axis + count)
         axis += count
-        if _is_mask(call, place):
+        if _is_mask(call, position):
             masked = True
         else:
             shapes.append(spec.shape)
     whole = tuple(dims)
     adjacent = whole == tuple(range(whole[0], whole[0] + len(whole))) if whole else True
-    place = whole[0] if whole and adjacent else 0
+    position = whole[0] if whole and adjacent else 0
     chosen = broadcast_shapes(*shapes) if shapes else ((1,) if masked else ())
     if masked and chosen is not None:
         rank = max(1, len(chosen))
-        last = (room or ())[place + rank - 1 : place + rank]
+        last = (room or ())[position + rank - 1 : position + rank]
         known = room is not None and len(room) == len(own) - len(whole) + rank
         several = chosen[-1:] not in ((), (1,))
         if several:
@@ -291,7 +291,7 @@ def _choice(call: Call, room: Shape | None) -> _Choice:
             chosen = (*chosen[:-1], *last)
         else:
             chosen = None
-    return _Choice(tuple(used), whole, chosen, place)
+    return _Choice(tuple(used), whole, chosen, position)
 
 
 def _indexed_shape(call: Call, choice: _Choice) -> Shape | None:
@@ -304,11 +304,11 @@ def _indexed_shape(call: Call, choice: _Choice) -> Shape | None:
 
 @rule("`indices` are INT32, INT64 or BOOL, unless they are empty")
 def _indices_known(call: Call) -> str | None:
-    for place, spec in enumerate(call.lists["indices"]):
-        if not _is_used(call, place):
+    for position, spec in enumerate(call.lists["indices"]):
+        if not _is_used(call, position):
             continue
         if spec.dtype not in _INDICES:
-            name = f"{call.names['indices']}[{place}]"
+            name = f"{call.names['indices']}[{position}]"
             return f"{name} has dtype {call.word(spec.dtype)}, must be {call.words(_INDICES)}"
     return None
 
@@ -316,11 +316,11 @@ def _indices_known(call: Call) -> str | None:
 @rule("`indices` are of no more dimensions than `input` has, masks of their sizes")
 def _indices_few(call: Call) -> str | None:
     own, axis = call.shape("input"), 0
-    for place, spec in enumerate(call.lists["indices"]):
-        name = f"{call.names['indices']}[{place}]"
+    for position, spec in enumerate(call.lists["indices"]):
+        name = f"{call.names['indices']}[{position}]"
         if len(spec.shape) > 8:
             return f"{name} has {len(spec.shape)} dimensions, at most 8 are supported"
-        if not (_is_used(call, place) and _is_mask(call, place)):
+        if not (_is_used(call, position) and _is_mask(call, position)):
             axis += 1
             continue
         rank = len(spec.shape)
@@ -336,8 +336,8 @@ def _indices_few(call: Call) -> str | None:
 def _indices_broadcast(call: Call) -> str | None:
     shapes = [
         spec.shape
-        for place, spec in enumerate(call.lists["indices"])
-        if _is_used(call, place) and not _is_mask(call, place)
+        for position, spec in enumerate(call.lists["indices"])
+        if _is_used(call, position) and not _is_mask(call, position)
     ]
     if not shapes or broadcast_shapes(*shapes) is not None:
         return None
@@ -371,21 +371,21 @@ class _Chosen(NamedTuple):
 
 def _prepared(lowering: Lowering, choice: _Choice, value: int) -> _Chosen:
     call, builder = lowering.call, lowering.builder
-    given = builder.value(value)
-    rest = [axis for axis in range(len(given.shape)) if axis not in choice.dims]
+    operand = builder.value(value)
+    rest = [axis for axis in range(len(operand.shape)) if axis not in choice.dims]
     order = (*choice.dims, *rest)
     indices = []
-    for place, _ in choice.used:
-        index = lowering.values("indices")[place]
+    for position, _ in choice.used:
+        index = lowering.values("indices")[position]
         assert choice.chosen is not None
-        if _is_mask(call, place):
+        if _is_mask(call, position):
             indices += _places_of_mask(lowering, index, choice.chosen)
         else:
             indices.append(lowering.dense(index, _LONG, choice.chosen))
     return _Chosen(
         order,
-        tuple([given.strides[axis] for axis in order]),
-        tuple([given.shape[axis] for axis in order]),
+        tuple([operand.strides[axis] for axis in order]),
+        tuple([operand.shape[axis] for axis in order]),
         indices,
     )
 
@@ -495,16 +495,16 @@ def _room_of_values(call: Call) -> Shape | None:
     """The shape that values broadcast to, where theirs tells it."""
     choice = _choice(call, None)
     rank = len(call.shape("input")) - len(choice.dims) + max(1, _rank_of_chosen(call))
-    given = (1,) * (rank - len(call.shape("values"))) + call.shape("values")
-    place = choice.place + max(1, _rank_of_chosen(call)) - 1
-    return given if len(given) == rank and given[place] != 1 else None
+    arguments = (1,) * (rank - len(call.shape("values"))) + call.shape("values")
+    position = choice.place + max(1, _rank_of_chosen(call)) - 1
+    return arguments if len(arguments) == rank and arguments[position] != 1 else None
 
 
 def _rank_of_chosen(call: Call) -> int:
     ranks = [
         len(spec.shape)
-        for place, spec in enumerate(call.lists["indices"])
-        if _is_used(call, place) and not _is_mask(call, place)
+        for position, spec in enumerate(call.lists["indices"])
+        if _is_used(call, position) and not _is_mask(call, position)
     ]
     return max(ranks, default=0)
 
@@ -519,32 +519,32 @@ def _is_one_mask(call: Call, choice: _Choice) -> bool:
 
 def _masked_values(call: Call, choice: _Choice) -> Shape | None:
     """The shape in which values that are equal wherever a mask is true broadcast to the input."""
-    own, ((place, axis),) = call.shape("input"), choice.used
-    rank = len(call.lists["indices"][place].shape)
-    wanted = len(own) - rank + 1
-    given = (1,) * (wanted - len(call.shape("values"))) + call.shape("values")
-    if len(given) != wanted:
+    own, ((position, axis),) = call.shape("input"), choice.used
+    rank = len(call.lists["indices"][position].shape)
+    requested = len(own) - rank + 1
+    arguments = (1,) * (requested - len(call.shape("values"))) + call.shape("values")
+    if len(arguments) != requested:
         return None
-    shape = (*given[:axis], *(1,) * rank, *given[axis + 1 :])
+    shape = (*arguments[:axis], *(1,) * rank, *arguments[axis + 1 :])
     return shape if broadcast_shapes(shape, own) == own else None
 
 
 @rule("`values` broadcasts to the shape of the selection", "values", "indices")
 def _values_fit(call: Call) -> str | None:
-    choice, given = _put_choice(call), call.shape("values")
+    choice, value = _put_choice(call), call.shape("values")
     if _is_one_mask(call, choice):
         if _masked_values(call, choice) is not None:
             return None
-        return f"{call.names['values']} has shape {given}, which does not broadcast to what the mask chooses"
+        return f"{call.names['values']} has shape {value}, which does not broadcast to what the mask chooses"
     shape = _indexed_shape(call, choice)
     if shape is None:
         return (
             f"{call.names['indices']} have a mask together with other indices, and {call.names['values']} of shape "
-            f"{given} does not determine the number of selected elements"
+            f"{value} does not determine the number of selected elements"
         )
-    if broadcast_shapes(given, shape) == shape:
+    if broadcast_shapes(value, shape) == shape:
         return None
-    return f"{call.names['values']} has shape {given}, which does not broadcast to {shape}"
+    return f"{call.names['values']} has shape {value}, which does not broadcast to {shape}"
 
 
 def _lower_put(lowering: Lowering) -> Mapping[str, int]:
@@ -593,18 +593,18 @@ def _spread_values(lowering: Lowering, choice: _Choice, spread: Shape, dtype: ac
     values = lowering.dense("values", dtype, shape)
     if axes == list(range(len(axes))):
         return values
-    given = builder.value(values)
+    value = builder.value(values)
     back = [axes.index(axis) for axis in range(len(axes))]
-    return builder.view(values, spread, tuple([given.strides[axis] for axis in back]))
+    return builder.view(values, spread, tuple([value.strides[axis] for axis in back]))
 
 
 def _put_where(lowering: Lowering, choice: _Choice, *, adds: bool) -> int:
     """Values that are equal wherever a mask is true."""
     call, (dtype, own) = lowering.call, lowering.results["out"]
-    ((place, axis),) = choice.used
+    ((position, axis),) = choice.used
     shape = _masked_values(call, choice)
     assert shape is not None
-    mask = lowering.values("indices")[place]
+    mask = lowering.values("indices")[position]
     masked = lowering.builder.value(mask).shape
     wide = (*(1,) * axis, *masked, *(1,) * (len(own) - axis - len(masked)))
     mask = lowering.dense(lowering.reshaped(mask, wide), None, own)

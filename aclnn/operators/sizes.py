@@ -80,12 +80,12 @@ def has_elements_in_rows(call: Call, role: str) -> str | None:
 
 @rule("`{role}` has {words}", "{role}")
 def size_is(
-    call: Call, role: str, wanted: Callable[[Call], Shape | None], words: str
+    call: Call, role: str, requested: Callable[[Call], Shape | None], words: str
 ) -> str | None:
-    """As `has_shape`; `wanted` may give None, where any shape will do."""
+    """As `has_shape`; `requested` may give None, where any shape will do."""
     if role not in call.tensors:
         return None
-    shape = wanted(call)
+    shape = requested(call)
     if shape is None or call.shape(role) == shape:
         return None
     return f"{call.shaped(role)}, must have {shape}"

@@ -45,7 +45,7 @@ _EXACT = "Results are exact."
 def _sorted(
     lowering: Lowering,
     role: str,
-    wanted: tuple[str, ...],
+    requested: tuple[str, ...],
     count: int | None,
     *,
     descending: bool,
@@ -59,13 +59,15 @@ def _sorted(
     found = lowering.opaque_all(
         "sort" if count is None else "topk",
         [value],
-        [(own if kind == "values" else _LONG, made) for kind in wanted],
+        [(own if kind == "values" else _LONG, made) for kind in requested],
         axis=axis - len(shape),
         descending=descending,
-        present=wanted,
+        present=requested,
     )
-    given = made if call.shape(role) else ()
-    return {kind: lowering.reshaped(one, given) for kind, one in zip(wanted, found, strict=True)}
+    operand = made if call.shape(role) else ()
+    return {
+        kind: lowering.reshaped(one, operand) for kind, one in zip(requested, found, strict=True)
+    }
 
 
 # --- Sort -----------------------------------------------------------------------------------------

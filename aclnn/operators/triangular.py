@@ -39,11 +39,11 @@ def _square(call: Call) -> str | None:
 
 @rule("`input` has as many rows as `A`")
 def _rows_fit(call: Call) -> str | None:
-    rows, wanted = call.shape("input")[-2], call.shape("A")[-1]
-    if rows == wanted:
+    rows, requested = call.shape("input")[-2], call.shape("A")[-1]
+    if rows == requested:
         return None
     return (
-        f"{call.shaped('input')}, must have {wanted} rows, as many as "
+        f"{call.shaped('input')}, must have {requested} rows, as many as "
         f"{call.names['A']} of shape {call.shape('A')}"
     )
 

@@ -127,8 +127,8 @@ def _tasks(runs: Sequence[Run]) -> Iterator[_Task]:
     for run in runs:
         model = models.setdefault(run.description, len(models) + 1)
         before = run.begin if run.submitted is None else run.submitted
-        for place, (begin, end, threads) in run.step_spans.items():
-            step = run.plan.schedule.steps[place]
+        for index, (begin, end, threads) in run.step_spans.items():
+            step = run.plan.schedule.steps[index]
             wait = max(0, begin - before)
             stream = streams[run.caller]
             yield _Task(run, model, stream, number, step, begin, end, wait, threads)
@@ -137,7 +137,7 @@ def _tasks(runs: Sequence[Run]) -> Iterator[_Task]:
 
 def _streams(runs: Iterable[Run]) -> dict[int, int]:
     """A small number for each thread that ran: that of a stream."""
-    return {caller: place for place, caller in enumerate(dict.fromkeys(r.caller for r in runs))}
+    return {caller: index for index, caller in enumerate(dict.fromkeys(r.caller for r in runs))}
 
 
 def _table(path: Path, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

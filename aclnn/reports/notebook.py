@@ -39,7 +39,7 @@ def executor_html(executor: Any) -> str:
 def profile_to_html(profile: Profile) -> str:
     """The table of a profile, and the graphs that are known, coloured by time."""
     executors, pictures = profile.executors, []
-    for place, one in enumerate(executors):
+    for index, one in enumerate(executors):
         with suppress(AclnnError):
-            pictures.append(folded(f"{one.operator}, coloured by time", profile.to_svg(place)))
+            pictures.append(folded(f"{one.operator}, coloured by time", profile.to_svg(index)))
     return view(sheet_html(sheet_of(executors)), *pictures)

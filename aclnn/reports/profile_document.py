@@ -226,12 +226,12 @@ def profile_to_json(filling: Profile, indent: int | None) -> str:
     """The document of the runs that have ended so far."""
     profile = filling.as_it_is()
     groups, executors = by_plan(profile.runs), profile.executors
-    places = {run.description: place for place, (run, *_) in enumerate(groups)}
+    places = {run.description: index for index, (run, *_) in enumerate(groups)}
     totals = _Totals(
         len(profile.runs),
         profile.total_ns,
         tuple(map(_step, profile.steps)),
-        tuple(_total(place, one) for place, one in enumerate(executors)),
+        tuple(_total(index, one) for index, one in enumerate(executors)),
     )
     document = {
         "schema": PROFILE_DOCUMENT.name,
@@ -247,8 +247,8 @@ def profile_to_json(filling: Profile, indent: int | None) -> str:
 def profile_from_json(text: str) -> Profile:
     """The profile of a document; ValueError names the field that does not fit."""
     found = documents.read_document(text, _Profile, PROFILE_SCHEMA)
-    for place, executor in enumerate(found.executors):
-        _check_dtypes(executor.schedule, f"executors[{place}].schedule")
+    for index, executor in enumerate(found.executors):
+        _check_dtypes(executor.schedule, f"executors[{index}].schedule")
     plans = [
         SimpleNamespace(
             operator=SimpleNamespace(name=one.operator),
@@ -258,8 +258,8 @@ def profile_from_json(text: str) -> Profile:
         for one in found.executors
     ]
     made = Profile()
-    for place, one in enumerate(found.recorded):
-        _check_numbers(one, found.executors, f"recorded[{place}]")
+    for index, one in enumerate(found.recorded):
+        _check_numbers(one, found.executors, f"recorded[{index}]")
         plan = plans[one.executor]
         made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
     return made
@@ -280,9 +280,9 @@ def _check_numbers(one: _Recorded, executors: Sequence[_Executor], where: str) -
     if not 0 <= one.executor < len(executors):
         raise ValueError(f"{where}.executor is {one.executor}, but there are {len(executors)}")
     steps = len(executors[one.executor].schedule.steps)
-    for place, (step, *_) in enumerate(one.events):
+    for index, (step, *_) in enumerate(one.events):
         if not 0 <= step < steps:
-            raise ValueError(f"{where}.events[{place}] is of step {step}, but there are {steps}")
+            raise ValueError(f"{where}.events[{index}] is of step {step}, but there are {steps}")
 
 
 def _step(step: StepTime) -> _Step:
@@ -305,9 +305,9 @@ def _step(step: StepTime) -> _Step:
     )
 
 
-def _total(place: int, one: ExecutorTime) -> _Total:
+def _total(index: int, one: ExecutorTime) -> _Total:
     return _Total(
-        executor=place,
+        executor=index,
         operator=one.operator,
         median_ns=one.median,
         times_ns=one.times,
@@ -320,8 +320,8 @@ def _total(place: int, one: ExecutorTime) -> _Total:
     )
 
 
-def _recorded(place: int, run: Run) -> _Recorded:
-    return _Recorded(place, run.begin, run.end, run.caller, run.submitted, run.events)
+def _recorded(index: int, run: Run) -> _Recorded:
+    return _Recorded(index, run.begin, run.end, run.caller, run.submitted, run.events)
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:

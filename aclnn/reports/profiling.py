@@ -356,13 +356,13 @@ class Profile(Tabled):
         (object, ExecutorTime)
         """
         groups = by_plan(list(self.runs))
-        place = as_int(executor)
-        if place is None or not 0 <= place < len(groups):
+        index = as_int(executor)
+        if index is None or not 0 <= index < len(groups):
             raise invalid(f"executor is {shown(executor)}, but {len(groups)} executors ran")
-        plan = groups[place][0].plan
+        plan = groups[index][0].plan
         if not hasattr(plan, "graph"):
             raise invalid("the profile was read from a document, which has no graph")
-        return plan, self.executors[place]
+        return plan, self.executors[index]
 
     def to_chrome_trace(self) -> str:
         """Write trace events, which Perfetto and Chrome's tracing page open.
@@ -469,10 +469,10 @@ def check_runs(repeat: object, warmup: object) -> None:
 
     >>> check_runs(1, 0)
     """
-    for name, given, least in (("repeat", repeat, 1), ("warmup", warmup, 0)):
-        number = as_int(given)
+    for name, value, least in (("repeat", repeat, 1), ("warmup", warmup, 0)):
+        number = as_int(value)
         if number is None or number < least:
-            raise invalid(f"{name} is {shown(given)}, must be an int from {least} on")
+            raise invalid(f"{name} is {shown(value)}, must be an int from {least} on")
 
 
 def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profile:

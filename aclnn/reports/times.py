@@ -249,11 +249,11 @@ def _step_time(
 
 def _dtypes_of(step: Step) -> tuple[str, ...]:
     """Dtypes that a step reads from memory, in order, and those that its last node writes."""
-    made = {place for op in step.ops for place in op.operands[-op.outputs :]}
-    read = dict.fromkeys(place for op in step.ops for place in op.operands[: -op.outputs])
+    made = {index for op in step.ops for index in op.operands[-op.outputs :]}
+    read = dict.fromkeys(index for op in step.ops for index in op.operands[: -op.outputs])
     last = step.ops[-1]
-    places = [*(place for place in read if place not in made), *last.operands[-last.outputs :]]
-    return tuple(step.operands[place].dtype for place in places)
+    places = [*(index for index in read if index not in made), *last.operands[-last.outputs :]]
+    return tuple(step.operands[index].dtype for index in places)
 
 
 def _estimated(step: Step, took: float) -> tuple[OpTime, ...]:

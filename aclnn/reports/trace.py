@@ -22,7 +22,7 @@ def profile_to_trace(profile: Profile) -> str:
     runs = list(profile.runs)
     process = os.getpid()
     callers = {run.caller for run in runs}
-    numbers = {caller: place for place, caller in enumerate(sorted(callers))}
+    numbers = {caller: index for index, caller in enumerate(sorted(callers))}
     origin = min((run.submitted or run.begin for run in runs), default=0)
     tracks = {(numbers[run.caller], thread) for run in runs for _, thread, _, _ in run.events}
     tracks |= {(numbers[run.caller], 0) for run in runs}
@@ -116,11 +116,11 @@ def _step_facts(run: Run, step: int) -> dict[str, Any]:
 def _operand_words(run: Run, step: Step) -> dict[str, str]:
     """A line for each operand: dtype, place, strides, bytes."""
     return {
-        f"operand {place} {operand.name}": (
+        f"operand {index} {operand.name}": (
             f"{operand.dtype}, {base_words(run.plan.schedule, operand.base)}+{operand.offset}, "
             f"byte strides {dims(operand.strides)}, {operand.nbytes} bytes"
         )
-        for place, operand in enumerate(step.operands)
+        for index, operand in enumerate(step.operands)
     }
 
 
@@ -131,12 +131,12 @@ def _waits(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
             "ph": phase,
             "pid": process,
             "tid": 0,
-            "id": place,
+            "id": index,
             "name": f"{run.name} in the stream's queue",
             "cat": "queue",
             "ts": (at - origin) / 1000,
         }
-        for place, run in enumerate(runs)
+        for index, run in enumerate(runs)
         if run.submitted is not None
         for phase, at in (("b", run.submitted), ("e", run.begin))
     ]

@@ -52,22 +52,22 @@ class Differentiable:
         self._places: dict[str, tuple[int, ...]] = {}
 
     def __call__(
-        self, operator: Any, given: Sequence[Any], out: Any, options: Sequence[Any]
+        self, operator: Any, arguments: Sequence[Any], out: Any, options: Sequence[Any]
     ) -> Any:
-        """`given` and `options` are in the order of `operator`: that of the form, or of the one that
+        """`arguments` and `options` are in the order of `operator`: that of the form, or of the one that
         takes a number for its operand."""
-        tracked, special = _looked_at(given, out)
+        tracked, special = _looked_at(arguments, out)
         if special:
-            return self._dispatched(self._values(operator, given, options), out)
+            return self._dispatched(self._values(operator, arguments, options), out)
         if not tracked or not torch.is_grad_enabled():
             return NotImplemented
         if self._is_simple and out is None:
             self._take_next(operator)
-            args = (*given, *options)
+            args = (*arguments, *options)
             if self._apply is None:
                 self._apply = _function(self._schema)
-            return self._apply(*[args[place] for place in self._order(operator)])
-        values = self._values(operator, given, options)
+            return self._apply(*[args[index] for index in self._order(operator)])
+        values = self._values(operator, arguments, options)
         if self._schema.in_place:
             return composed(self._schema, values)
         if out is not None:
@@ -96,9 +96,9 @@ class Differentiable:
         return found
 
     def _values(
-        self, operator: Any, given: Sequence[Any], options: Sequence[Any]
+        self, operator: Any, arguments: Sequence[Any], options: Sequence[Any]
     ) -> dict[str, Any]:
-        return dict(zip(_roles(operator), (*given, *options), strict=True))
+        return dict(zip(_roles(operator), (*arguments, *options), strict=True))
 
     def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
         """The call by PyTorch's dispatcher, or where a function is being transformed into its gradient."""
@@ -147,14 +147,14 @@ def _roles(operator: Any) -> tuple[str, ...]:
 def _copied(out: Any, result: Any) -> Any:
     if not isinstance(result, tuple):
         return out.copy_(result)
-    return tuple([place.copy_(one) for place, one in zip(out, result, strict=True)])
+    return tuple([index.copy_(one) for index, one in zip(out, result, strict=True)])
 
 
-def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
+def _looked_at(arguments: Sequence[Any], out: Any) -> tuple[bool, bool]:
     """Whether an operand requires grad, and whether PyTorch's dispatcher has to see the call: one is
     no plain tensor or has no memory, or functions are being transformed."""
     tracked = special = False
-    for one in given if out is None else (*given, out):
+    for one in arguments if out is None else (*arguments, out):
         kind = type(one)
         if kind in PLAIN:
             tracked, special = tracked or one.requires_grad, special or one.is_meta

@@ -65,12 +65,12 @@ class Checked:
     def __call__(self, *tensors: torch.Tensor) -> Any:
         before = [list(map(_copied, tensors)) for _ in range(2)]
         with torch.no_grad():
-            wanted = Interpreter(self._module).run(*before[0])  # which writes into these copies
+            requested = Interpreter(self._module).run(*before[0])  # which writes into these copies
         made = self._part(*tensors)
         far = [
             _distance(one, other)
             for one, other in zip(
-                tree_leaves((made, list(tensors))), tree_leaves((wanted, before[0])), strict=True
+                tree_leaves((made, list(tensors))), tree_leaves((requested, before[0])), strict=True
             )
         ]
         worst = max(far, default=0.0)
@@ -93,14 +93,14 @@ class Checked:
 
 def _differences(module: GraphModule, inputs: Sequence[Any], name: str) -> Iterator[Difference]:
     """Each node's, in their order."""
-    wanted = _Values(module)
+    requested = _Values(module)
     with torch.no_grad():
-        wanted.run(*map(_copied, inputs))
+        requested.run(*map(_copied, inputs))
     nodes = [node for node in module.graph.nodes if _is_compared(node)]
     for some in _pieces(nodes):
         made = _part_of(module, some, name)(*map(_copied, inputs))
         for node, one in zip(some, made, strict=True):
-            far = _distance(one, wanted.found[node])
+            far = _distance(one, requested.found[node])
             yield Difference(
                 node.name, str(node.target).removesuffix(".default"), far, tuple(modules_of(node))
             )

@@ -83,8 +83,8 @@ def _transpose(x: Any, first: int, second: int) -> Any:
 
 
 def _unsqueeze(x: Any, dim: int) -> Any:
-    place = dim % (x.ndim + 1)
-    return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
+    index = dim % (x.ndim + 1)
+    return x.reshape((*x.shape[:index], 1, *x.shape[index:]))
 
 
 def _expand(x: Any, shape: Sequence[int], implicit: bool = False) -> Any:
@@ -331,9 +331,11 @@ def _own(target: Any) -> Form:
     kinds = {a.role: a.kind for a in HANDLES_BY_NAME[target._opname].handle.operator.attributes}
 
     def call(*args: Any, **named: Any) -> Any:
-        given = dict(zip([a.name for a in target._schema.arguments], args, strict=False)) | named
-        dtypes = {r: plain_dtype(v) for r, v in given.items() if kinds.get(r) == "dtype"}
-        return own(**given | dtypes) if dtypes else own(*args, **named)
+        arguments = (
+            dict(zip([a.name for a in target._schema.arguments], args, strict=False)) | named
+        )
+        dtypes = {r: plain_dtype(v) for r, v in arguments.items() if kinds.get(r) == "dtype"}
+        return own(**arguments | dtypes) if dtypes else own(*args, **named)
 
     return call
 
@@ -355,8 +357,8 @@ def _by_names(name: str, target: Any) -> tuple[str, Form] | None:
     order = operator.positional
 
     def call(*args: Any, **named: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | {roles[k]: v for k, v in named.items()}
-        first = [given.pop(role) for role in order if role in given]
-        return own(*first, **given)
+        arguments = dict(zip(names, args, strict=False)) | {roles[k]: v for k, v in named.items()}
+        first = [arguments.pop(role) for role in order if role in arguments]
+        return own(*first, **arguments)
 
     return name, call

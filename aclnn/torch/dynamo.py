@@ -103,9 +103,9 @@ class Options(NamedTuple):
     planning: dict[str, Any]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Options:
+    def of(cls, arguments: Mapping[str, Any] | None) -> Options:
         """From what users give."""
-        planning = dict(given or {})
+        planning = dict(arguments or {})
         take = planning.pop("take", TAKE[0])
         if take not in TAKE:
             raise invalid(

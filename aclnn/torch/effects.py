@@ -40,8 +40,8 @@ def has_effect(node: Node) -> bool:
 
 def note_order(graph_module: GraphModule) -> None:
     """Let nodes with effects know which place they have."""
-    for place, node in enumerate(filter(has_effect, graph_module.graph.nodes)):
-        node.meta[AFTER] = place
+    for index, node in enumerate(filter(has_effect, graph_module.graph.nodes)):
+        node.meta[AFTER] = index
 
 
 @contextmanager
@@ -78,10 +78,10 @@ def sort(graph_module: GraphModule) -> None:
         sort_nodes(graph_module)
 
 
-def readers_of(place: Node) -> set[Node]:
+def readers_of(index: Node) -> set[Node]:
     """The nodes that read a value, or a view of it."""
     found: set[Node] = set()
-    left = [place]
+    left = [index]
     while left:
         for user in left.pop().users:
             if user not in found and user.op != "output":

@@ -207,10 +207,10 @@ def explain(
     >>> found.taken, found.left
     (2, [('pixel_shuffle', 'no operator of ours does it')])
     """
-    found, given = Explanation(), Options.of(options)
+    found, value = Explanation(), Options.of(options)
 
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return compiled_graph(graph, example_inputs, given, found)
+        return compiled_graph(graph, example_inputs, value, found)
 
     result = torch.compile(_anew(model), backend=explaining, dynamic=False)(*inputs, **named)
     tensors = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
@@ -236,8 +236,8 @@ def _anew(model: Callable[..., Any]) -> Callable[..., Any]:
 
 def _leaves(model: Any, inputs: Sequence[Any]) -> list[torch.Tensor]:
     own = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    given = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
-    return [one for one in (*own, *given) if one.requires_grad]
+    arguments = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    return [one for one in (*own, *arguments) if one.requires_grad]
 
 
 def _name(node: Any) -> str:

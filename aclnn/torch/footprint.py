@@ -32,7 +32,7 @@ def entries_and_plan(
     kinds = _kinds(program)
     graph = program.graph
     steps = [node for node in graph.nodes if node.op == "call_function" and _is_step(node)]
-    place = {node: number for number, node in enumerate(steps)}
+    index = {node: number for number, node in enumerate(steps)}
     returned = {
         _key(value) for node in graph.nodes if node.op == "output" for value in _values(node.args)
     }
@@ -44,7 +44,7 @@ def entries_and_plan(
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        at = place.get(node)
+        at = index.get(node)
         for value in _values(node):
             key = _key(value)
             if key in fixed:
@@ -98,17 +98,17 @@ def _placed(nodes: Any, kinds: dict[str, str]) -> Iterator[Entry]:
                     yield Entry(kinds.get(node.name, "inputs"), node.name, nbytes)
 
 
-def _values(given: Any) -> Iterator[torch.Tensor]:
+def _values(arguments: Any) -> Iterator[torch.Tensor]:
     """Tensors that a node gives, or those of nodes in any nesting."""
-    if isinstance(given, torch.Tensor):
-        yield given
-    elif isinstance(given, Node):
-        yield from _values(given.meta.get("val"))
-    elif isinstance(given, list | tuple):
-        for one in given:
+    if isinstance(arguments, torch.Tensor):
+        yield arguments
+    elif isinstance(arguments, Node):
+        yield from _values(arguments.meta.get("val"))
+    elif isinstance(arguments, list | tuple):
+        for one in arguments:
             yield from _values(one)
-    elif isinstance(given, dict):
-        yield from _values(list(given.values()))
+    elif isinstance(arguments, dict):
+        yield from _values(list(arguments.values()))
 
 
 def _key(value: torch.Tensor) -> int:

@@ -228,8 +228,8 @@ def _options_of_convolution(
 ) -> list[list[int]]:
     """Stride, padding, dilation, and the result's extra rows, with a number for each axis."""
     stride, padding, dilation = lists
-    given = (stride or (1,), padding or (0,), dilation or (1,), extra or (0,))
-    return [[*one] * (axes // len(one)) if len(one) < axes else [*one] for one in given]
+    arguments = (stride or (1,), padding or (0,), dilation or (1,), extra or (0,))
+    return [[*one] * (axes // len(one)) if len(one) < axes else [*one] for one in arguments]
 
 
 def gradients_of_convolution(
@@ -248,12 +248,12 @@ def gradients_of_convolution(
     """Gradients of image, weight and bias."""
     mask = [needed[0], needed[1], bias is not None and needed[2]]
     dtype = torch.promote_types(image.dtype, weight.dtype)
-    given = [one.to(dtype) for one in (grad, image, weight)]
+    arguments = [one.to(dtype) for one in (grad, image, weight)]
     stride, padding, dilation, extra = _options_of_convolution(
         image.ndim - 2, (stride, padding, dilation), output_padding
     )
     made = ops.convolution_backward(
-        *given, [grad.shape[1]], stride, padding, dilation, transposed, extra, groups, mask
+        *arguments, [grad.shape[1]], stride, padding, dilation, transposed, extra, groups, mask
     )
     pairs = zip(made, (image, weight, bias), strict=True)
     return tuple([one if one is None else one.to(like.dtype) for one, like in pairs])
@@ -303,7 +303,7 @@ def second_gradients_of_convolution(
 
 def permuted_back(grad: Any, dims: Sequence[int]) -> Any:
     places = [dim % len(dims) for dim in dims]
-    return grad.permute([places.index(place) for place in range(len(dims))])
+    return grad.permute([places.index(index) for index in range(len(dims))])
 
 
 def parts_of_cat(grad: Any, tensors: Sequence[Like], dim: int) -> list[Any]:
@@ -380,8 +380,8 @@ def gradient_of_variance(grad: Any, x: Any, dim: Dims, correction: int, keepdim:
 
 def shared_by_largest(grad: Any, x: Any, largest: Any, dim: Dims, keepdim: bool) -> Any:
     """The gradient of a maximum, divided among the elements that are it."""
-    wanted = _kept(largest, x.ndim, dim, keepdim)
-    among = (x == wanted) | (x != x) & (wanted != wanted)
+    requested = _kept(largest, x.ndim, dim, keepdim)
+    among = (x == requested) | (x != x) & (requested != requested)
     count = among.sum(_axes(dim, x.ndim), keepdim=True) if x.ndim else 1
     return _kept(grad, x.ndim, dim, keepdim) * among / count
 
@@ -659,8 +659,8 @@ def gradients_of_group_norm_silu(
     needed: Sequence[bool],
 ) -> Any:
     sizes = (*x.shape[:2], x.shape[2:].numel(), group)
-    given = [one for one in (x, weight, bias) if one is not None]
-    dtype = functools.reduce(torch.promote_types, [one.dtype for one in given])
+    arguments = [one for one in (x, weight, bias) if one is not None]
+    dtype = functools.reduce(torch.promote_types, [one.dtype for one in arguments])
     grad, x, mean, rstd = (one.to(dtype) for one in (grad, x, mean, rstd))
     weight, bias = (None if one is None else one.to(dtype) for one in (weight, bias))
     if activated:

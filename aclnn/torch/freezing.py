@@ -62,18 +62,18 @@ class Frozen:
         return sum(one.numel() * one.element_size() for one in copies)
 
     def __call__(self, *inputs: Any) -> Any:
-        given = list(inputs)
-        for place, copy in self._copies.items():
-            weight = inputs[place]
+        arguments = list(inputs)
+        for index, copy in self._copies.items():
+            weight = inputs[index]
             if copy is None or not copy.is_of(weight):
-                copy = self._copied(place, weight)
-            given[place] = copy.tensor
-        return self._compiled(*given)
+                copy = self._copied(index, weight)
+            arguments[index] = copy.tensor
+        return self._compiled(*arguments)
 
-    def _copied(self, place: int, weight: torch.Tensor) -> _Copy:
+    def _copied(self, index: int, weight: torch.Tensor) -> _Copy:
         # Its version first: a change meanwhile makes another copy.
         made = _Copy(weakref.ref(weight), weight._version, weight.data_ptr(), turned(weight))
-        self._copies[place] = made
+        self._copies[index] = made
         return made
 
 
@@ -87,21 +87,21 @@ def freeze(graph_module: GraphModule, inputs: Sequence[Any]) -> tuple[list[int],
     """Let a graph take frozen weights: which of its arguments they are, and the arguments with copies."""
     places = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     frozen = [
-        place
-        for place, (node, given) in enumerate(zip(places, inputs, strict=True))
-        if _is_weight(node, given)
+        index
+        for index, (node, value) in enumerate(zip(places, inputs, strict=True))
+        if _is_weight(node, value)
     ]
     arguments = list(inputs)
-    for place in frozen:
-        key = "val" if "val" in places[place].meta else "example_value"
-        places[place].meta[key] = arguments[place] = turned(value_of(places[place]))
+    for index in frozen:
+        key = "val" if "val" in places[index].meta else "example_value"
+        places[index].meta[key] = arguments[index] = turned(value_of(places[index]))
     return frozen, arguments
 
 
-def _is_weight(node: Node, given: Any) -> bool:
+def _is_weight(node: Node, argument: Any) -> bool:
     """Whether an argument is a parameter that linear layers alone read."""
     value = value_of(node)
-    if not isinstance(given, torch.nn.Parameter) or given.is_inference():
+    if not isinstance(argument, torch.nn.Parameter) or argument.is_inference():
         return False
     if not isinstance(value, torch.Tensor) or value.ndim != 2 or not value.is_contiguous():
         return False

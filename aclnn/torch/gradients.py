@@ -40,15 +40,15 @@ class Derivative:
         self._described = tuple([role for role in operator.lists if role in operator.gradient])
         self._options = tuple(
             [
-                (role, place)
-                for place, role in enumerate(schema.parameters)
+                (role, index)
+                for index, role in enumerate(schema.parameters)
                 if role in used and role not in self._described
             ]
         )
         self._inputs = tuple([(role, order.index(role)) for role in operator.inputs])
-        later = tuple([(place, f"grad_{role}") for place, role in enumerate(operator.outputs)][1:])
-        self._later = tuple([(place, name) for place, name in later if name in used])
-        tracked = {0, *[place for place, _ in self._later]}
+        later = tuple([(index, f"grad_{role}") for index, role in enumerate(operator.outputs)][1:])
+        self._later = tuple([(index, name) for index, name in later if name in used])
+        tracked = {0, *[index for index, _ in self._later]}
         self._untracked = tuple([k for k in range(len(operator.outputs)) if k not in tracked])
 
     def save(self, ctx: Any, args: Sequence[Any], results: Sequence[Any]) -> None:
@@ -63,7 +63,7 @@ class Derivative:
         ctx.options = [
             (r, v) for r, k in self._options if not isinstance(v := args[k], torch.Tensor)
         ]
-        ctx.like = {role: _described(args[place]) for role, place in self._inputs}
+        ctx.like = {role: _described(args[index]) for role, index in self._inputs}
 
     def gradients(
         self, ctx: Any, grads: Sequence[Any], needed: Mapping[str, Any]
@@ -82,8 +82,8 @@ class Derivative:
             if value is not None:
                 known[role] = value
         known["grad"] = grads[0]
-        for place, name in self._later:
-            known[name] = grads[place]
+        for index, name in self._later:
+            known[name] = grads[index]
         for role in self._described:
             known[role] = ctx.like[role]
         found: dict[str, Any] = {}
@@ -104,11 +104,11 @@ class Derivative:
             if _any(needed.get(role, False)):
                 found[role] = _fitted(evaluated(formula.code, known), like[role])
             return
-        wanted = known["needed"] = [_any(needed.get(role, False)) for role in formula.roles]
-        if not any(wanted):
+        requested = known["needed"] = [_any(needed.get(role, False)) for role in formula.roles]
+        if not any(requested):
             return
         made = evaluated(formula.code, known)
-        for role, one, want in zip(formula.roles, made, wanted, strict=True):
+        for role, one, want in zip(formula.roles, made, requested, strict=True):
             if one is not None and want:
                 found[role] = _fitted(one, like[role])
 
@@ -135,10 +135,10 @@ def _any(needed: Any) -> bool:
     return any(needed) if isinstance(needed, list | tuple) else bool(needed)
 
 
-def _described(given: Any) -> Any:
-    if isinstance(given, torch.Tensor):
-        return given.shape, given.dtype
-    return [_described(one) for one in given] if isinstance(given, list | tuple) else None
+def _described(arguments: Any) -> Any:
+    if isinstance(arguments, torch.Tensor):
+        return arguments.shape, arguments.dtype
+    return [_described(one) for one in arguments] if isinstance(arguments, list | tuple) else None
 
 
 def _fitted(gradient: Any, like: Any) -> Any:

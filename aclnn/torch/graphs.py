@@ -40,17 +40,17 @@ def alone(node: Node) -> GraphModule:
     """A graph of one node, whose inputs are the node's."""
     graph = Graph()
     known: dict[Node, Node] = {}
-    for place, source in enumerate(node.all_input_nodes):
-        known[source] = graph.placeholder(f"arg{place}_1")
+    for index, source in enumerate(node.all_input_nodes):
+        known[source] = graph.placeholder(f"arg{index}_1")
         known[source].meta["val"] = value_of(source)
     made = graph.node_copy(node, known.__getitem__)
     results: Any = made
     if isinstance(value_of(node), tuple | list):
         results = []
-        for place, value in enumerate(value_of(node)):
+        for index, value in enumerate(value_of(node)):
             if value is None:  # a gradient that is not wanted
                 continue
-            results.append(graph.call_function(python.getitem, (made, place)))
+            results.append(graph.call_function(python.getitem, (made, index)))
             results[-1].meta["val"] = value
         results = tuple(results)
     graph.output(results)
@@ -59,7 +59,7 @@ def alone(node: Node) -> GraphModule:
 
 def key_of(node: Node) -> Any:
     """All that the result of a call depends on but for elements; None if that cannot be compared."""
-    places = {source: place for place, source in enumerate(node.all_input_nodes)}
+    places = {source: index for index, source in enumerate(node.all_input_nodes)}
 
     def described(argument: Any) -> Any:
         if isinstance(argument, Node):
@@ -83,5 +83,5 @@ def layout_of(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return type(value)
     strides = tuple(value.stride()) if value.layout is torch.strided else ()
-    place = tuple(value.shape), strides, value.storage_offset()
-    return value.dtype, value.device, value.layout, value.is_neg(), value.is_conj(), place
+    index = tuple(value.shape), strides, value.storage_offset()
+    return value.dtype, value.device, value.layout, value.is_neg(), value.is_conj(), index

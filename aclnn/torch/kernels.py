@@ -82,8 +82,8 @@ def with_dtypes_of_numbers(schema: Schema, values: dict[str, Any]) -> dict[str, 
     return values | {role: values[role].to(dtype) for role in numbers}
 
 
-def _may_be_number(given: Any) -> bool:
-    return isinstance(given, torch.Tensor) and given.ndim == 0
+def _may_be_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim == 0
 
 
 def _has_own_dtype(schema: Schema, role: str) -> bool:
@@ -97,7 +97,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     tensors = [one for one in tensors if one is not None]
     tensors += [one for role in operator.lists for one in values[role] or ()]
     made: list[Any] = []
-    for place, role in enumerate(operator.outputs if operator.makes is None else inferred):
+    for index, role in enumerate(operator.outputs if operator.makes is None else inferred):
         if role not in inferred:
             made.append(None)
             continue
@@ -106,7 +106,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
             made.append(torch.empty(shape, dtype=torch_dtype(dtype)))
             continue
         dense = tensors[0].new_empty(shape, dtype=torch_dtype(dtype))
-        made.append(dense if place else _laid_out(schema, values, dense))
+        made.append(dense if index else _laid_out(schema, values, dense))
     return made
 
 
@@ -129,11 +129,11 @@ def _laid_out(schema: Schema, values: dict[str, Any], dense: torch.Tensor) -> to
 
 def _stacked(dense: torch.Tensor, dim: int, form: torch.memory_format) -> torch.Tensor:
     """A stack as if tensors were joined along a dimension, which is then cut into two."""
-    place = dim % dense.ndim
-    if place == dense.ndim - 1 or form is torch.contiguous_format:
+    index = dim % dense.ndim
+    if index == dense.ndim - 1 or form is torch.contiguous_format:
         return dense
-    joined = torch.empty_like(dense.flatten(place, place + 1), memory_format=form)
-    return joined.unflatten(place, dense.shape[place : place + 2])
+    joined = torch.empty_like(dense.flatten(index, index + 1), memory_format=form)
+    return joined.unflatten(index, dense.shape[index : index + 2])
 
 
 def _like_operands(tensors: list[torch.Tensor], dense: torch.Tensor) -> torch.Tensor:

@@ -234,20 +234,20 @@ def _scattered(x: Any, dim: int, index: Any, src: Any, *, reduce: str = "replace
 
 def _indexed(x: Any, indices: Sequence[Any]) -> Any:
     """Slices by tensors of indices: of one dimension, or of the first ones."""
-    given = [(axis, one) for axis, one in enumerate(indices) if one is not None]
-    if any(one.dtype.kind != "i" for _, one in given):
+    arguments = [(axis, one) for axis, one in enumerate(indices) if one is not None]
+    if any(one.dtype.kind != "i" for _, one in arguments):
         raise NotImplementedError("it indexes other than by integers")
-    if len(given) == 1:
-        return _slices(x, *given[0])
-    axes = [axis for axis, _ in given]
-    shape = np.broadcast_shapes(*[one.shape for _, one in given])
+    if len(arguments) == 1:
+        return _slices(x, *arguments[0])
+    axes = [axis for axis, _ in arguments]
+    shape = np.broadcast_shapes(*[one.shape for _, one in arguments])
     others = [axis for axis in range(x.ndim) if axis not in axes]
-    places = form("stack")([_spread(one, shape) for _, one in given], -1)
+    places = form("stack")([_spread(one, shape) for _, one in arguments], -1)
     made = form("gather_nd")(x.transpose(*axes, *others), places, True)
     if axes != list(range(axes[0], axes[0] + len(axes))):
         return made
     inner = list(range(len(shape)))  # the dimensions of indices, which stand where they chose
-    outer = [len(shape) + place for place in range(len(others))]
+    outer = [len(shape) + index for index in range(len(others))]
     return made.transpose(*outer[: axes[0]], *inner, *outer[axes[0] :])
 
 
@@ -271,16 +271,16 @@ def _from_front(index: Any, size: int) -> Any:
 
 def _put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """Slices of one dimension, written or added, or elements of several adjacent ones."""
-    given = [(axis, one) for axis, one in enumerate(indices) if one is not None]
-    axes = [axis for axis, _ in given]
-    if not given or any(one.dtype.kind != "i" for _, one in given):
+    arguments = [(axis, one) for axis, one in enumerate(indices) if one is not None]
+    axes = [axis for axis, _ in arguments]
+    if not arguments or any(one.dtype.kind != "i" for _, one in arguments):
         raise NotImplementedError("it indexes other than by integers")
     if axes != list(range(axes[0], axes[0] + len(axes))):
         raise NotImplementedError("the dimensions that it indexes are not adjacent")
     chosen = x.shape[axes[0] : axes[-1] + 1]
     before, behind = x.shape[: axes[0]], x.shape[axes[-1] + 1 :]
-    shape = np.broadcast_shapes(*[one.shape for _, one in given])
-    places = _places([_spread(one, shape) for _, one in given], chosen)
+    shape = np.broadcast_shapes(*[one.shape for _, one in arguments])
+    places = _places([_spread(one, shape) for _, one in arguments], chosen)
     values = _spread(values, (*before, *shape, *behind))
     put = form("index_add" if accumulate else "index_copy")
     rows = x.reshape((*before, math.prod(chosen), *behind))
@@ -300,25 +300,25 @@ def _sliced_backward(
     grad: Any, sizes: Sequence[int], dim: int, start: int, end: int, step: int
 ) -> Any:
     """The gradient of a slice: zeros on both sides."""
-    place = dim % len(sizes)
-    whole = sizes[place]
+    index = dim % len(sizes)
+    whole = sizes[index]
     first = min(max(start + whole if start < 0 else start, 0), whole)
-    behind = [0, 0] * (len(sizes) - 1 - place)
+    behind = [0, 0] * (len(sizes) - 1 - index)
     if step != 1:  # each element, and zeros up to the next
-        before, after = grad.shape[: place + 1], grad.shape[place + 1 :]
+        before, after = grad.shape[: index + 1], grad.shape[index + 1 :]
         apart = form("constant_pad_nd")(
             grad.reshape((*before, 1, *after)), [*behind, 0, step - 1], 0
         )
         grad = apart.reshape((*before[:-1], before[-1] * step, *after))
-        grad = grad[(slice(None),) * place + (slice(0, whole - first),)]
-    return form("constant_pad_nd")(grad, [*behind, first, whole - first - grad.shape[place]], 0)
+        grad = grad[(slice(None),) * index + (slice(0, whole - first),)]
+    return form("constant_pad_nd")(grad, [*behind, first, whole - first - grad.shape[index]], 0)
 
 
 def _selected_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> Any:
-    place = dim % len(sizes)
-    whole = grad.reshape((*grad.shape[:place], 1, *grad.shape[place:]))
-    first = index % sizes[place]
-    return _sliced_backward(whole, sizes, place, first, first + 1, 1)
+    position = dim % len(sizes)
+    whole = grad.reshape((*grad.shape[:position], 1, *grad.shape[position:]))
+    first = index % sizes[position]
+    return _sliced_backward(whole, sizes, position, first, first + 1, 1)
 
 
 def _embedding_backward(
@@ -447,12 +447,12 @@ def _shares_of_strides(
 ) -> np.ndarray:
     """A row for each window of a mean, of what share each element has in it; or 1 for all that it has."""
     shares = np.zeros((made, whole))
-    for place in range(made):
-        first = place * step - margin
+    for index in range(made):
+        first = index * step - margin
         end = min(first + width, whole + margin)
         inside = slice(max(first, 0), min(end, whole))
         count = end - first if counts_margin else inside.stop - inside.start
-        shares[place, inside] = 1.0 if are_sums else 1.0 / count
+        shares[index, inside] = 1.0 if are_sums else 1.0 / count
     return shares
 
 
@@ -472,9 +472,9 @@ def _adaptive_mean_backward(grad: Any, x: Any) -> Any:
 def _shares_of_windows(whole: int, made: int, dtype: Any) -> np.ndarray:
     """A row for each window of an adaptive mean, of what share each element has in it."""
     shares = np.zeros((made, whole), dtype)
-    for place in range(made):
-        first, end = place * whole // made, -(-(place + 1) * whole // made)
-        shares[place, first:end] = 1 / (end - first)
+    for index in range(made):
+        first, end = index * whole // made, -(-(index + 1) * whole // made)
+        shares[index, first:end] = 1 / (end - first)
     return shares
 
 
@@ -504,14 +504,14 @@ def _columns_to_image(
     made = form("fill")(
         _spread(x[..., :1, :1].reshape((*x.shape[:-2], 1, 1, 1)), (*outer, *wide)), 0.0
     )
-    for place in np.ndindex(*kernel):
-        firsts = [n * apart for n, apart in zip(place, dilation, strict=True)]
+    for index in np.ndindex(*kernel):
+        firsts = [n * apart for n, apart in zip(index, dilation, strict=True)]
         window = tuple([
             slice(first, first + step * (count - 1) + 1, step)
             for first, step, count in zip(firsts, stride, counts, strict=True)
         ])  # fmt: skip
         made[(..., *window)] = (
-            made[(..., *window)] + columns[(..., *place, slice(None), slice(None))]
+            made[(..., *window)] + columns[(..., *index, slice(None), slice(None))]
         )
     inner = [slice(margin, margin + n) for n, margin in zip(size, padding, strict=True)]
     return made[(..., *inner)]
@@ -519,7 +519,7 @@ def _columns_to_image(
 
 def _normalized_by_group_backward(
     grad: Any, x: Any, mean: Any, rstd: Any, weight: Any, n: int, channels: int, size: int, groups: int,
-    wanted: Sequence[bool],
+    requested: Sequence[bool],
 ) -> Any:  # fmt: skip
     """Gradients of a norm of groups of channels: those of rows, and sums by channel."""
     if x.dtype.itemsize < 4:
@@ -530,7 +530,7 @@ def _normalized_by_group_backward(
     of_rows = grad.reshape(shape)
     products = of_rows * normed
     made: list[Any] = [None, None, None]
-    if wanted[0]:
+    if requested[0]:
         factor = 1 if weight is None else weight.reshape((1, groups, channels // groups, 1))
         whole, scaled = (
             form("mean")(one if weight is None else one * factor, [2, 3], True)
@@ -538,31 +538,35 @@ def _normalized_by_group_backward(
         )
         inner = of_rows if weight is None else of_rows * factor
         made[0] = ((inner - whole - normed * scaled) * scale).reshape(x.shape)
-    if wanted[1]:
+    if requested[1]:
         made[1] = _summed_by_channel(products, [0, 3]).reshape((channels,))
-    if wanted[2]:
+    if requested[2]:
         made[2] = _summed_by_channel(of_rows, [0, 3]).reshape((channels,))
     return tuple(made)
 
 
 def _normalized_by_batch_backward(
     grad: Any, x: Any, weight: Any, mean: Any, var: Any, saved_mean: Any, rstd: Any, training: bool, eps: float,
-    wanted: Sequence[bool],
+    requested: Sequence[bool],
 ) -> Any:  # fmt: skip
     """Gradients of a norm of channels, of a batch in float32 by steps in float32, as PyTorch takes them.
 
     The form has more digits, for several times as much memory that is read and written.
     """
-    given = [one for one in (grad, x, weight, saved_mean, rstd) if one is not None]
-    if not training or not x.size or any(one.dtype != np.float32 for one in given):
+    arguments = [one for one in (grad, x, weight, saved_mean, rstd) if one is not None]
+    if not training or not x.size or any(one.dtype != np.float32 for one in arguments):
         whole = form("native_batch_norm_backward")
-        return whole(grad, x, weight, mean, var, saved_mean, rstd, training, eps, list(wanted))
+        return whole(grad, x, weight, mean, var, saved_mean, rstd, training, eps, list(requested))
     one = (1, x.shape[1], *(1,) * (x.ndim - 2))
     axes, count = [0, *range(2, x.ndim)], x.size // x.shape[1]
     apart = x - saved_mean.reshape(one)
     total, along = (_summed_by_channel(one, axes) for one in (grad, grad * apart))
-    made: list[Any] = [None, along * rstd if wanted[1] else None, total if wanted[2] else None]
-    if wanted[0]:
+    made: list[Any] = [
+        None,
+        along * rstd if requested[1] else None,
+        total if requested[2] else None,
+    ]
+    if requested[0]:
         slope = along * rstd * rstd / float(count)
         factor = rstd if weight is None else rstd * weight
         inner = grad - (total / float(count)).reshape(one) - apart * slope.reshape(one)

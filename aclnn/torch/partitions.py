@@ -45,15 +45,15 @@ class Part:
         self._inputs = [node for node in nodes if node.op == "placeholder"]
         self._steps = [node for node in nodes if node.op == "call_function"]
         (output,) = [node.args[0] for node in nodes if node.op == "output"]
-        given = [output] if isinstance(output, Node) else list(output)
+        arguments = [output] if isinstance(output, Node) else list(output)
         self.is_one = isinstance(output, Node)
         writes = [node for node in self._steps if is_write(node)]
         place_of = self._inputs.index
         # Both what a write gives and the value that is there alone are inputs then.
         written = {one: place_of(one.args[0]) for one in writes}
         written |= {one.args[1]: written[one] for one in writes if is_in_place(one)}
-        self._in_place = [written.get(node) for node in given]  # inputs that results are
-        self._outputs = [node for node in given if node not in written]
+        self._in_place = [written.get(node) for node in arguments]  # inputs that results are
+        self._outputs = [node for node in arguments if node not in written]
         self._made_is_one = self.is_one and bool(self._outputs)
         self._written = sorted({place_of(one.args[0]) for one in writes})
         self._orders = [_order_of(value_of(node)) for node in self._outputs]
@@ -83,19 +83,19 @@ class Part:
         """The results for tensors of which some show numbers conjugated or negated, as gradients of a result may."""
         resolved = [one.resolve_conj().resolve_neg() for one in tensors]
         made = self._run(resolved)
-        for place in self._written:
-            if resolved[place] is not tensors[place]:
-                tensors[place].copy_(resolved[place])
-        own = {id(one): given for one, given in zip(resolved, tensors, strict=True)}
+        for index in self._written:
+            if resolved[index] is not tensors[index]:
+                tensors[index].copy_(resolved[index])
+        own = {id(one): value for one, value in zip(resolved, tensors, strict=True)}
         if self.is_one:
             return own.get(id(made), made)
         return tuple([own.get(id(one), one) for one in made])
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         made = self.compiled(*tensors)
-        for place in self._written:
-            if not tensors[place].is_inference():
-                torch.autograd.graph.increment_version(tensors[place])
+        for index in self._written:
+            if not tensors[index].is_inference():
+                torch.autograd.graph.increment_version(tensors[index])
         if prepares(torch):
             executor = self.compiled.executor_of(*tensors)
             self._prepared = PreparedCall(executor, len(tensors), self._orders, self._made_is_one)
@@ -113,7 +113,7 @@ class Part:
             one if strides is None else one.as_strided(one.shape, strides)
             for one, strides in zip(several, self._strides, strict=True)
         ])  # fmt: skip
-        results = [next(own) if place is None else tensors[place] for place in self._in_place]
+        results = [next(own) if index is None else tensors[index] for index in self._in_place]
         return results[0] if self.is_one else tuple(results)
 
     def _function(self, name: str) -> Callable[..., Any]:

@@ -224,8 +224,8 @@ def __getattr__(name: str) -> Any:
     if name not in INTERFACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     interface = INTERFACES[name]
-    for place in interface.places:
-        module, _, attribute = place.partition(":")
+    for index in interface.places:
+        module, _, attribute = index.partition(":")
         try:
             found = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError):

@@ -74,16 +74,16 @@ def _text(schema: Schema, operator: Any) -> str:
     used = {name for text in gradient.values() for name in compile(text, "", "eval").co_names}
     kept = [role for role in (*tensors, out) if role in used]
     used_options = [role for role in options if role in used]
-    given = [*schema.positional, *[f"{role}={role}" for role in schema.keyword]]
-    wanted = [f" if _needed[{place}] else None" for place in range(len(tensors))]
+    value = [*schema.positional, *[f"{role}={role}" for role in schema.keyword]]
+    requested = [f" if _needed[{index}] else None" for index in range(len(tensors))]
     if len(tensors) == 1:  # without a gradient of it there is no backward pass
-        wanted = [""]
+        requested = [""]
     gradients = [
-        f"({gradient.get(role)}){last}" for role, last in zip(tensors, wanted, strict=True)
+        f"({gradient.get(role)}){last}" for role, last in zip(tensors, requested, strict=True)
     ]
     lines = [
         f"def forward(_ctx, {', '.join((*tensors, *options))}):",
-        f"    {out} = _form({', '.join(given)})",
+        f"    {out} = _form({', '.join(value)})",
         f"    _ctx.save_for_backward({', '.join(kept)})" * bool(kept),
         f"    _ctx.options = {', '.join(used_options)}," * bool(used_options),
         f"    return {out}",

@@ -74,8 +74,8 @@ def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Call
         values = schema.bound(args, named)
         tensors = []
         for role in schema.operator.inputs:
-            given = values[role]
-            several = given if isinstance(given, list | tuple) else (given,)
+            value = values[role]
+            several = value if isinstance(value, list | tuple) else (value,)
             tensors += [(role, one) for one in several if one is not None]
         for role, one in tensors if forward_ad._current_level >= 0 else ():
             refuse_tangent(role, one, schema.name)

@@ -86,7 +86,7 @@ class Schema:
         words = [self._parameter(role) for role in self.positional]
         # What has a default, but is followed by what has none, has to be given: None may be.
         needed = [self.operator.is_required(role) for role in self.positional]
-        last = max((place for place, one in enumerate(needed) if one), default=0)
+        last = max((index for index, one in enumerate(needed) if one), default=0)
         words[:last] = [word.partition("=")[0] for word in words[:last]]
         if self.keyword:
             words += ["*", *[self._parameter(role) for role in self.keyword]]

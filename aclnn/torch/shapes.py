@@ -219,10 +219,10 @@ class _Numbers:
             return None
         return _fake(value, sizes, strides, offset)
 
-    def _number(self, given: Any) -> int | None:
-        if isinstance(given, int):
-            return given
-        expression = given.node.expr
+    def _number(self, value: Any) -> int | None:
+        if isinstance(value, int):
+            return value
+        expression = value.node.expr
         if expression not in self._of:
             if not self._of.keys() >= expression.free_symbols:
                 return None

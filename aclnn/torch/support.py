@@ -136,7 +136,7 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         )
         proposed = partitioner.propose_partitions()
     found = []
-    order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
+    order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
     for partition in _small_enough(proposed, order):
         nodes = _without_border(list(partition.nodes))
         writes = writes_in(nodes, support.writes)
@@ -301,11 +301,11 @@ def _reason_of_trial(node: Node) -> str | None:
         made = traced_alone(node)
     except (AclnnError, NotImplementedError, TypeError, ValueError) as error:
         return str(error).split("\n")[0]
-    wanted = values_of(node)
+    requested = values_of(node)
     several = list(made) if isinstance(made, tuple) else [made]
-    if len(several) != len(wanted):
-        return f"it would give {len(several)} results, not {len(wanted)}"
-    for one, tensor in zip(several, wanted, strict=True):
+    if len(several) != len(requested):
+        return f"it would give {len(several)} results, not {len(requested)}"
+    for one, tensor in zip(several, requested, strict=True):
         if tensor is None:
             continue
         if not isinstance(one, TracedArray) and node.target is not aten.scalar_tensor.default:

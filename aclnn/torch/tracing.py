@@ -71,24 +71,24 @@ def _with_arguments(schema: Schema, op: Any) -> Any:
         return op
 
     def call(*args: Any, **named: Any) -> Any:
-        given = dict(zip(roles, args)) | named  # noqa: B905 - Dynamo traces it without strict
+        arguments = dict(zip(roles, args)) | named  # noqa: B905 - Dynamo traces it without strict
         for role in numbers:
-            given[role] = _as_tensor(given[role])
+            arguments[role] = _as_tensor(arguments[role])
         for role in several:
-            if isinstance(given.get(role), int):
-                given[role] = [given[role]]
-        return op(**given)
+            if isinstance(arguments.get(role), int):
+                arguments[role] = [arguments[role]]
+        return op(**arguments)
 
     return call
 
 
-def _as_tensor(given: Any) -> Any:
-    if isinstance(given, torch.Tensor):
-        return given
-    if isinstance(given, bool):
-        return torch.scalar_tensor(given, dtype=torch.bool)
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, bool):
+        return torch.scalar_tensor(value, dtype=torch.bool)
     return torch.scalar_tensor(
-        given, dtype=torch.int64 if isinstance(given, int) else torch.float64
+        value, dtype=torch.int64 if isinstance(value, int) else torch.float64
     )
 
 
@@ -98,8 +98,8 @@ def _with_out(op: Any) -> Any:
         if out is None:
             return result
         if isinstance(result, tuple):
-            for place, one in zip(out, result):  # noqa: B905 - as above
-                place.copy_(one)
+            for index, one in zip(out, result):  # noqa: B905 - as above
+                index.copy_(one)
             return out
         return out.copy_(result)
 
@@ -112,10 +112,10 @@ def _in_place(schema: Schema, op: Any) -> Any:
 
     def traced(*args: Any, **named: Any) -> Any:
         made = op(*args, **named)
-        given = dict(zip(roles, args)) | named  # noqa: B905 - as above
+        arguments = dict(zip(roles, args)) | named  # noqa: B905 - as above
         if len(outputs) == 1:
-            return given[written[outputs[0]]]
+            return arguments[written[outputs[0]]]
         left = [] if made is None else [made] if isinstance(made, torch.Tensor) else list(made)
-        return tuple([given[written[r]] if r in written else left.pop(0) for r in outputs])
+        return tuple([arguments[written[r]] if r in written else left.pop(0) for r in outputs])
 
     return traced

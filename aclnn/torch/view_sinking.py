@@ -51,10 +51,14 @@ def _product_read_by(node: Node, steps: dict[Node, int]) -> Node | None:
 
 
 def _is_same_size(source: Node, node: Node) -> bool:
-    made, wanted = value_of(source), value_of(node)
-    if not isinstance(wanted, torch.Tensor) or made.numel() != wanted.numel() or not made.numel():
+    made, requested = value_of(source), value_of(node)
+    if (
+        not isinstance(requested, torch.Tensor)
+        or made.numel() != requested.numel()
+        or not made.numel()
+    ):
         return False
-    return made.is_contiguous() and wanted.is_contiguous()
+    return made.is_contiguous() and requested.is_contiguous()
 
 
 def _moved(graph: Graph, node: Node, source: Node) -> Node | None:
@@ -69,9 +73,9 @@ def _moved(graph: Graph, node: Node, source: Node) -> Node | None:
     with graph.inserting_before(node):
         made = {one: make() for one, make in operands.items()}
         moved = graph.node_copy(node, made.__getitem__)
-        wanted = value_of(node)
-        moved.meta["val"] = wanted.view(shape)
-        node.target, node.args, node.kwargs = aten.view.default, (moved, list(wanted.shape)), {}
+        requested = value_of(node)
+        moved.meta["val"] = requested.view(shape)
+        node.target, node.args, node.kwargs = aten.view.default, (moved, list(requested.shape)), {}
     return moved
 
 

@@ -54,10 +54,10 @@ def _three(function: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     return _binary(function), _binary(function, swapped=True), _in_place(function)
 
 
-def _is_operand(given: Any) -> bool:
-    if isinstance(given, list | tuple | str | bytes) or given is None:
-        raise wrong_kind(f"a traced array and {shown(given)}: convert with np.asarray first")
-    return is_number(given) or is_array(given)
+def _is_operand(value: Any) -> bool:
+    if isinstance(value, list | tuple | str | bytes) or value is None:
+        raise wrong_kind(f"a traced array and {shown(value)}: convert with np.asarray first")
+    return is_number(value) or is_array(value)
 
 
 # The strides of a view, from the shape and strides of what it is of, and how it is made.
@@ -160,9 +160,9 @@ class TracedArray(Unreadable):
     # --- What records calls -------------------------------------------------------------------------
 
     def __aclnn_function__(
-        self, handle: Any, given: Sequence[Any], out: Any, numbers: Any, switches: Any
+        self, handle: Any, arguments: Sequence[Any], out: Any, numbers: Any, switches: Any
     ) -> Any:
-        return self.trace.call(handle, given, out, numbers, switches)
+        return self.trace.call(handle, arguments, out, numbers, switches)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc is np.add and method == "reduce" and options.get("out") is None:
@@ -241,12 +241,12 @@ class TracedArray(Unreadable):
         return view if view.shape == left and view is not self else view._viewed("reshaped", left)
 
     @_of_callers
-    def __setitem__(self, index: Any, given: Any) -> None:
+    def __setitem__(self, index: Any, value: Any) -> None:
         if (found := positions_in(index, self.ndim)) is None:
-            self[index].assign(given)
+            self[index].assign(value)
             return
         basic, axis, positions = found
-        numpy_functions.put_at(self[basic], axis, positions, given)
+        numpy_functions.put_at(self[basic], axis, positions, value)
 
     @_of_callers
     def __len__(self) -> int:
@@ -258,7 +258,7 @@ class TracedArray(Unreadable):
     def __iter__(self) -> Iterator[TracedArray]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return iter([self[place] for place in range(len(self))])
+        return iter([self[index] for index in range(len(self))])
 
     @property
     def T(self) -> TracedArray:  # noqa: N802
@@ -288,8 +288,8 @@ class TracedArray(Unreadable):
         """The elements in another shape: a view where strides allow it, else a copy."""
         if order != "C":
             raise invalid(f"order is {shown(order)}, must be 'C'")
-        given = shape[0] if len(shape) == 1 else shape
-        sizes = self._whole_shape(as_ints("shape", given))
+        value = shape[0] if len(shape) == 1 else shape
+        sizes = self._whole_shape(as_ints("shape", value))
         if reshaped_strides(self.shape, self._steps, sizes) is None:
             return self.copy()._viewed("reshaped", sizes)
         return self._viewed("reshaped", sizes)
@@ -428,10 +428,12 @@ class TracedArray(Unreadable):
         """Hold a value of this shape and dtype from now on."""
         self._memory.write(self._path, value)
 
-    def assign(self, given: Any) -> None:
+    def assign(self, argument: Any) -> None:
         """Hold other elements from now on, cast and broadcast."""
         trace, recording = self.trace, self.trace.recording
-        source = trace.number(given, self.dtype) if is_number(given) else trace.taken(given)
+        source = (
+            trace.number(argument, self.dtype) if is_number(argument) else trace.taken(argument)
+        )
         while source.ndim > self.ndim and source.shape[0] == 1:  # which NumPy drops
             source = source[0]
         value, spec = source.value_in(trace), self.spec

@@ -186,13 +186,13 @@ class Compiled(Generic[P, R]):
             run = self.run_for(request)
         except IntegersReadError:
             return self.executor(*args, out=out, **named)
-        traced, given = run.traced, None
+        traced, arguments = run.traced, None
         if out is not None:
-            given = traced.flat_outputs(out)
-            if not takes_outputs(traced.executor, given):
-                found = [arrays.as_ndarray(one, "out") for one in given]
+            arguments = traced.flat_outputs(out)
+            if not takes_outputs(traced.executor, arguments):
+                found = [arrays.as_ndarray(one, "out") for one in arguments]
                 traced = traced.laid_out(found)
-        return bound(self, traced, run, request, given, _kind(leaves))
+        return bound(self, traced, run, request, arguments, _kind(leaves))
 
     @boundary
     def warm_up(self, *args: Any, background: bool = False, **named: Any) -> Future[None]:

@@ -49,9 +49,9 @@ def bound(
         triples = zip(found, traced.outside.offsets, specs, strict=True)
         held = [_seen_at(*one) for one in triples]
     inputs = request.inputs if gives_inputs else [None] * len(request.inputs)
-    given = Given(traced.name, traced.arguments, request.values, traced.numbers_for)
-    description = functools.partial(_description, compiled, request, given)
-    return _joined(traced, [*inputs, *held], outputs, kind, run.numbers, description, given)
+    value = Given(traced.name, traced.arguments, request.values, traced.numbers_for)
+    description = functools.partial(_description, compiled, request, value)
+    return _joined(traced, [*inputs, *held], outputs, kind, run.numbers, description, value)
 
 
 def _joined(
@@ -65,8 +65,8 @@ def _joined(
 ) -> aclOpExecutor:
     recording = traced.recording
     own = [o for o in recording.outputs if o.replaces is None]
-    given = [None] * len(own) if outputs is None else list(outputs)
-    targets = [None if x is None else arrays.as_ndarray(x, "out") for x in given]
+    arguments = [None] * len(own) if outputs is None else list(outputs)
+    targets = [None if x is None else arrays.as_ndarray(x, "out") for x in arguments]
     tied = [None] * (len(recording.outputs) - len(own))
     return join_executor(
         traced.plan(),
@@ -77,7 +77,7 @@ def _joined(
         None if traced.result is ARRAY and traced.ties is None else traced,
         traced.ties,
         kind,
-        [*given, *tied],
+        [*arguments, *tied],
         description,
         takes,
     )
@@ -91,30 +91,30 @@ class _Memory:
         self.__array_interface__ = interface
 
 
-def _seen_at(given: Any, offset: int, spec: TensorSpec) -> np.ndarray:
+def _seen_at(value: Any, offset: int, spec: TensorSpec) -> np.ndarray:
     """An array of a description, from a byte of another one on."""
-    base = arrays.as_ndarray(given, "array")
-    wanted = described(spec)
+    base = arrays.as_ndarray(value, "array")
+    requested = described(spec)
     if offset == 0 and (base.shape, base.strides, base.dtype) == (
-        wanted.shape, wanted.strides, wanted.dtype,
+        requested.shape, requested.strides, requested.dtype,
     ):  # fmt: skip
         return base
     interface = {
         "data": (base.ctypes.data + offset, not base.flags.writeable),
-        "shape": wanted.shape,
-        "strides": wanted.strides,
-        "typestr": f"|V{wanted.dtype.itemsize}",
+        "shape": requested.shape,
+        "strides": requested.strides,
+        "typestr": f"|V{requested.dtype.itemsize}",
         "version": 3,
     }
-    return np.asarray(_Memory(base, interface)).view(wanted.dtype)
+    return np.asarray(_Memory(base, interface)).view(requested.dtype)
 
 
 def _description(
-    compiled: Compiled[Any, Any], request: Request, given: Given, executor: aclOpExecutor
+    compiled: Compiled[Any, Any], request: Request, arguments: Given, executor: aclOpExecutor
 ) -> tuple[Any, Any]:
     """Description that pickles hold of an executor: the function, and its arguments' descriptions."""
     specs = [described(spec) for spec in request.headers.specs()]
-    return _planned_anew, (compiled, request.form, tuple(specs), given.values)
+    return _planned_anew, (compiled, request.form, tuple(specs), arguments.values)
 
 
 def described(spec: TensorSpec) -> ArraySpec:

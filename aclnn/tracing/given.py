@@ -37,11 +37,11 @@ def arguments_of(form: Any, parameters: Sequence[str], rest: str | None) -> list
     """The arguments of a call; `rest` is the name of those by position that have none."""
     args, named = form
     pairs = []
-    for place, one in enumerate(args[1]):
-        if place < len(parameters):
-            pairs.append((parameters[place], one))
+    for index, one in enumerate(args[1]):
+        if index < len(parameters):
+            pairs.append((parameters[index], one))
         else:
-            pairs.append((f"{rest or 'arg'}_{place - len(parameters)}", one))
+            pairs.append((f"{rest or 'arg'}_{index - len(parameters)}", one))
     if named:
         pairs += zip(named[1], named[2], strict=True)
     taken: dict[str, None] = {}
@@ -94,13 +94,13 @@ class Given:
         return sum(len(argument.arrays) for argument in self._arguments)
 
     def __call__(
-        self, given: Sequence[Any], named: Mapping[str, Any], known: Sequence[str]
+        self, arguments: Sequence[Any], named: Mapping[str, Any], known: Sequence[str]
     ) -> tuple[dict[str, Any], bytes | None]:
         """The arrays by name, and the numbers where any is given."""
         arrays: dict[str, Any] = {}
         numbers: dict[str, float] = {}
-        if not self._sort_nested(given, arrays, numbers):
-            self._sort_flat(given, arrays)
+        if not self._sort_nested(arguments, arrays, numbers):
+            self._sort_flat(arguments, arrays)
         for name, one in named.items():
             self._sort_named(name, one, arrays, numbers)
         if not numbers:
@@ -117,13 +117,13 @@ class Given:
         return arrays, packed
 
     def _sort_nested(
-        self, given: Sequence[Any], arrays: dict[str, Any], numbers: dict[str, float]
+        self, arguments: Sequence[Any], arrays: dict[str, Any], numbers: dict[str, float]
     ) -> bool:
         """Take arguments that are all like those that were planned; False where one is not."""
         found: list[tuple[Argument, list[Any], list[float]]] = []
-        if len(given) > len(self._arguments):
+        if len(arguments) > len(self._arguments):
             return False
-        for argument, one in zip(self._arguments, given, strict=False):
+        for argument, one in zip(self._arguments, arguments, strict=False):
             parts = _like(argument, one)
             if parts is None:
                 return False
@@ -133,16 +133,16 @@ class Given:
             numbers.update(zip(argument.numbers, floats, strict=True))
         return True
 
-    def _sort_flat(self, given: Sequence[Any], arrays: dict[str, Any]) -> None:
+    def _sort_flat(self, arguments: Sequence[Any], arrays: dict[str, Any]) -> None:
         """Take arrays alone, in the order of the inputs."""
         leaves: list[Any] = []
-        form = taken_apart(tuple(given), leaves, [], [], Integers(FixedIntegers()))
+        form = taken_apart(tuple(arguments), leaves, [], [], Integers(FixedIntegers()))
         names = [name for argument in self._arguments for name in argument.arrays]
         if not _has_arrays_alone(form):
-            shapes = [n for n, one in enumerate(given) if not _has_arrays_alone(_form_of(one))]
+            shapes = [n for n, one in enumerate(arguments) if not _has_arrays_alone(_form_of(one))]
             word = self._arguments[shapes[0]].name if shapes[0] < len(self._arguments) else "it"
             raise invalid(
-                f"{self._origin}: {word} is {shown(given[shapes[0]])}, which shapes the plan: make "
+                f"{self._origin}: {word} is {shown(arguments[shapes[0]])}, which shapes the plan: make "
                 "another executor for it"
             )
         if len(leaves) > len(names):
@@ -150,19 +150,19 @@ class Given:
         arrays.update(zip(names, leaves, strict=False))
 
     def _sort_named(
-        self, name: str, given: Any, arrays: dict[str, Any], numbers: dict[str, float]
+        self, name: str, value: Any, arrays: dict[str, Any], numbers: dict[str, float]
     ) -> None:
         argument = next((one for one in self._arguments if one.name == name), None)
         if argument is None or argument.form is ARRAY:
             names: Sequence[str] = [name] if argument is None else argument.arrays
             if names[0] in arrays:
                 raise invalid(f"{self._origin}: {name} is given twice")
-            arrays[names[0]] = np.asarray(given) if isinstance(given, np.integer) else given
+            arrays[names[0]] = np.asarray(value) if isinstance(value, np.integer) else value
             return
-        parts = _like(argument, given)
+        parts = _like(argument, value)
         if parts is None:
             raise invalid(
-                f"{self._origin}: {name} is {shown(given)}, which shapes the plan: make another "
+                f"{self._origin}: {name} is {shown(value)}, which shapes the plan: make another "
                 "executor for it"
             )
         leaves, floats = parts
@@ -172,24 +172,24 @@ class Given:
         numbers.update(zip(argument.numbers, floats, strict=True))
 
 
-def _like(argument: Argument, given: Any) -> tuple[list[Any], list[float]] | None:
+def _like(argument: Argument, value: Any) -> tuple[list[Any], list[float]] | None:
     """The arrays and floats of what is given, if all else is as it was planned."""
     leaves: list[Any] = []
     floats: list[float] = []
-    if argument.form is NUMBER and isinstance(given, int) and not isinstance(given, bool):
-        given = float(given)
-    if taken_apart(given, leaves, floats, []) == argument.form:
+    if argument.form is NUMBER and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if taken_apart(value, leaves, floats, []) == argument.form:
         return leaves, floats
     for one in (leaves, floats):
         one.clear()
     integers = Integers(FixedIntegers())
-    if taken_apart(given, leaves, floats, [], integers) == argument.form:
+    if taken_apart(value, leaves, floats, [], integers) == argument.form:
         return leaves, floats
     return None
 
 
-def _form_of(given: Any) -> Any:
-    return taken_apart(given, [], [], [], Integers(FixedIntegers()))
+def _form_of(value: Any) -> Any:
+    return taken_apart(value, [], [], [], Integers(FixedIntegers()))
 
 
 def _has_arrays_alone(form: Any) -> bool:

@@ -71,8 +71,8 @@ def positions_in(index: Any, rank: int) -> tuple[Any, int, Any] | None:
         return None
     parts = tuple(_filled(parts, rank))
     places = [n for n, part in enumerate(parts) if _has_positions(part)]
-    place = places[0]
-    positions = parts[place]
+    position = places[0]
+    positions = parts[position]
     numbers = [n for n, part in enumerate(parts) if n not in places and _is_number(part)]
     if len(places) > 1 or (numbers and np.ndim(positions)):
         raise invalid(
@@ -80,8 +80,8 @@ def positions_in(index: Any, rank: int) -> tuple[Any, int, Any] | None:
             "array of integers among slices, None and ..., or one position among numbers; index one "
             "dimension after the other"
         )
-    basic = (*parts[:place], slice(None), *parts[place + 1 :])
-    return basic, place - sum(n < place for n in numbers), positions
+    basic = (*parts[:position], slice(None), *parts[position + 1 :])
+    return basic, position - sum(n < position for n in numbers), positions
 
 
 def _is_number(part: Any) -> bool:
@@ -102,7 +102,7 @@ def _has_positions(part: Any) -> bool:
 
 def _filled(parts: tuple[Any, ...], rank: int) -> list[Any]:
     """The index with a part for every dimension."""
-    dots = [place for place, part in enumerate(parts) if part is Ellipsis]
+    dots = [index for index, part in enumerate(parts) if part is Ellipsis]
     used = len(parts) - len(dots) - sum(part is None for part in parts)
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")

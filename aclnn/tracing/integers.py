@@ -32,7 +32,7 @@ class Integers:
         self.read: set[int] = set()
         self.positions: set[int] = set()
 
-    def take(self, given: np.integer, leaves: list[Any]) -> bool:
+    def take(self, value: np.integer, leaves: list[Any]) -> bool:
         """Append an integer to the arrays, unless it is part of the description."""
         number = self._count
         self._count += 1
@@ -40,7 +40,7 @@ class Integers:
             return False
         self.places.append(len(leaves))
         self.order.append(number)
-        leaves.append(np.asarray(given))
+        leaves.append(np.asarray(value))
         return True
 
 
@@ -59,7 +59,7 @@ class FixedIntegers:
         """Add those of a call that were read; where it is not known which, those that are no indices, or all."""
         known = dict(zip(integers.places, integers.order, strict=True))
         found = integers.read & known.keys() or known.keys() - integers.positions
-        self._numbers |= {known[place] for place in found}
+        self._numbers |= {known[index] for index in found}
         self._all |= not found
 
 

@@ -52,13 +52,13 @@ class Itself:
 
     __slots__ = ("_get", "_id")
 
-    def __init__(self, given: Any):
-        self._id = id(given)
+    def __init__(self, value: Any):
+        self._id = id(value)
         self._get: Callable[[], Any]
         try:
-            self._get = weakref.ref(given)
+            self._get = weakref.ref(value)
         except TypeError:
-            self._get = functools.partial(_back, given)
+            self._get = functools.partial(_back, value)
 
     def __call__(self) -> Any:
         return self._get()
@@ -79,22 +79,22 @@ class Itself:
         return Itself, (self._get(),)
 
 
-def _back(given: Any) -> Any:
-    return given
+def _back(value: Any) -> Any:
+    return value
 
 
-def is_array(given: Any) -> bool:
+def is_array(value: Any) -> bool:
     """Whether an argument is an array, NumPy's or another library's, or a traced one."""
-    if isinstance(given, np.ndarray):
+    if isinstance(value, np.ndarray):
         return True
-    kind = type(given)
+    kind = type(value)
     if issubclass(kind, np.generic | type):  # np.float16 itself, say, has what its numbers have
         return False
     return (
         hasattr(kind, "__dlpack__")
-        or hasattr(given, "__array_interface__")
+        or hasattr(value, "__array_interface__")
         or hasattr(kind, "__aclnn_function__")
-        or is_dask(given)
+        or is_dask(value)
     )
 
 
@@ -103,7 +103,7 @@ _OF_BITS = (complex, np.generic)
 
 
 def taken_apart(
-    given: Any,
+    arguments: Any,
     leaves: list[Any],
     numbers: list[float] | None = None,
     owners: list[Any] | None = None,
@@ -113,7 +113,7 @@ def taken_apart(
 
     Parameters
     ----------
-    given : object
+    arguments : object
     leaves : list
         Gets the arrays.
     numbers : list, optional
@@ -130,74 +130,80 @@ def taken_apart(
     >>> taken_apart([np.zeros(2), {"a": 3}], leaves), len(leaves)
     ((<class 'list'>, (ARRAY, (<class 'dict'>, ('a',), ((<class 'int'>, 3),)))), 1)
     """
-    kind = type(given)
+    kind = type(arguments)
     if kind is np.ndarray:
-        leaves.append(given)
+        leaves.append(arguments)
         return ARRAY
     if kind is float:
         if numbers is None:
-            return kind, given.hex()
-        numbers.append(given)
+            return kind, arguments.hex()
+        numbers.append(arguments)
         return NUMBER
     if kind in _VALUES:
-        return kind, given
-    if integers is not None and isinstance(given, np.integer) and integers.take(given, leaves):
+        return kind, arguments
+    if (
+        integers is not None
+        and isinstance(arguments, np.integer)
+        and integers.take(arguments, leaves)
+    ):
         return ARRAY
-    if is_array(given):
-        leaves.append(given)
+    if is_array(arguments):
+        leaves.append(arguments)
         return ARRAY
-    if isinstance(given, tuple | list):
-        return kind, tuple([taken_apart(one, leaves, numbers, owners, integers) for one in given])
-    if isinstance(given, dict):
-        found = dict(given)
-        if isinstance(given, collections.defaultdict):
-            found[FACTORY] = given.default_factory
+    if isinstance(arguments, tuple | list):
+        return kind, tuple(
+            [taken_apart(one, leaves, numbers, owners, integers) for one in arguments]
+        )
+    if isinstance(arguments, dict):
+        found = dict(arguments)
+        if isinstance(arguments, collections.defaultdict):
+            found[FACTORY] = arguments.default_factory
         parts = tuple(
             [taken_apart(one, leaves, numbers, owners, integers) for one in found.values()]
         )
         return kind, tuple(found), parts
     if dataclasses.is_dataclass(kind):
-        found = fields_of(given)
+        found = fields_of(arguments)
         parts = tuple(
             [taken_apart(one, leaves, numbers, owners, integers) for one in found.values()]
         )
         return kind, tuple(found), parts
-    return kind, _static(kind, given, owners)
+    return kind, _static(kind, arguments, owners)
 
 
-def _static(kind: type, given: Any, owners: list[Any] | None) -> Hashable:
+def _static(kind: type, value: Any, owners: list[Any] | None) -> Hashable:
     """Stand-in in a form for something that is neither array nor nesting."""
     if hasattr(kind, "__aclnn_number__"):
-        return float(given).hex()
+        return float(value).hex()
     if issubclass(kind, _OF_BITS):
-        return np.asarray(given).tobytes(), np.asarray(given).dtype
+        return np.asarray(value).tobytes(), np.asarray(value).dtype
     if kind is slice:
-        return given.start, given.stop, given.step
+        return value.start, value.stop, value.step
     try:
         if kind in (set, frozenset):
-            return frozenset(given)
+            return frozenset(value)
         if owners is None:
-            hash(given)
-            return given
+            hash(value)
+            return value
     except TypeError:
-        raise _unfit(given) from None
+        raise _unfit(value) from None
     if kind.__hash__ is None and not kind.__flags__ & _HEAP:  # what it holds may change unseen
-        raise _unfit(given)
-    owners.append(given)
-    return Itself(given)
+        raise _unfit(value)
+    owners.append(value)
+    return Itself(value)
 
 
 _HEAP = 1 << 9  # of types that were made by a class statement
 
 
-def _unfit(given: Any) -> Exception:
+def _unfit(value: Any) -> Exception:
     return invalid(
-        f"{shown(given)} cannot be part of a call's description: it is no array and cannot be "
+        f"{shown(value)} cannot be part of a call's description: it is no array and cannot be "
         "hashed"
     )
 
 
-def fields_of(given: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     """Contents of a dataclass: its fields, then other attributes of the instance.
 
     >>> @dataclasses.dataclass
@@ -207,8 +213,8 @@ def fields_of(given: Any) -> dict[str, Any]:
     >>> fields_of(Pair(1))
     {'a': 1, 'b': 2}
     """
-    names = [one.name for one in dataclasses.fields(given) if hasattr(given, one.name)]
-    return {name: getattr(given, name) for name in names} | getattr(given, "__dict__", {})
+    names = [one.name for one in dataclasses.fields(value) if hasattr(value, one.name)]
+    return {name: getattr(value, name) for name in names} | getattr(value, "__dict__", {})
 
 
 def rebuilt(kind: type, values: Iterable[tuple[str, Any]]) -> Any:
@@ -282,19 +288,19 @@ def _constructed(kind: Any, items: Sequence[Any] | Mapping[Any, Any]) -> Any:
     return made if all(a is b for a, b in zip(held, own, strict=True)) else None
 
 
-def _plain(kind: Any, given: Any) -> Any:
+def _plain(kind: Any, arguments: Any) -> Any:
     """Object that `_static` took apart."""
-    if isinstance(given, Itself):
-        return given()
+    if isinstance(arguments, Itself):
+        return arguments()
     if kind is float or hasattr(kind, "__aclnn_number__"):
-        return float.fromhex(given)
+        return float.fromhex(arguments)
     if issubclass(kind, _OF_BITS):
-        bits, dtype = given
+        bits, dtype = arguments
         found = np.frombuffer(bits, dtype)[0]
         return complex(found) if kind is complex else found
     if kind is slice:
-        return slice(*given)
-    return kind(given) if kind is set else given
+        return slice(*arguments)
+    return kind(arguments) if kind is set else arguments
 
 
 def names_of(form: Any, name: str) -> list[str]:
@@ -339,23 +345,23 @@ def _parts(form: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(rest[0]) if issubclass(kind, tuple | list) else ()
 
 
-def mapped(form: Any, given: Any, visit: Callable[[Any], None]) -> bool:
+def mapped(form: Any, arguments: Any, visit: Callable[[Any], None]) -> bool:
     """Visit what a nesting has in the places of the arrays of a form; False where it has another."""
     if form is ARRAY:
-        visit(given)
+        visit(arguments)
         return True
     if form is NUMBER:
         return True
     kind, *rest = form
     if len(rest) == 2:
         if not issubclass(kind, dict):
-            given = fields_of(given) if isinstance(given, kind) else None
+            arguments = fields_of(arguments) if isinstance(arguments, kind) else None
         own = {key: form for key, form in zip(*rest, strict=True) if key is not FACTORY}
-        if not isinstance(given, dict) or given.keys() != own.keys():
+        if not isinstance(arguments, dict) or arguments.keys() != own.keys():
             return False
-        return all(mapped(one, given[key], visit) for key, one in own.items())
+        return all(mapped(one, arguments[key], visit) for key, one in own.items())
     if issubclass(kind, tuple | list):
-        if not isinstance(given, tuple | list) or len(given) != len(rest[0]):
+        if not isinstance(arguments, tuple | list) or len(arguments) != len(rest[0]):
             return False
-        return all(mapped(one, part, visit) for one, part in zip(rest[0], given, strict=True))
+        return all(mapped(one, part, visit) for one, part in zip(rest[0], arguments, strict=True))
     return True

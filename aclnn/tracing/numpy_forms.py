@@ -78,12 +78,12 @@ def ufunc(trace: Trace, function: Any, operands: Sequence[Any], out: Any = None)
             f"np.{name} of {kinds[0]} and {kinds[1]} has no counterpart among the operators, as no "
             "dtype holds both: convert one of them with .astype first; aclnn.call embeds anything else"
         )
-    given = [_in_dtype(trace, one, kind) for one, kind in zip(operands, kinds, strict=True)]
+    arguments = [_in_dtype(trace, one, kind) for one, kind in zip(operands, kinds, strict=True)]
     if any(kind.kind == "c" for kind in kinds):
         _refuse_roundings(name, kinds)
-    if out is not None and name not in _OWN and _fits(function, given, result, out):
-        return _recorded(trace, name, given, out)
-    made = _OWN[name](trace, *given) if name in _OWN else _recorded(trace, name, given)
+    if out is not None and name not in _OWN and _fits(function, arguments, result, out):
+        return _recorded(trace, name, arguments, out)
+    made = _OWN[name](trace, *arguments) if name in _OWN else _recorded(trace, name, arguments)
     if made.dtype != result:
         raise wrong_kind(
             f"np.{name} gives {result} of {' and '.join(map(str, kinds))}, but the operator "
@@ -92,11 +92,13 @@ def ufunc(trace: Trace, function: Any, operands: Sequence[Any], out: Any = None)
     return written(made, out)
 
 
-def _fits(function: Any, given: Sequence[Any], dtype: np.dtype, out: Any) -> bool:
+def _fits(function: Any, arguments: Sequence[Any], dtype: np.dtype, out: Any) -> bool:
     """Whether an operator can write its result into `out` as it is."""
     if out.dtype != dtype:
         return False
-    return function.signature is not None or out.shape == np.broadcast_shapes(*map(np.shape, given))
+    return function.signature is not None or out.shape == np.broadcast_shapes(
+        *map(np.shape, arguments)
+    )
 
 
 def _refuse_roundings(name: str, kinds: Sequence[np.dtype]) -> None:
@@ -150,11 +152,11 @@ _COMPARISONS = {
 
 def _decided(trace: Trace, name: str, operands: Sequence[Any]) -> Any:
     """A comparison with an integer that the array's dtype cannot hold, whose result is known."""
-    for place, one in enumerate(operands):
-        other = operands[1 - place]
+    for index, one in enumerate(operands):
+        other = operands[1 - index]
         beyond = kind_of(one) is int and isinstance(kind_of(other), np.dtype)
         if beyond and not holds(one, other.dtype):
-            pair = (one, 0) if place == 0 else (0, one)
+            pair = (one, 0) if index == 0 else (0, one)
             truth = _COMPARISONS[name](*pair)
             return trace.number(truth, BOOL).broadcast_to(np.shape(other)).copy()
     return None

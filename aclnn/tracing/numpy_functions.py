@@ -204,7 +204,7 @@ def taken(array: Any, indices: Any, axis: Any = None) -> Any:
     )  # which counts from the end itself
 
 
-def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
+def put_at(array: Any, axis: int, indices: Any, value: Any) -> None:
     """Write slices along a dimension, where indices say; negative ones count from the end."""
     trace = array.trace
     places = _from_begin(trace, indices, array.shape[axis])
@@ -213,7 +213,7 @@ def put_at(array: Any, axis: int, indices: Any, given: Any) -> None:
             f"positions to write at have {places.ndim} dimensions, must have 1 or none: .ravel() them"
         )
     shape = (*array.shape[:axis], *places.shape, *array.shape[axis + 1 :])
-    source = trace.taken(np.asarray(given, array.dtype) if is_number(given) else given)
+    source = trace.taken(np.asarray(value, array.dtype) if is_number(value) else value)
     source = _cast(source, array.dtype).broadcast_to(shape)
     if not places.ndim:
         places, source = places.reshape(1), source[(slice(None),) * axis + (None,)]
@@ -266,8 +266,8 @@ def _take(
 def _positions(trace: Trace, indices: Any) -> Any:
     """Indices as an array of signed integers."""
     places = trace.taken(np.asarray(indices) if isinstance(indices, list | tuple) else indices)
-    if (place := places.place) is not None:
-        trace.positions.add(place)
+    if (index := places.place) is not None:
+        trace.positions.add(index)
     if places.dtype.kind not in "iu" or places.dtype == np.uint64:
         raise wrong_kind(
             f"indices are {places.dtype}, must be integers: convert with .astype(np.int64)"
@@ -359,8 +359,8 @@ def _array_split(trace: Trace, ary: Any, indices_or_sections: Any, axis: Any = 0
 def _split_along(axis: int) -> Callable[..., Any]:
     def record(trace: Trace, ary: Any, indices_or_sections: Any) -> Any:
         array = trace.taken(ary)
-        place = 0 if axis == 1 and array.ndim == 1 else axis
-        return _split(trace, array, indices_or_sections, place)
+        index = 0 if axis == 1 and array.ndim == 1 else axis
+        return _split(trace, array, indices_or_sections, index)
 
     return record
 

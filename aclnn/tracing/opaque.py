@@ -64,9 +64,9 @@ def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -
     traced = next((one for one in operands if isinstance(one, TracedArray)), None)
     if traced is not None:
         return _step(traced, function, operands, sizes, kind)
-    given = [arrays.as_ndarray(one, f"operand {n}") for n, one in enumerate(operands)]
+    arguments = [arrays.as_ndarray(one, f"operand {n}") for n, one in enumerate(operands)]
     out = np.empty(sizes, dtypes.NUMPY[kind])
-    function(*given, out=out)
+    function(*arguments, out=out)
     return arrays.like_inputs(operands, out)
 
 

@@ -114,27 +114,27 @@ class Reach:
         self._todo: list[tuple[int, Any, str]] = []
         self._code_of(function)
         self._visit(-1, FIXED, function, function, "", fixed=True)
-        for place, (one, name) in enumerate(zip(owners, owner_names, strict=True)):
-            self._visit(-1, OWNER, place, one, name)
+        for index, (one, name) in enumerate(zip(owners, owner_names, strict=True)):
+            self._visit(-1, OWNER, index, one, name)
         while self._todo:
             self._descend(*self._todo.pop())
 
     # --- Arrays -------------------------------------------------------------------------------------
 
-    def place_of(self, given: Any, array: np.ndarray) -> tuple[int, int]:
+    def place_of(self, value: Any, array: np.ndarray) -> tuple[int, int]:
         """The node of an array, and where in that node's memory it begins; -1 for one of no node."""
-        found = self._place_in(self, given, array)
+        found = self._place_in(self, value, array)
         if found is None and not self._everything:
             if self._wider is None:  # the function may have bound it meanwhile, or not by a name
                 self._wider = Reach(*self._roots, everything=True)
-            found = self._place_in(self._wider, given, array)
+            found = self._place_in(self._wider, value, array)
             if found is not None:
                 return self._grafted(self._wider, found[0]), found[1]
         return (-1, 0) if found is None else found
 
-    def _place_in(self, reach: Reach, given: Any, array: np.ndarray) -> tuple[int, int] | None:
-        if id(given) in reach.arrays:
-            return reach.arrays[id(given)][0], 0
+    def _place_in(self, reach: Reach, value: Any, array: np.ndarray) -> tuple[int, int] | None:
+        if id(value) in reach.arrays:
+            return reach.arrays[id(value)][0], 0
         low, high = _bounds(array)
         if low == high:
             return None
@@ -153,9 +153,9 @@ class Reach:
         if role == ALIAS:
             return self._grafted(other, expected)
         own = self._grafted(other, parent)
-        for place, (known, way, name, *_) in enumerate(self.nodes):
+        for index, (known, way, name, *_) in enumerate(self.nodes):
             if known == own and way == access and name is key:
-                return place
+                return index
         self._add(own, access, key, role, expected, other.texts[node])
         return len(self.nodes) - 1
 
@@ -182,11 +182,11 @@ class Reach:
                     f"the function is traced, or found by code of its own\n  {one.line}"
                 )
         needed: set[int] = {one.node for one in held if one.node >= 0}
-        for place, (_, _, _, role, _) in enumerate(self.nodes):
-            if role != KIND and place not in failing:
-                needed.add(place)
-        for place in sorted(needed, reverse=True):
-            self._need(place, needed)
+        for index, (_, _, _, role, _) in enumerate(self.nodes):
+            if role != KIND and index not in failing:
+                needed.add(index)
+        for index in sorted(needed, reverse=True):
+            self._need(index, needed)
         order = sorted(needed)
         places = {old: new for new, old in enumerate(order)}
         nodes = [self._moved(self.nodes[old], places) for old in order]
@@ -204,8 +204,8 @@ class Reach:
         self._watch(made, {one.node for one in held}, places)
         return made, texts
 
-    def _need(self, place: int, needed: set[int]) -> None:
-        parent, _, _, role, expected = self.nodes[place]
+    def _need(self, index: int, needed: set[int]) -> None:
+        parent, _, _, role, expected = self.nodes[index]
         for other in (parent, expected if role == ALIAS else -1):
             if other >= 0 and other not in needed:
                 needed.add(other)
@@ -245,9 +245,9 @@ class Reach:
             return self._add(parent, access, key, EQUAL, one, text)
         if isinstance(one, types.ModuleType) and _root_of(one.__name__) in FOREIGN:
             return None
-        place = self._seen.get(id(one))
-        if place is not None:
-            return None if fixed else self._add(parent, access, key, ALIAS, place, text)
+        index = self._seen.get(id(one))
+        if index is not None:
+            return None if fixed else self._add(parent, access, key, ALIAS, index, text)
         self._seen[id(one)] = len(self.nodes)
         self._kept.append(one)
         if is_array(one) and not isinstance(one, type):
@@ -282,35 +282,35 @@ class Reach:
 
     # --- Ways ---------------------------------------------------------------------------------------
 
-    def _descend(self, place: int, one: Any, text: str) -> None:
+    def _descend(self, position: int, one: Any, text: str) -> None:
         """Visit what an object leads to."""
         kind = type(one)
         if isinstance(one, types.FunctionType):
-            return self._descend_function(place, one, text)
+            return self._descend_function(position, one, text)
         if isinstance(one, tuple | list):
             for index, item in enumerate(one):
-                self._visit(place, ITEM, index, item, f"{text}[{index}]")
+                self._visit(position, ITEM, index, item, f"{text}[{index}]")
         elif isinstance(one, dict):
             for key, item in dict.items(one):
-                self._visit(place, VALUE, key, item, f"{text}[{key!r}]")
+                self._visit(position, VALUE, key, item, f"{text}[{key!r}]")
         if isinstance(one, types.ModuleType):
             names = self._names & set(vars(one)) if self._is_followed(one) else set()
-            return self._descend_members(place, one, sorted(names), text)
+            return self._descend_members(position, one, sorted(names), text)
         if isinstance(one, type):
-            return self._descend_class(place, one, text)
+            return self._descend_class(position, one, text)
         if isinstance(one, enum.Enum):
             return None
         if kind in _INNER:
             for name in _INNER[kind]:
-                self._visit(place, ATTRIBUTE, name, getattr(one, name), text)
+                self._visit(position, ATTRIBUTE, name, getattr(one, name), text)
             return None
         if hasattr(kind, "__aclnn_compiled__"):
-            self._visit(place, ATTRIBUTE, "_function", one._function, text)
-        elif _root_of(kind.__module__) not in CLOSED or place == 0:
-            self._descend_object(place, one, text)
+            self._visit(position, ATTRIBUTE, "_function", one._function, text)
+        elif _root_of(kind.__module__) not in CLOSED or position == 0:
+            self._descend_object(position, one, text)
         return None
 
-    def _descend_function(self, place: int, function: Any, text: str) -> None:
+    def _descend_function(self, position: int, function: Any, text: str) -> None:
         self._code_of(function)
         code, space = function.__code__, function.__globals__
         own = f"{text}." if text else ""
@@ -321,7 +321,7 @@ class Reach:
                 found = cell.cell_contents
             except ValueError:  # not bound yet
                 continue
-            self._visit(place, CELL, index, found, f"{own}{name}")
+            self._visit(position, CELL, index, found, f"{own}{name}")
         for name in _globals_of(code):
             if not self._is_followed(function):
                 break
@@ -330,21 +330,25 @@ class Reach:
                 and name.isidentifier()
                 and space[name] is not getattr(builtins, name, space)
             ):
-                self._visit(place, GLOBAL, (space, name), space[name], f"{own}{name}")
+                self._visit(position, GLOBAL, (space, name), space[name], f"{own}{name}")
         for name in ("__defaults__", "__kwdefaults__"):
-            given = getattr(function, name) or ()
-            if not all(map(self._is_plain, given.values() if isinstance(given, dict) else given)):
-                self._visit(place, ATTRIBUTE, name, getattr(function, name), f"{own}{name}")
+            arguments = getattr(function, name) or ()
+            if not all(
+                map(
+                    self._is_plain, arguments.values() if isinstance(arguments, dict) else arguments
+                )
+            ):
+                self._visit(position, ATTRIBUTE, name, getattr(function, name), f"{own}{name}")
 
-    def _descend_members(self, place: int, one: Any, names: Sequence[str], text: str) -> None:
+    def _descend_members(self, index: int, one: Any, names: Sequence[str], text: str) -> None:
         for name in names:
             found = vars(one)[name]
             if isinstance(found, staticmethod | classmethod | property | functools.cached_property):
                 self._code_of(found)
                 continue
-            self._visit(place, MEMBER, name, found, f"{text}.{name}")
+            self._visit(index, MEMBER, name, found, f"{text}.{name}")
 
-    def _descend_class(self, place: int, kind: type, text: str) -> None:
+    def _descend_class(self, index: int, kind: type, text: str) -> None:
         if _root_of(kind.__module__) in FOREIGN:
             return
         for name, found in _members(kind):
@@ -353,21 +357,21 @@ class Reach:
             elif not isinstance(found, types.MemberDescriptorType) and not hasattr(
                 found, "__get__"
             ):
-                self._visit(place, MEMBER, name, found, f"{text}.{name}")
+                self._visit(index, MEMBER, name, found, f"{text}.{name}")
             else:
                 self._code_of(found)
 
-    def _descend_object(self, place: int, one: Any, text: str) -> None:
+    def _descend_object(self, index: int, one: Any, text: str) -> None:
         kind = type(one)
         own = getattr(one, "__dict__", None)
         held = own if isinstance(own, dict) else {}
         wide = self._wide or _finds_attributes_itself(kind)
         for name in list(held):
             if wide or name in self._names or name in self._spelled:
-                self._visit(place, ATTRIBUTE, name, held[name], f"{text}.{name}")
+                self._visit(index, ATTRIBUTE, name, held[name], f"{text}.{name}")
         for name in self._spelled - held.keys():
             if held is own and not hasattr(kind, name):
-                self._add(place, ATTRIBUTE, name, ABSENT, None, f"{text}.{name}")
+                self._add(index, ATTRIBUTE, name, ABSENT, None, f"{text}.{name}")
         if _root_of(kind.__module__) in FOREIGN - {"torch"} or kind.__module__ == "builtins":
             return
         for name, found in _members(kind):
@@ -375,11 +379,11 @@ class Reach:
                 continue
             if isinstance(found, types.MemberDescriptorType):
                 if (wide or name in self._names or name in self._spelled) and hasattr(one, name):
-                    self._visit(place, ATTRIBUTE, name, getattr(one, name), f"{text}.{name}")
+                    self._visit(index, ATTRIBUTE, name, getattr(one, name), f"{text}.{name}")
             elif isinstance(found, types.FunctionType) or hasattr(type(found), "__get__"):
                 self._method(name, found)
             elif name in self._names or name in self._spelled:
-                self._visit(place, ATTRIBUTE, name, found, f"{text}.{name}")
+                self._visit(index, ATTRIBUTE, name, found, f"{text}.{name}")
 
     def _is_followed(self, one: Any) -> bool:
         """Whether what a function or a module names may be bound to something else: not so in
@@ -428,18 +432,18 @@ _INNER: Mapping[type, tuple[str, ...]] = {
 }
 
 
-def _function_in(given: Any) -> Any:
+def _function_in(value: Any) -> Any:
     """The function of Python in a method, a property or a wrapper; None where there is none."""
     for _ in range(10):
-        if isinstance(given, types.FunctionType):
-            return given
+        if isinstance(value, types.FunctionType):
+            return value
         for name in ("__func__", "fget", "func", "_function", "__wrapped__"):
-            inner = getattr(given, name, None) if not isinstance(given, type) else None
+            inner = getattr(value, name, None) if not isinstance(value, type) else None
             if inner is not None:
                 break
         else:
             return None
-        given = inner
+        value = inner
     return None
 
 

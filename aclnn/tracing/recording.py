@@ -40,10 +40,10 @@ Path = tuple[tuple[str, Any], ...]  # views, one of another: what makes it of a 
 class Memory:
     """Memory of a traced array, and the value that it holds at the moment."""
 
-    def __init__(self, trace: Trace, value: int, place: int | None = None, name: str = ""):
+    def __init__(self, trace: Trace, value: int, index: int | None = None, name: str = ""):
         self.trace = trace
         self.value = self.like = value
-        self.place = place  # among the inputs of the trace; None for what it made itself
+        self.place = index  # among the inputs of the trace; None for what it made itself
         self.name = name
         self.version = 0
 
@@ -209,13 +209,13 @@ class Trace:
 
     def _line(self, frame: FrameType) -> str:
         """The line of a frame: file, number and what stands there."""
-        place = frame.f_code.co_filename, frame.f_lineno
-        if place not in self._lines:
-            words = linecache.getline(*place, frame.f_globals).strip()
-            self._lines[place] = f"{os.path.basename(place[0])}:{place[1]}: {words}".removesuffix(
+        index = frame.f_code.co_filename, frame.f_lineno
+        if index not in self._lines:
+            words = linecache.getline(*index, frame.f_globals).strip()
+            self._lines[index] = f"{os.path.basename(index[0])}:{index[1]}: {words}".removesuffix(
                 ": "
             )
-        return self._lines[place]
+        return self._lines[index]
 
     # --- Arrays -------------------------------------------------------------------------------------
 
@@ -229,10 +229,10 @@ class Trace:
         """A traced array with memory of its own."""
         return self._make(Memory(self, value))
 
-    def memory_of(self, given: Any, role: str = "operand") -> Memory:
+    def memory_of(self, value: Any, role: str = "operand") -> Memory:
         """The memory of an array that is no traced one."""
-        array = arrays.as_ndarray(given, role)
-        node, offset = self._found(given, array)
+        array = arrays.as_ndarray(value, role)
+        node, offset = self._found(value, array)
         made = node < 0 and self._reach is not None
         known = (*_identity(array), node, fingerprint(array) if made and reads(array) else 0)
         if known in self._known:
@@ -246,7 +246,7 @@ class Trace:
         bound = _laid_out_copy(array) if made else array
         after = self._written_outside(array.dtype) if made else ""
         line = self._line_now()
-        self.held.append(Held(given, bound, len(self.inputs), node, offset, line, after))
+        self.held.append(Held(value, bound, len(self.inputs), node, offset, line, after))
         self._known[known] = self.argument(self._free_name(name), spec_of(array))
         return self._known[known]
 
@@ -258,11 +258,11 @@ class Trace:
                 return memory.name
         return ""
 
-    def _found(self, given: Any, array: np.ndarray) -> tuple[int, int]:
+    def _found(self, value: Any, array: np.ndarray) -> tuple[int, int]:
         """The node of an array, and from which byte on it is one of that node's."""
         if self._reach is None:
             return -1, 0
-        return self._reach.place_of(given, array)
+        return self._reach.place_of(value, array)
 
     def _name_of(self, node: int, offset: int) -> str:
         if node < 0 or self._reach is None:
@@ -289,25 +289,25 @@ class Trace:
             frame = frame.f_back
         return ""
 
-    def value_of(self, given: Any, role: str) -> int:
+    def value_of(self, value: Any, role: str) -> int:
         """The value of an operand: a traced array, or any other array."""
-        if hasattr(type(given), "__aclnn_function__"):
-            return given.value_in(self)
-        return self.memory_of(given, role).value
+        if hasattr(type(value), "__aclnn_function__"):
+            return value.value_in(self)
+        return self.memory_of(value, role).value
 
-    def taken(self, given: Any) -> Any:
+    def taken(self, value: Any) -> Any:
         """An array as a traced one."""
-        if hasattr(type(given), "__aclnn_function__"):
-            return given
-        return self._make(self.memory_of(given))
+        if hasattr(type(value), "__aclnn_function__"):
+            return value
+        return self._make(self.memory_of(value))
 
     def made_inside(self) -> list[Held]:
         """The arrays that the function seems to have made itself."""
         return [] if self._reach is None else [one for one in self.held if one.node < 0]
 
-    def is_own(self, place: int) -> bool:
+    def is_own(self, index: int) -> bool:
         """Whether an input is an array that the function made, which nobody else sees."""
-        return any(one.place == place for one in self.made_inside())
+        return any(one.place == index for one in self.made_inside())
 
     def is_settled(self, owners: Sequence[Any]) -> bool:
         """Whether what it found outside is still there, and not what the function put there."""
@@ -345,14 +345,14 @@ class Trace:
     def call(
         self,
         handle: Any,
-        given: Sequence[Any],
+        arguments: Sequence[Any],
         out: Any,
         numbers: Sequence[Any],
         switches: Sequence[Any] | None,
     ) -> Any:
         """Record the call of a functional form."""
         operator, recording = handle.handle.operator, self.recording
-        parts, _ = arrays.taken_apart(operator, given)
+        parts, _ = arrays.taken_apart(operator, arguments)
         operands = arrays.with_arrays_for_lists(operator, parts)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
@@ -412,42 +412,42 @@ class Trace:
         """Record the call of a functional form by its name, numbers among its operands."""
         handle = HANDLES_BY_NAME[name]
         operator = handle.handle.operator
-        given = list(operands)
+        arguments = list(operands)
         if operator.number_form is not None:
             role, _ = operator.number_form
-            place = operator.kernel_operands.index(role)
-            if is_number(given[place]) and handle.number_form is not None:
-                options[role] = given.pop(place)
+            index = operator.kernel_operands.index(role)
+            if is_number(arguments[index]) and handle.number_form is not None:
+                options[role] = arguments.pop(index)
                 handle = handle.number_form
                 operator = handle.handle.operator
-        dtype = self._common_dtype(given)
-        given = [self.number(one, dtype) if is_number(one) else one for one in given]
+        dtype = self._common_dtype(arguments)
+        arguments = [self.number(one, dtype) if is_number(one) else one for one in arguments]
         try:
             return self.call(
                 handle,
-                given,
+                arguments,
                 out,
                 [options.get(a.role, a.default) for a in operator.scalars],
                 tuple([options.get(a.role, a.default) for a in operator.switches]) or None,
             )
         except AclnnError as error:
-            by_role = dict(zip(operator.kernel_operands, given, strict=True))
+            by_role = dict(zip(operator.kernel_operands, arguments, strict=True))
             raise refusals.reworded(name, error, by_role, in_place=out is not None) from None
 
-    def _common_dtype(self, given: Sequence[Any]) -> np.dtype:
+    def _common_dtype(self, arguments: Sequence[Any]) -> np.dtype:
         """The dtype that numbers take: of the last array with them."""
-        found = [one.dtype for one in given if hasattr(one, "dtype") and not is_number(one)]
+        found = [one.dtype for one in arguments if hasattr(one, "dtype") and not is_number(one)]
         return found[-1]
 
     def number(self, value: Any, dtype: np.dtype) -> Any:
         """A number as an array without dimensions."""
-        given: Number
+        argument: Number
         rounded = number_in(value, dtype)
         if type(rounded) is RunNumber:
-            (given,) = self._numbers_of_run(None, [rounded], None, (), None, [(0.0, 0.0, 0)])
+            (argument,) = self._numbers_of_run(None, [rounded], None, (), None, [(0.0, 0.0, 0)])
         else:
-            given = forms_in(value, dtype)
-        return self.made(self.recording.filled(given, dtypes.of_numpy(dtype), ()))
+            argument = forms_in(value, dtype)
+        return self.made(self.recording.filled(argument, dtypes.of_numpy(dtype), ()))
 
     def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
         """Traced arrays that a call writes into, or None for what it makes."""
@@ -455,10 +455,10 @@ class Trace:
         if out is None:
             return [None] * count
         single = count == 1 and not handle.handle.makes_list
-        given = [out] if single else list(out) if listed else []
-        if len(given) != count:
+        arguments = [out] if single else list(out) if listed else []
+        if len(arguments) != count:
             raise invalid(f"{handle.name}: out must be a tuple of {count} arrays")
-        return [None if one is None else self.taken(one) for one in given]
+        return [None if one is None else self.taken(one) for one in arguments]
 
     def _result(self, value: int | None, target: Any) -> Any:
         if value is None:
@@ -472,9 +472,9 @@ class Trace:
 _RUN = Trace.run.__code__
 
 
-def float_now(given: Any) -> Any:
+def float_now(value: Any) -> Any:
     """A number as it is while the function is traced, without the function's asking for it."""
-    return given.now if type(given) is RunNumber else given
+    return value.now if type(value) is RunNumber else value
 
 
 def _always(value: Any) -> Callable[[Values], Any]:
@@ -491,9 +491,9 @@ def _identity(array: np.ndarray) -> tuple[Any, ...]:
     return array.ctypes.data, array.shape, array.strides, array.dtype.name
 
 
-def is_number(given: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether an operand is a number, and no array."""
-    return isinstance(given, complex | float | int | np.generic)
+    return isinstance(value, complex | float | int | np.generic)
 
 
 def spec_of(array: np.ndarray) -> TensorSpec:

@@ -112,22 +112,22 @@ class Traced:
         """Refuse memory that the function writes itself and reads or gives otherwise."""
         names, written = self.recording.input_names, {tie for tie in self.ties or () if tie >= 0}
         for tie, row, output in zip(self.ties or (), rows, self.recording.outputs, strict=False):
-            for place, overlap in enumerate(row):
-                if tie < 0 and overlap and place in written:
+            for index, overlap in enumerate(row):
+                if tie < 0 and overlap and index in written:
                     raise invalid(
-                        f"{self.name}: {output.name} shares memory with {names[place]}, which the "
+                        f"{self.name}: {output.name} shares memory with {names[index]}, which the "
                         "function writes in place"
                     )
-                alias = overlap == IDENTICAL and self.shared_with(place) == self.shared_with(tie)
-                if tie >= 0 and overlap and place != tie and not alias:
+                alias = overlap == IDENTICAL and self.shared_with(index) == self.shared_with(tie)
+                if tie >= 0 and overlap and index != tie and not alias:
                     raise invalid(
                         f"{self.name}: {names[tie]} is written in place and shares memory with "
-                        f"{names[place]}, which may be read afterwards"
+                        f"{names[index]}, which may be read afterwards"
                     )
 
-    def shared_with(self, place: int) -> int:
+    def shared_with(self, index: int) -> int:
         """The first argument that has the same memory."""
-        return self.shared[place] if place < len(self.shared) else place
+        return self.shared[index] if index < len(self.shared) else index
 
     # What a call needs.
 
@@ -143,8 +143,8 @@ class Traced:
 
     def numbers_for(self, values: Values) -> bytes | None:
         """The numbers that kernels read, of a run's floats; None where these shape the plan."""
-        for place, bits in self.read.items():
-            if bits_of(values[place]) != bits:
+        for index, bits in self.read.items():
+            if bits_of(values[index]) != bits:
                 return None
         forms: list[Any] = []
         try:
@@ -165,7 +165,7 @@ class Traced:
         if at >= 0:
             return self.texts[at]
         names = [name for one in self.arguments for name in one.numbers]
-        read = [place for place, bits in self.read.items() if bits_of(values[place]) != bits]
+        read = [index for index, bits in self.read.items() if bits_of(values[index]) != bits]
         for one in self.conditions:
             with contextlib.suppress(ArithmeticError):
                 read += () if one.holds(values) else one.places
@@ -179,10 +179,10 @@ class Traced:
 
     def executor_for(self, out: Any, executor: Callable[[Traced], aclOpExecutor]) -> aclOpExecutor:
         """The executor for outputs that lie as those given; `executor` makes one of a trace."""
-        given = self.flat_outputs(out)
-        if takes_outputs(self.executor, given):
+        arguments = self.flat_outputs(out)
+        if takes_outputs(self.executor, arguments):
             return self.executor
-        found = [arrays.as_ndarray(one, "out") for one in given]
+        found = [arrays.as_ndarray(one, "out") for one in arguments]
         key = tuple([(one.shape, one.strides, one.flags.writeable) for one in found])
         with self._lock.here():
             if key not in self._others:
@@ -221,7 +221,7 @@ class Traced:
     def _refuse_shared(self, outs: Sequence[Any]) -> None:
         """Refuse outputs that overlap each other: steps may read from one while another is written."""
         for first, second in outputs_that_meet(outs):
-            one, other = (arrays.as_ndarray(outs[place], "out") for place in (first, second))
+            one, other = (arrays.as_ndarray(outs[index], "out") for index in (first, second))
             if np.shares_memory(one, other):
                 raise invalid(
                     f"{self.name}: outputs {first} and {second} of out share memory; each needs its own"

@@ -132,9 +132,11 @@ class Parameters:
         return arguments_of(form, names[:count], rest)
 
 
-def are_same(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+def are_same(found: Sequence[Any], requested: Sequence[Any]) -> bool:
     """Whether both are the same objects in the same order."""
-    return len(found) == len(wanted) and all(a is b for a, b in zip(found, wanted, strict=True))
+    return len(found) == len(requested) and all(
+        a is b for a, b in zip(found, requested, strict=True)
+    )
 
 
 def is_in_order(

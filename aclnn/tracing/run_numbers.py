@@ -54,8 +54,8 @@ class Numbers:
     def stand_ins(self) -> list[RunNumber]:
         """Stand-ins that the function gets in place of the floats."""
         return [
-            RunNumber(self, operator.itemgetter(place), frozenset([place]))
-            for place in range(len(self.values))
+            RunNumber(self, operator.itemgetter(index), frozenset([index]))
+            for index in range(len(self.values))
         ]
 
 
@@ -183,8 +183,8 @@ def _read(name: str) -> Callable[..., Any]:
     def method(self: RunNumber, *args: Any) -> Any:
         if any(hasattr(type(one), "__aclnn_function__") for one in args):
             return NotImplemented
-        given = [float(one) if type(one) is RunNumber else one for one in args]
-        return getattr(float(self), name)(*given)
+        arguments = [float(one) if type(one) is RunNumber else one for one in args]
+        return getattr(float(self), name)(*arguments)
 
     return method
 

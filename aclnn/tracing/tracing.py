@@ -75,7 +75,7 @@ class Tracer:
         held = trace.held
         traced.recording, traced.held = trace.recording, held
         traced.run_forms = trace.run_forms
-        traced.read = {place: bits_of(request.values[place]) for place in found.numbers.read}
+        traced.read = {index: bits_of(request.values[index]) for index in found.numbers.read}
         traced.conditions = found.numbers.conditions
         traced.outside, traced.texts = trace.outside(request.owners)
         traced.summary = place_of(self._function)
@@ -129,9 +129,9 @@ class Tracer:
         trace = Trace(self._name, TracedArray, self._function, reach)
         memories: list[Memory] = []
         names = [name for one in arguments for name in one.arrays]
-        for place, (name, spec) in enumerate(zip(names, request.headers.specs(), strict=True)):
+        for index, (name, spec) in enumerate(zip(names, request.headers.specs(), strict=True)):
             memory = trace.argument(name, spec)
-            memories.append(memory if shared[place] == place else memories[shared[place]])
+            memories.append(memory if shared[index] == index else memories[shared[index]])
         stand_ins, floats = iter([TracedArray(memory) for memory in memories]), iter(values)
         args = put_together(request.form[0], stand_ins, floats)
         named = {}
@@ -198,28 +198,28 @@ class Tracer:
         for name, leaf in zip(names, leaves, strict=True):
             recording.output(_apart(name, recording), leaf.value_in(trace))
             ties.append(-1)
-        for place, memory in enumerate(trace.inputs):
-            if memory.version == 0 or trace.is_own(place):
+        for index, memory in enumerate(trace.inputs):
+            if memory.version == 0 or trace.is_own(index):
                 continue
-            value = recording.inputs[place]
+            value = recording.inputs[index]
             spec = recording.spec(value)
             if not spec.writable:
                 raise invalid(f"{self._name}: {memory.name} is read-only, but is written in place")
             recording.output(f"{memory.name} afterwards", memory.value, spec, value)
-            ties.append(place)
+            ties.append(index)
         traced.ties = tuple(ties) if any(tie >= 0 for tie in ties) else None
 
     def _fixed_inputs(self, traced: Traced, count: int) -> frozenset[str]:
         """Names of the inputs that the option `packed` promises not to change; `count` are arguments."""
-        wanted, recording = self._options["packed"], traced.recording
-        if wanted is False:
+        requested, recording = self._options["packed"], traced.recording
+        if requested is False:
             return frozenset()
         written = {output.replaces for output in recording.outputs} - {None}
         pairs = list(zip(recording.input_names, recording.inputs, strict=True))
-        if wanted is True:
+        if requested is True:
             return frozenset([name for name, value in pairs[count:] if value not in written])
         found: set[str] = set()
-        for name in wanted:
+        for name in requested:
             parts = [one.arrays for one in traced.arguments if one.name == name]
             named = [*parts[0]] if parts else []
             named += [one for one in recording.input_names[count:] if one == name]
@@ -274,4 +274,4 @@ def _shared(inputs: Sequence[np.ndarray]) -> list[int]:
     """For each array the first one that is the same memory, seen alike."""
     first: dict[Any, int] = {}
     keys = [(a.ctypes.data, a.shape, a.strides, a.dtype.str) for a in inputs]
-    return [first.setdefault(key, place) for place, key in enumerate(keys)]
+    return [first.setdefault(key, index) for index, key in enumerate(keys)]

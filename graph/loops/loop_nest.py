@@ -147,10 +147,10 @@ def _around_axis(
     shape: tuple[int, ...], columns: Sequence[Sequence[int]], lead: int, axis: int
 ) -> tuple[list[Dim], list[int]]:
     """Dimensions with the axis as the innermost, which neither merges nor turns around."""
-    place = len(shape) + axis
-    own = (shape[place], tuple([column[place] for column in columns]))
-    rest = [(*column[:place], *column[place + 1 :]) for column in columns]
-    dims, starts = collapse((*shape[:place], *shape[place + 1 :]), rest, lead)
+    index = len(shape) + axis
+    own = (shape[index], tuple([column[index] for column in columns]))
+    rest = [(*column[:index], *column[index + 1 :]) for column in columns]
+    dims, starts = collapse((*shape[:index], *shape[index + 1 :]), rest, lead)
     return [*dims, own], starts
 
 
@@ -243,8 +243,8 @@ def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Di
         )
         for _, strides in dims[:-1]
     ]
-    wanted = -(-area // cols)  # rows that fill a tile
-    row = max(range(len(votes)), key=lambda i: (votes[i], min(dims[i][0], wanted), i))
+    requested = -(-area // cols)  # rows that fill a tile
+    row = max(range(len(votes)), key=lambda i: (votes[i], min(dims[i][0], requested), i))
     return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], any(votes)
 
 

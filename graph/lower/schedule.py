@@ -567,14 +567,14 @@ class _Compiler:
         packed_at, number = self.packed_of.get(node.name, (-1, -1))
         if not any(self.graph.value(id).size for id in node.outputs):
             raise GraphError(node.name, "what makes no element is not scheduled")
-        for place, value in enumerate(map(self.graph.value, node.operands)):
+        for index, value in enumerate(map(self.graph.value, node.operands)):
             base, offset = self.address(value)
             item = value.dtype.itemsize
             strides = tuple([stride * item for stride in value.strides])
             name, nbytes = value.name, value.distinct_bytes
-            if place < len(node.inputs):
+            if index < len(node.inputs):
                 nbytes = self.graph.bytes_read_of(node, value.id)
-            if place == packed_at:
+            if index == packed_at:
                 base, offset = len(self.arguments) + number, 0
                 memory = [*self.packs.values()][number].memory
                 name, nbytes = memory.name, memory.nbytes

@@ -194,12 +194,12 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         return graph, ()
     notes: list[Note] = []
     readers = graph.readers()
-    place = {id: at for at, node in enumerate(graph.nodes) for id in node.outputs}
+    index = {id: at for at, node in enumerate(graph.nodes) for id in node.outputs}
     forced = last_forced_copy(graph.nodes)
     kept = dict(enumerate(graph.nodes))
     for cast in casts:
         (source,) = cast.inputs
-        writer = kept.get(place.get(source, -1))
+        writer = kept.get(index.get(source, -1))
         if writer is None or readers.get(source) != (cast,):
             continue
         if not writer.can_store(graph.value(cast.output).dtype) or not writer.takes_in(cast):
@@ -208,13 +208,13 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         made = graph.value(source)
         if made.storage != "workspace" or made.is_view or writer.attr("result_dtype") is not None:
             continue
-        if graph.root(cast.output).storage == "output" and place[source] <= forced:
+        if graph.root(cast.output).storage == "output" and index[source] <= forced:
             continue
         if len(writer.outputs) > 1:
             continue
         stored = replace(writer.with_attrs(result_dtype=made.dtype.name), outputs=cast.outputs)
-        kept[place[source]] = stored
-        del kept[place[cast.output]]
+        kept[index[source]] = stored
+        del kept[index[cast.output]]
         notes.append(_cast_note(graph, cast, f"in the store of {writer.name}"))
     return Rewriter(graph).rebuilt(kept.values()), tuple(notes)
 

@@ -20,7 +20,7 @@ def rematerialize(graph: Graph) -> tuple[Graph, Notes]:
     repeated = {}
     overwritten = {graph.value(id).alias_of for id in graph.outputs}
     readers, call_at = graph.readers(), [node.attr("call") for node in graph.nodes]
-    place_of = {node.name: place for place, node in enumerate(graph.nodes)}
+    place_of = {node.name: index for index, node in enumerate(graph.nodes)}
     for node in graph.nodes:
         reading = readers.get(node.outputs[0], ())
         if len(reading) < 2 or not _is_cheap(graph, node, overwritten):
@@ -44,13 +44,13 @@ def _is_cheap(graph: Graph, node: Node, overwritten: set[int | None]) -> bool:
 def _groups(places: Sequence[int], call_at: Sequence[object]) -> list[list[int]]:
     """Readers, by their places, that no node of another call separates."""
     groups = [[places[0]]]
-    for place in places[1:]:
-        own = {None, call_at[groups[-1][-1]], call_at[place]}
-        between = call_at[groups[-1][-1] + 1 : place]
+    for index in places[1:]:
+        own = {None, call_at[groups[-1][-1]], call_at[index]}
+        between = call_at[groups[-1][-1] + 1 : index]
         if own.issuperset(between):
-            groups[-1].append(place)
+            groups[-1].append(index)
         else:
-            groups.append([place])
+            groups.append([index])
     return groups
 
 
@@ -74,14 +74,14 @@ def _with_copies(graph: Graph, repeated: dict[str, list[list[int]]]) -> tuple[Gr
             attrs = _as_of(graph.nodes[group[0]], node)
             again = replace(node, name=made.name, outputs=(made.id,), attrs=attrs)
             before.setdefault(group[0], []).append(again)
-            for place in group:
-                reads.setdefault(place, {}).update(changed)
+            for index in group:
+                reads.setdefault(index, {}).update(changed)
             why = f"{graph.nodes[group[0]].name} reads it again after other calls"
             notes.append(Note(made.name, "added", why))
     nodes = []
-    for place, node in enumerate(graph.nodes):
-        nodes += before.get(place, [])
-        new = reads.get(place)
+    for index, node in enumerate(graph.nodes):
+        nodes += before.get(index, [])
+        new = reads.get(index)
         if new:
             node = replace(node, inputs=tuple([new.get(id, id) for id in node.inputs]))
         nodes.append(node)

@@ -121,7 +121,7 @@ def _joined(graph: Graph, host: Node, node: Node) -> Node:
         "sums": host.attr("sums", (made.dtype.name, made.dtype.itemsize)),
         "params": (*host.attr("params", ()), *params),
         # Results may be summed up where they are written: then steps read the operands afterwards.
-        "in_place": [place for place in host.attr("in_place", ()) if place < own],
+        "in_place": [index for index in host.attr("in_place", ()) if index < own],
     }
     return replace(host, inputs=tuple(inputs), outputs=node.outputs, attrs=freeze_attrs(attrs))
 

@@ -57,7 +57,7 @@ def planned_with_demands(lives: Sequence[Lifetime], planner: Planner) -> Assignm
         fitted = [fit.placed(order, hinted) for hinted in (True, False) for order in orders]
         ways += fitted
         if min(one.size for one in ways) > bound:
-            best = min(range(len(orders)), key=lambda place: fitted[len(orders) + place].size)
+            best = min(range(len(orders)), key=lambda index: fitted[len(orders) + index].size)
             ways.append(fit.improved(orders[best], bound))
     elif offsets or any(life.gaps for life in lives):
         fit = FirstFit(lives)
@@ -180,9 +180,9 @@ class FirstFit:
             # Of what reaches the top, one after the other; every few turns the next one below it.
             highest = sorted(movable, key=lambda i: (-ends[i], i))[turn % 3 : turn % 3 + 1]
             for i in highest:
-                place = current.index(i)
-                target = fixed + (place - fixed) // (2 + turn % 2)
-                current.insert(min(target, max(place - 1, fixed)), current.pop(place))
+                index = current.index(i)
+                target = fixed + (index - fixed) // (2 + turn % 2)
+                current.insert(min(target, max(index - 1, fixed)), current.pop(index))
         return best
 
 

@@ -157,10 +157,10 @@ class Lifetime:
 
     def _check_demands(self) -> None:
         for demand in ("alignment", "offset", "hint"):
-            given, least = getattr(self, demand), int(demand == "alignment")
-            if given is None and demand != "alignment":
+            value, least = getattr(self, demand), int(demand == "alignment")
+            if value is None and demand != "alignment":
                 continue
-            number = whole_number(given, f"{self.name}: {demand}")
+            number = whole_number(value, f"{self.name}: {demand}")
             object.__setattr__(self, demand, number)
             if not least <= number <= MOST_BYTES:
                 raise ValueError(
@@ -300,7 +300,7 @@ def merged(lifetimes: Sequence[Lifetime]) -> tuple[tuple[Lifetime, ...], list[in
     groups: dict[int, list[Lifetime]] = {}
     for life, root in zip(lifetimes, roots, strict=True):
         groups.setdefault(root, []).append(life)
-    place_of = {root: place for place, root in enumerate(groups)}
+    place_of = {root: index for index, root in enumerate(groups)}
     return tuple(map(_hull, groups.values())), [place_of[root] for root in roots]
 
 
@@ -358,10 +358,10 @@ def _one_offset(group: Sequence[Lifetime]) -> int | None:
 
 def _roots(lifetimes: Sequence[Lifetime]) -> list[int]:
     """For each lifetime the place of the one whose bytes it has in the end."""
-    place_of = {life.name: place for place, life in enumerate(lifetimes)}
+    place_of = {life.name: index for index, life in enumerate(lifetimes)}
     roots = [-1] * len(lifetimes)
-    for place in range(len(lifetimes)):
-        path, at = [], place
+    for index in range(len(lifetimes)):
+        path, at = [], index
         while roots[at] < 0:
             path.append(at)
             roots[at] = len(lifetimes)  # on the path
@@ -466,7 +466,7 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
         missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
         if missing:
             raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
-        found = tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+        found = tuple(_lifetime(index, row) for index, row in enumerate(rows, 1))
         if pair := fixed_overlap(found):
             a, b = (found[i] for i in pair)
             raise ValueError(
@@ -478,41 +478,41 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     return found
 
 
-def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
+def _lifetime(index: int, row: Mapping[str, str | None]) -> Lifetime:
     if not row["id"] or None in (row["lower"], row["upper"], row["size"]):
-        raise ValueError(f"row {place} has no id, or fewer columns than the header")
+        raise ValueError(f"row {index} has no id, or fewer columns than the header")
     lower, upper, size = (
-        _number(place, column, row[column]) for column in ("lower", "upper", "size")
+        _number(index, column, row[column]) for column in ("lower", "upper", "size")
     )
     demands: dict[str, Any] = {
-        column: _number(place, column, row[column])
+        column: _number(index, column, row[column])
         for column in ("alignment", "offset", "hint")
         if (row.get(column) or "").strip()
     }
-    demands["gaps"] = tuple([_gap(place, one) for one in (row.get("gaps") or "").split()])
+    demands["gaps"] = tuple([_gap(index, one) for one in (row.get("gaps") or "").split()])
     demands["uses"] = tuple(
-        [_number(place, "uses", one) for one in (row.get("uses") or "").split()]
+        [_number(index, "uses", one) for one in (row.get("uses") or "").split()]
     )
     try:
         return Lifetime(row["id"], lower, upper, size, **demands)
     except ValueError as error:
-        raise ValueError(f"row {place}: {error}") from None
+        raise ValueError(f"row {index}: {error}") from None
 
 
-def _gap(place: int, words: str) -> Gap:
+def _gap(index: int, words: str) -> Gap:
     found = re.fullmatch(
         r"([0-9]{1,19})-([0-9]{1,19})(?:@([0-9]{1,19}):([0-9]{1,19}))?", words, re.ASCII
     )
     if found is None:
         raise ValueError(
-            f"row {place}: gaps has {words!r}, must be LOWER-UPPER or LOWER-UPPER@FIRST:LAST, such as "
+            f"row {index}: gaps has {words!r}, must be LOWER-UPPER or LOWER-UPPER@FIRST:LAST, such as "
             "2-4 or 2-4@0:64"
         )
     window = (int(found[3]), int(found[4])) if found[3] else None
     return Gap(int(found[1]), int(found[2]), window)
 
 
-def _number(place: int, column: str, word: str | None) -> int:
+def _number(index: int, column: str, word: str | None) -> int:
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", word or "", re.ASCII):
-        raise ValueError(f"row {place}: {column} is {word!r}, must be an integer")
+        raise ValueError(f"row {index}: {column} is {word!r}, must be an integer")
     return int(word or "")

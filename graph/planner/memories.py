@@ -338,9 +338,9 @@ def plan_memories(
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"memories: {names.count(name)} are called {name!r}")
-    given = tuple(lifetimes)
-    waiting, numbers = merged(given)  # which shares bytes is one buffer in all memories
-    plan_lifetimes(given, steps=steps)  # refuses what can be in no memory
+    value = tuple(lifetimes)
+    waiting, numbers = merged(value)  # which shares bytes is one buffer in all memories
+    plan_lifetimes(value, steps=steps)  # refuses what can be in no memory
     # What is computed in place is written more than once: copies of it do not stay equal.
     written = {waiting[i].name for i, count in Counter(numbers).items() if count > 1}
     plans, moves, divided = [], [], []
@@ -457,16 +457,16 @@ class _Level:
         """Add the stretches that save more than their copies cost; whether there are any."""
         before = len(self.held)
         copy = life.nbytes / min(self.memory.bandwidth, self.home.bandwidth)
-        for place, run in enumerate(runs):
+        for index, run in enumerate(runs):
             gain = len(run) * life.nbytes * self._faster - copy
             stretch = replace(
-                life, name=f"{life.name}#{place + 1}", lower=run[0], upper=run[-1] + 1, uses=run
+                life, name=f"{life.name}#{index + 1}", lower=run[0], upper=run[-1] + 1, uses=run
             )
             if gain <= 0 or not self._fits(stretch):
                 continue
             self.saved += gain
             names = self.memory.name, self.home.name
-            if place == 0:  # written here, and copied home once
+            if index == 0:  # written here, and copied home once
                 self.moves.append(Move(life.name, run[-1] + 1, *names, life.nbytes, copy))
             else:
                 self.moves.append(Move(life.name, run[0], *names[::-1], life.nbytes, copy))

@@ -40,7 +40,7 @@ def order_bound(lifetimes: Sequence[Lifetime], states: int = MOST_STATES) -> tup
     """
     lives = [life for life in merged(lifetimes)[0] if life.nbytes]
     steps = sorted({step for life in lives for step in life.used})
-    number = {step: place for place, step in enumerate(steps)}
+    number = {step: index for index, step in enumerate(steps)}
     makers = [number[life.used[0]] for life in lives]
     users = [sum(1 << number[step] for step in set(life.used)) for life in lives]
     sizes = [pad(life.nbytes) for life in lives]

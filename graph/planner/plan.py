@@ -528,7 +528,7 @@ def _heirs(
 
 def _spots(count: int, chosen: Assignment, held: dict[int, Held]) -> list[Held]:
     """Place of each of `count` lifetimes; what no output holds is in the workspace."""
-    inside = (Held("", *place) for place in zip(chosen.offsets, chosen.padded, strict=True))
+    inside = (Held("", *index) for index in zip(chosen.offsets, chosen.padded, strict=True))
     return [held[i] if i in held else next(inside) for i in range(count)]
 
 
@@ -539,9 +539,9 @@ def _nothing(strategy: str, threads: int) -> WorkspacePlan:
 
 
 def _check_lifetimes(lives: Sequence[Lifetime]) -> None:
-    for place, life in enumerate(lives):
+    for index, life in enumerate(lives):
         if not isinstance(life, Lifetime):
-            raise ValueError(f"lifetimes[{place}] is {life!r}, must be a Lifetime")
+            raise ValueError(f"lifetimes[{index}] is {life!r}, must be a Lifetime")
     if len({life.name for life in lives}) == len(lives):
         return
     (name, count), *_ = Counter(life.name for life in lives).most_common(1)

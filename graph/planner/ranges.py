@@ -135,9 +135,9 @@ def _look_around_worst(
     while True:
         worst = max(known, key=lambda size: (known[size], -size))
         around = sorted(known)
-        place = around.index(worst)
+        index = around.index(worst)
         near = {max(lower, worst - 1), min(upper, worst + 1)}
-        near |= {(worst + other) // 2 for other in around[max(place - 1, 0) : place + 2]}
+        near |= {(worst + other) // 2 for other in around[max(index - 1, 0) : index + 2]}
         fresh = near - known.keys()
         if not fresh or max(map(planned, fresh)) <= known[worst]:
             return

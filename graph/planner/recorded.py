@@ -105,8 +105,8 @@ def lifetimes_from_snapshot(
     traces = _list(_mapping(snapshot, "the snapshot"), "device_traces")
     chosen = _device(traces, device)
     history = _History()
-    for place, event in enumerate(_list({"trace": traces[chosen]}, "trace")):
-        history.take(_mapping(event, f"event {place}"), f"event {place}")
+    for index, event in enumerate(_list({"trace": traces[chosen]}, "trace")):
+        history.take(_mapping(event, f"event {index}"), f"event {index}")
     for block in _blocks(_list_or_none(snapshot, "segments"), chosen):
         history.was_there(block)
     return history.lifetimes()
@@ -148,10 +148,10 @@ def _loaded(text: str) -> Any:
         raise ValueError("lists are nested too deeply to be read") from None
 
 
-def _mapping(given: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{what} is of type {type(given).__name__}, must be a mapping")
-    return given
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} is of type {type(value).__name__}, must be a mapping")
+    return value
 
 
 def _list(document: Mapping[str, Any], key: str) -> list[Any]:
@@ -171,13 +171,13 @@ def _number(event: Mapping[str, Any], key: str, what: str) -> int:
     return whole_number(event[key], f"{what}: {key}")
 
 
-def _device(traces: list[Any], wanted: int | None) -> int:
+def _device(traces: list[Any], requested: int | None) -> int:
     """The place of the trace to read."""
-    used = [place for place, trace in enumerate(traces) if trace]
-    if wanted is not None:
-        if wanted not in range(len(traces)):
-            raise ValueError(f"device is {wanted}, the snapshot is of {len(traces)} devices")
-        return wanted
+    used = [index for index, trace in enumerate(traces) if trace]
+    if requested is not None:
+        if requested not in range(len(traces)):
+            raise ValueError(f"device is {requested}, the snapshot is of {len(traces)} devices")
+        return requested
     if len(used) > 1:
         raise ValueError(f"devices {', '.join(map(str, used))} have allocations: name one of them")
     if not used:
@@ -263,8 +263,8 @@ class _History:
 
 def _names_of(frames: Any) -> tuple[str, str]:
     """The function that allocated, and where: the innermost frame that is not PyTorch's own."""
-    given = frames if isinstance(frames, list | tuple) else ()
-    listed = [one for one in given if isinstance(one, Mapping) and one.get("name")]
+    arguments = frames if isinstance(frames, list | tuple) else ()
+    listed = [one for one in arguments if isinstance(one, Mapping) and one.get("name")]
     if not listed:
         return "alloc", ""
     frame = next(filter(_is_of_program, listed), listed[0])

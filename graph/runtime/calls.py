@@ -73,7 +73,7 @@ def tile_of(step: Any, calls: Sequence[Call]) -> tuple[int, int]:
 def _in_tiles(step: Any, calls: Sequence[Call]) -> bool:
     """Whether some operand of calls is in tiles, or some call has memory of its own there."""
     return any(
-        call.scratch >= 0 or any(step.operands[place].base == SCRATCH for place in call.operands)
+        call.scratch >= 0 or any(step.operands[index].base == SCRATCH for index in call.operands)
         for call in calls
     )
 
@@ -98,7 +98,7 @@ def calls_of(step: Any, kernels: Sequence[Kernel]) -> list[Call]:
     """
     found: list[Call] = []
     last_reads = {
-        place: at for at, op in enumerate(step.ops) for place in op.operands[: -op.outputs]
+        index: at for at, op in enumerate(step.ops) for index in op.operands[: -op.outputs]
     }
     begin = 0
     while begin < len(kernels):

@@ -172,8 +172,8 @@ def _is_inside(view: Value, root: Value) -> bool:
 def _check_order(graph: Graph) -> None:
     """Nodes read what is there already, and every value is made once, or in parts."""
     ids = {value.id for value in graph.values}
-    given = ("input", "constant")
-    ready = {v.id for v in graph.values if v.storage in given or not (v.size or v.is_view)}
+    arguments = ("input", "constant")
+    ready = {v.id for v in graph.values if v.storage in arguments or not (v.size or v.is_view)}
     parts: set[int] = set()
     written_output = False
     _require_own_names("node", graph.nodes)

@@ -57,8 +57,8 @@ def check_schedule(schedule: Schedule) -> Schedule:
             itemsizes = (kernel and kernel.itemsizes) or (0,) * len(op.operands)
             _insist(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
             _insist(f"{step.name}, {op.node}", _of_scratch(op, step, schedule))
-            for place, itemsize in zip(op.operands, itemsizes, strict=True):
-                operand = step.operands[place]
+            for index, itemsize in zip(op.operands, itemsizes, strict=True):
+                operand = step.operands[index]
                 if operand.base < 0:
                     _insist(
                         f"{step.name}, {operand.name}", _of_place(operand, itemsize, step, schedule)
@@ -122,7 +122,7 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
     rule = f"at least 1 and at most {count} of the operands are written"
     yield 1 <= op.outputs <= count, "outputs", op.outputs, rule
     rule = f"they are places among {places} operands"
-    yield all(0 <= place < places for place in op.operands), "operands", op.operands, rule
+    yield all(0 <= index < places for index in op.operands), "operands", op.operands, rule
     rule = f"this kernel takes {len(itemsizes)}, outputs last"
     yield count == len(itemsizes), "operands", op.operands, rule
     yield (

@@ -443,27 +443,27 @@ def trace_from_csv(text: str) -> tuple[TraceEvent, ...]:
     if missing:
         raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
     try:
-        return tuple([_event(place, row) for place, row in enumerate(rows, 1)])
+        return tuple([_event(index, row) for index, row in enumerate(rows, 1)])
     except csv.Error as error:
         raise ValueError(f"no CSV, line {rows.line_num + 1}: {error}") from None
 
 
-def _event(place: int, row: Mapping[str, str | None]) -> TraceEvent:
+def _event(index: int, row: Mapping[str, str | None]) -> TraceEvent:
     action, name = (row["action"] or "").strip(), row["id"] or ""
     if action not in ACTIONS:
-        raise ValueError(f"row {place}: action is {action!r}, must be one of {', '.join(ACTIONS)}")
+        raise ValueError(f"row {index}: action is {action!r}, must be one of {', '.join(ACTIONS)}")
     if not name and action != "sync":
-        raise ValueError(f"row {place}: {action} has no id")
-    offset, size, step = (_number(place, row, column) for column in ("offset", "size", "step"))
+        raise ValueError(f"row {index}: {action} has no id")
+    offset, size, step = (_number(index, row, column) for column in ("offset", "size", "step"))
     if action == "alloc" and (offset is None or size is None):
-        raise ValueError(f"row {place}: alloc of {name} needs offset and size")
-    return TraceEvent(place, row["stream"] or "", action, name, offset, size, step)
+        raise ValueError(f"row {index}: alloc of {name} needs offset and size")
+    return TraceEvent(index, row["stream"] or "", action, name, offset, size, step)
 
 
-def _number(place: int, row: Mapping[str, str | None], column: str) -> int | None:
+def _number(index: int, row: Mapping[str, str | None], column: str) -> int | None:
     text = (row.get(column) or "").strip()
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
-        raise ValueError(f"row {place}: {column} is {text!r}, must be a number from 0")
+        raise ValueError(f"row {index}: {column} is {text!r}, must be a number from 0")
     return int(text)

@@ -207,8 +207,8 @@ def _short_lines(graph: Graph, outs: Sequence[Value], where: Places) -> list[str
     lines = []
     for out in outs[:MOST_DETAILS]:
         offset = where.of(graph, out)
-        place = f" at {offset}" if offset and out.storage != "tile" else ""
-        lines.append(f"{out.dtype.name}{dims(out.shape)}{place}")
+        index = f" at {offset}" if offset and out.storage != "tile" else ""
+        lines.append(f"{out.dtype.name}{dims(out.shape)}{index}")
     return lines + _more(outs, "results")
 
 
@@ -227,13 +227,13 @@ def _weight_line(small: Folded, value: Value) -> str:
 
 def _result_lines(graph: Graph, out: Value, where: Places) -> list[str]:
     """Lines about a result and its place."""
-    place = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
+    index = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
     if out.is_view:
-        place = view_words(graph, out)
+        index = view_words(graph, out)
     offset = where.of(graph, out)
     strides = [] if out.is_contiguous else [f"strides {dims(out.strides)}"]
-    place += f" at {offset}" if offset and not out.is_view else f", byte {offset}" * bool(offset)
-    return [f"{out.dtype.name}{dims(out.shape)}", *strides, place]
+    index += f" at {offset}" if offset and not out.is_view else f", byte {offset}" * bool(offset)
+    return [f"{out.dtype.name}{dims(out.shape)}", *strides, index]
 
 
 def _more(things: Sequence[object], what: str) -> list[str]:

@@ -119,6 +119,6 @@ def curve_to_svg(curve: Curve) -> str:
         body.append(words_at(LEFT + 8, height - 5, "capacity", "s bt"))
     foot = MARGIN + HEIGHT + 2 * LINE + 8
     lines = curve_lines(curve)
-    body += [words_at(LEFT, foot + 18 * place, words) for place, words in enumerate(lines)]
+    body += [words_at(LEFT, foot + 18 * index, words) for index, words in enumerate(lines)]
     width = max(LEFT + WIDTH, *(LEFT + len(words) * CHAR for words in lines)) + MARGIN
     return document(width, foot + 18 * len(lines), f"bytes by {curve.name}", body)

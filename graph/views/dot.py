@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> str:
     small = folded(graph, whole)
     graph, where = small.graph, places(plan)
-    boxes = {node.name: f"n{place}" for place, node in enumerate(graph.nodes)}
+    boxes = {node.name: f"n{index}" for index, node in enumerate(graph.nodes)}
     lines = [
         "digraph executor {",
         '  node [shape=box, style="rounded", fontname="monospace", fontsize=10];',

@@ -38,8 +38,8 @@ def explorer_data(
     give_groups(boxes, words.__getitem__)
     framed(boxes, (REPEAT, FUNCTION, CALL, LOOP))
     layout = Layout(boxes)
-    places_of = {box: place for place, box in enumerate(boxes)}
-    numbers = {group: place for place, group in enumerate(layout.groups)}
+    places_of = {box: index for index, box in enumerate(boxes)}
+    numbers = {group: index for index, group in enumerate(layout.groups)}
     parents = {group: around for box in boxes for around, group in _pairs(box.path)}
     inside = {group: [box for box in boxes if group in box.path] for group in layout.groups}
     steps = step_numbers(graph)

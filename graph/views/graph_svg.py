@@ -69,9 +69,9 @@ def graph_to_svg(
 # --- Drawing ----------------------------------------------------------------------------------
 
 
-def _arrow(layout: Layout, box: Box, place: int) -> str:
+def _arrow(layout: Layout, box: Box, index: int) -> str:
     """An edge to a box, which bends only between rows."""
-    points = layout.route(box, place)
+    points = layout.route(box, index)
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         half = (y0 + y1) / 2
@@ -81,7 +81,7 @@ def _arrow(layout: Layout, box: Box, place: int) -> str:
             path += f" C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{y1:.1f}"
     (x, y), down = points[-1], 1 if points[-1][1] >= points[-2][1] else -1
     head = f'<path class="head" d="M{x - 4:.1f},{y - 7 * down:.1f}h8l-4,{7 * down}z"/>'
-    return f'<g{mark(box.sources[place][1])}><path class="edge" d="{path}"/>{head}</g>'
+    return f'<g{mark(box.sources[index][1])}><path class="edge" d="{path}"/>{head}</g>'
 
 
 def _draw(box: Box, scale: Scale) -> str:

@@ -24,10 +24,10 @@ def give_groups(boxes: Sequence[Box], repeat_words: Callable[[int], str]) -> Non
         inside = list(step)
         for box, keys in zip(inside, _keys(inside), strict=True):
             path: list[Group] = []
-            for place, key in enumerate(keys):
-                again = place < len(known) and known[place].key == key and path == [*known[:place]]
+            for index, key in enumerate(keys):
+                again = index < len(known) and known[index].key == key and path == [*known[:index]]
                 path.append(
-                    known[place] if again else Group(key[0], _words(key, repeat_words), key)
+                    known[index] if again else Group(key[0], _words(key, repeat_words), key)
                 )
             box.path = known = tuple(path)
             lines = [group for group in path if group.kind in (FUNCTION, LINE)]

@@ -45,7 +45,7 @@ def plan_to_header(plan: WorkspacePlan) -> str:
     ]
     if inside:
         lines.append("enum plan_id {")
-        lines += [f"    PLAN_{name} = {place}," for place, name in enumerate(ids)]
+        lines += [f"    PLAN_{name} = {index}," for index, name in enumerate(ids)]
         lines.append("};\n")
     lines.append("static const struct plan_buffer plan_buffers[PLAN_COUNT + 1] = {")
     for buffer in inside:
@@ -56,9 +56,9 @@ def plan_to_header(plan: WorkspacePlan) -> str:
         lines.append(f"    {{{_quoted(buffer.name)}, {words}}},")
     lines.append("    {0, 0, 0, 0, 0, 0, 0}\n};")
     checks = [
-        f"typedef char plan_fits_{place}[(UINT64_C({one.offset}) + UINT64_C({one.nbytes}) <= PLAN_SIZE"
+        f"typedef char plan_fits_{index}[(UINT64_C({one.offset}) + UINT64_C({one.nbytes}) <= PLAN_SIZE"
         f" && UINT64_C({one.offset}) % PLAN_ALIGNMENT == 0) ? 1 : -1];"
-        for place, one in enumerate(inside)
+        for index, one in enumerate(inside)
     ]
     return "\n".join([*lines, "", *checks]) + _END
 

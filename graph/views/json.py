@@ -236,9 +236,9 @@ def checked_document(document: Any, schema: dict[str, Any], where: str = "") -> 
     name = schema["properties"]["schema"]["const"]
     found = document.get("schema") if isinstance(document, dict) else None
     if found != name:
-        place = f"{where}: " if where else ""
+        index = f"{where}: " if where else ""
         raise ValueError(
-            f"{place}expected a document of schema {name!r}, got {reprlib.repr(found)}"
+            f"{index}expected a document of schema {name!r}, got {reprlib.repr(found)}"
         )
     _refuse_misfit(document, _ranges_of(name, schema), where)
     return document
@@ -248,8 +248,8 @@ def _refuse_misfit(data: Any, ranges: _Ranges | None, where: str) -> None:
     if (misfit := _misfit(data, ranges)) is None:
         return
     path, found, words = misfit
-    place = where + path if where else path.removeprefix(".")
-    raise ValueError(f"{place} is {reprlib.repr(found)}, must be {words}")
+    index = where + path if where else path.removeprefix(".")
+    raise ValueError(f"{index} is {reprlib.repr(found)}, must be {words}")
 
 
 class _Ranges(NamedTuple):
@@ -300,11 +300,11 @@ def _misfit(data: Any, ranges: _Ranges | None) -> tuple[str, Any, str] | None:
             return None
         return "", data, f"one of {', '.join(ranges.words)}"
     if isinstance(data, list) and (ranges.firsts or ranges.items):
-        for place, (item, inner) in enumerate(
+        for index, (item, inner) in enumerate(
             zip(data, chain(ranges.firsts, repeat(ranges.items)), strict=False)
         ):
             if (found := _misfit(item, inner)) is not None:
-                return f"[{place}]{found[0]}", *found[1:]
+                return f"[{index}]{found[0]}", *found[1:]
     if isinstance(data, dict):
         for key, inner in ranges.inside:
             if key in data and (found := _misfit(data[key], inner)) is not None:
@@ -440,8 +440,8 @@ def _argument(value: dict[str, Any], where: str) -> Argument:
         if field not in value:
             raise ValueError(f"{where}.{field} is missing")
     _refuse_misfit(value, _ranges_of("argument", _ARGUMENT_RULE), where)
-    place = _of_type(int, value["argument"], f"{where}.argument")
-    return Argument(place, _of_type(str, value["kind"], f"{where}.kind"))
+    index = _of_type(int, value["argument"], f"{where}.argument")
+    return Argument(index, _of_type(str, value["kind"], f"{where}.kind"))
 
 
 # --- Graph ------------------------------------------------------------------------------------

@@ -182,8 +182,8 @@ class Layout:
         for sweep in range(SWEEPS):
             for sources, ordered in ((above, rows), (below, rows[::-1])):
                 for row in ordered:
-                    wanted = {entry: _mean(sources.get(entry, ()), _x(entry)) for entry in row}
-                    _spread(row, wanted, keep=sweep == SWEEPS - 1)
+                    requested = {entry: _mean(sources.get(entry, ()), _x(entry)) for entry in row}
+                    _spread(row, requested, keep=sweep == SWEEPS - 1)
         self._attach(level)
         self._measure(level)
 
@@ -267,9 +267,9 @@ class Layout:
             for x, wire in found:
                 means.setdefault(wire, []).append(x)
             wires = sorted(means, key=lambda wire: sum(means[wire]) / len(means[wire]))
-            for place, wire in enumerate(wires, 1):
+            for index, wire in enumerate(wires, 1):
                 if isinstance(item, Box):
-                    at = item.x - item.width / 2 + item.width * place / (len(wires) + 1)
+                    at = item.x - item.width / 2 + item.width * index / (len(wires) + 1)
                 else:
                     at = _x(item) + self._offset(wire, item, below)
                 self.attached[wire, item, below] = at
@@ -392,11 +392,11 @@ def _ordered(items: Sequence[Item], after: dict[Item, dict[Item, None]]) -> dict
             missing[target] += 1
     ready = deque(item for item in items if not missing[item])
     rest, found = iter(items), dict[Item, int]()
-    for place in range(len(items)):
+    for index in range(len(items)):
         while ready and ready[0] in found:
             ready.popleft()
         item = ready.popleft() if ready else next(item for item in rest if item not in found)
-        found[item] = place
+        found[item] = index
         for target in after.get(item, ()):
             missing[target] -= 1
             if not missing[target] and target not in found:
@@ -421,20 +421,20 @@ def _rows_of(
 
     Everything stays after all that it reads, in whichever row of a rank that is.
     """
-    place = {item: (n, at) for n, one in enumerate(ranks) for at, item in enumerate(one)}
+    index = {item: (n, at) for n, one in enumerate(ranks) for at, item in enumerate(one)}
     wide = {n for n, one in enumerate(ranks) if sum(_width(i) + GAP_X for i in one) > WIDEST}
     above: dict[Item, list[Item]] = {}
     below: dict[Item, list[Item]] = {}
     moved: set[Item] = set()
-    for item in place:
-        sources = [source for source in reads.get(item, ()) if source in place]
-        last = max(sources, key=place.__getitem__, default=item)
-        if item not in readers and place[last][0] in wide and last is not item:
+    for item in index:
+        sources = [source for source in reads.get(item, ()) if source in index]
+        last = max(sources, key=index.__getitem__, default=item)
+        if item not in readers and index[last][0] in wide and last is not item:
             below.setdefault(last, []).append(item)
             moved.add(item)
-    for item in place:
-        first = min(readers.get(item, ()), key=place.__getitem__, default=item)
-        if item in reads or first is item or place[first][0] not in wide:
+    for item in index:
+        first = min(readers.get(item, ()), key=index.__getitem__, default=item)
+        if item in reads or first is item or index[first][0] not in wide:
             continue
         if moved.isdisjoint(readers[item]):
             above.setdefault(first, []).append(item)
@@ -472,27 +472,27 @@ def _room(one: Entry, other: Entry) -> float:
     return (_width(one) + _width(other)) / 2 + (GAP_X if plain else CHANNEL)
 
 
-def _spread(row: list[Entry], wanted: dict[Entry, float], keep: bool) -> None:
+def _spread(row: list[Entry], requested: dict[Entry, float], keep: bool) -> None:
     """Place the entries of a row as near to where they are wanted as they fit next to each other.
 
     Their order is that of the wanted places, unless it is kept.
     """
     if not keep:
-        row.sort(key=wanted.__getitem__)
+        row.sort(key=requested.__getitem__)
     offsets, total = [], 0.0
-    for place, entry in enumerate(row):
-        total += _room(row[place - 1], entry) if place else 0.0
+    for index, entry in enumerate(row):
+        total += _room(row[index - 1], entry) if index else 0.0
         offsets.append(total)
     # Isotonic regression: neighbours that want to be in each other's place share one.
     blocks: list[tuple[float, int]] = []
     for entry, offset in zip(row, offsets, strict=True):
-        mean, count = wanted[entry] - offset, 1
+        mean, count = requested[entry] - offset, 1
         while blocks and blocks[-1][0] > mean:
             other, many = blocks.pop()
             mean, count = (mean * count + other * many) / (count + many), count + many
         blocks.append((mean, count))
-    place = 0
+    index = 0
     for mean, count in blocks:
         for _ in range(count):
-            row[place].x = mean + offsets[place]
-            place += 1
+            row[index].x = mean + offsets[index]
+            index += 1

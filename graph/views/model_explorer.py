@@ -132,10 +132,10 @@ def _node(
     }
     facts |= {heat.name: heat.label([node.name]) for heat in heats if node.name in heat.amounts}
     edges = []
-    for place, id in enumerate(node.inputs):
+    for index, id in enumerate(node.inputs):
         root = graph.root(id)
         if (source := _source(graph, root.id, names)) is not None:
-            edges.append(_edge(*source, place))
+            edges.append(_edge(*source, index))
     label = node.attr("call", "").partition("#")[0] or node.attr("kernel") or node.kind
     return {
         "id": node.name,
@@ -144,12 +144,12 @@ def _node(
         "attrs": _pairs(facts),
         "incomingEdges": edges,
         "inputsMetadata": [
-            {"id": str(place), "attrs": _pairs({"__tensor_tag": graph.value(id).name})}
-            for place, id in enumerate(node.inputs)
+            {"id": str(index), "attrs": _pairs({"__tensor_tag": graph.value(id).name})}
+            for index, id in enumerate(node.inputs)
         ],
         "outputsMetadata": [
-            {"id": str(place), "attrs": _pairs(_value_facts(graph, graph.value(id), plan))}
-            for place, id in enumerate(node.outputs)
+            {"id": str(index), "attrs": _pairs(_value_facts(graph, graph.value(id), plan))}
+            for index, id in enumerate(node.outputs)
         ],
     }
 
@@ -159,9 +159,9 @@ def _source(graph: Graph, root: int, names: Mapping[int, str]) -> tuple[str, int
     if root in names:
         return names[root], 0
     for node in graph.writers().get(root, ()):
-        for place, id in enumerate(node.outputs):
+        for index, id in enumerate(node.outputs):
             if graph.root(id).id == root:
-                return node.name, place
+                return node.name, index
     return None
 
 
@@ -170,9 +170,9 @@ def _value_node(
 ) -> dict[str, Any]:
     """An argument, or what one or several nodes write in parts."""
     edges = [
-        _edge(node.name, place, number)
+        _edge(node.name, index, number)
         for number, node in enumerate(graph.writers().get(value.id, ()))
-        for place, id in enumerate(node.outputs)
+        for index, id in enumerate(node.outputs)
         if graph.root(id).id == value.id
     ]
     return {
@@ -185,11 +185,11 @@ def _value_node(
     }
 
 
-def _edge(source: str, output: int, place: int) -> dict[str, str]:
+def _edge(source: str, output: int, index: int) -> dict[str, str]:
     return {
         "sourceNodeId": source,
         "sourceNodeOutputId": str(output),
-        "targetNodeInputId": str(place),
+        "targetNodeInputId": str(index),
     }
 
 

@@ -125,8 +125,8 @@ def _attributes(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[st
     found["read_strides"] = [",".join(map(str, value.strides)) for value in sources]
     found["bytes_read"] = graph.bytes_read(node)
     found["bytes_written"] = graph.bytes_written(node)
-    for place, value in enumerate(map(graph.value, node.outputs)):
-        tail = f"_{place}" if place else ""
+    for index, value in enumerate(map(graph.value, node.outputs)):
+        tail = f"_{index}" if index else ""
         facts = _facts_of_result(graph, value, buffers)
         found |= {f"{key}{tail}": fact for key, fact in facts.items()}
     return found

@@ -40,8 +40,8 @@ def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -
         lines = ["workspace 0 bytes: nothing needs space", *packed_words(plan)]
         width = max(420, *(MARGIN + len(line) * CHAR + MARGIN for line in lines))
         body = [
-            words_at(MARGIN, MARGIN + 12 + 18 * place, line, "t b" if place == 0 else "t")
-            for place, line in enumerate(lines)
+            words_at(MARGIN, MARGIN + 12 + 18 * index, line, "t b" if index == 0 else "t")
+            for index, line in enumerate(lines)
         ]
         return document(width, 46 + 18 * len(lines), "workspace plan", body)
     axis = TimeAxis(plan, whole)
@@ -65,7 +65,7 @@ def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -
     body = [
         *([hatching(chart.hatch)] if hatched else []),
         *chart.frame(),
-        *(chart.box(place, buffer) for place, buffer in enumerate(drawn)),
+        *(chart.box(index, buffer) for index, buffer in enumerate(drawn)),
         *chart.limits(),
         *map(chart.again, axis.again),
         *(words_at(LEFT, foot + 18 * i, line, style) for i, (line, style) in enumerate(below)),
@@ -79,7 +79,7 @@ def plan_to_svg(plan: WorkspacePlan, heat: object = None, whole: bool = False) -
 
 def _legend(plan: WorkspacePlan, axis: TimeAxis, room: int) -> list[str]:
     """The names of the steps that are there; many of them in columns, counted downwards."""
-    shown = [place for place in range(len(plan.steps)) if axis.is_shown(place)]
+    shown = [index for index in range(len(plan.steps)) if axis.is_shown(index)]
     named = shown[:MOST_STEPS_NAMED]
     names = [_clipped(f"{step}: {plan.steps[step]}", room - 3) for step in named]
     wide = max(map(len, names), default=0) + 3
@@ -231,10 +231,10 @@ class _Chart:
                 return False
         return len(self.ascending) <= start + LOOKED_AT
 
-    def box(self, place: int, buffer: Buffer) -> str:
+    def box(self, index: int, buffer: Buffer) -> str:
         x, top, width, height = self.spot(buffer)
         gap = min(1, width / 8)
-        style = "buf" if buffer.parts else f"buf c{place % 6}"
+        style = "buf" if buffer.parts else f"buf c{index % 6}"
         drawn = rect(x + gap, top, width - 2 * gap, height, style, min(3, height / 2))
         if buffer.parts:
             drawn = drawn.replace("/>", f' fill="url(#{self.hatch})"/>')

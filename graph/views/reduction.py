@@ -28,14 +28,14 @@ def reduction_sheet(made: Reduction) -> Sheet:
     plan = made.plan
     parts: list[Any] = [f"workspace {plan.size} bytes ({human_bytes(plan.size)})"]
     rows = [
-        [place, one.kind, one.name, one.saves, f"{one.saves / plan.size:.1%}"]
-        for place, one in enumerate(made.changes, 1)
+        [index, one.kind, one.name, one.saves, f"{one.saves / plan.size:.1%}"]
+        for index, one in enumerate(made.changes, 1)
     ]
     if rows:
         headers = ["", "change", "buffer", "saves", "share"]
         parts.append(make(headers, rows, ",saves,share", "buffer"))
-    for place, one in enumerate(made.changes, 1):
-        parts += [f"{place}: {one.words}", f"   costs: {one.costs}"]
+    for index, one in enumerate(made.changes, 1):
+        parts += [f"{index}: {one.words}", f"   costs: {one.costs}"]
     if not rows:
         parts.append("no change of one buffer at the peak makes it smaller")
     return (*parts, *_order_lines(made))

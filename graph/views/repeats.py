@@ -138,23 +138,23 @@ class Search:
         """Distances at which things of a kind come again, the most frequent ones."""
         seen: dict[int, list[int]] = {}
         distances: Counter[int] = Counter()
-        for place in range(low, high):
-            before = seen.setdefault(self.kinds[place], [])
-            distances.update([place - other for other in before[-LAGS:]])
-            before.append(place)
+        for index in range(low, high):
+            before = seen.setdefault(self.kinds[index], [])
+            distances.update([index - other for other in before[-LAGS:]])
+            before.append(index)
         del distances[1]  # chains of one kind are shown as such
         return [period for period, _ in distances.most_common(MOST_PERIODS)]
 
     def _equal_runs(self, low: int, high: int, period: int) -> Iterator[Repeat]:
         """Stretches in which each thing is of the kind of the one a period further on."""
         begin = low
-        for place in range(low, high - period + 1):
-            if place < high - period and self.kinds[place] == self.kinds[place + period]:
+        for index in range(low, high - period + 1):
+            if index < high - period and self.kinds[index] == self.kinds[index + period]:
                 continue
-            length = place - begin + period
+            length = index - begin + period
             if length >= 2 * period and len({*self.kinds[begin : begin + period]}) > 1:
                 yield self._placed(begin, length, period)
-            begin = place + 1
+            begin = index + 1
 
     def _placed(self, begin: int, length: int, period: int) -> Repeat:
         """Repeat that begins with the first of a stretch."""
@@ -176,9 +176,9 @@ class _GraphSearch(Search):
         self.graph = graph
         self.starts = [new or node.attr("loop") is None for node, new in pairs]
         self.writers: dict[int, tuple[int, ...]] = {}
-        for place, node in enumerate(graph.nodes):
+        for index, node in enumerate(graph.nodes):
             for root in {graph.root(id).id for id in node.outputs}:
-                self.writers[root] = (*self.writers.get(root, ())[:LAGS], place)
+                self.writers[root] = (*self.writers.get(root, ())[:LAGS], index)
 
     def _placed(self, begin: int, length: int, period: int) -> Repeat:
         """Repeat that begins with that of a loop, and so that it reads the least of the one
@@ -263,15 +263,15 @@ class _Folding:
     def __init__(self, graph: Graph, found: tuple[Repeat, ...]):
         self.graph, self.found = graph, found
         self.readers = graph.readers()
-        self.places = {node.name: place for place, node in enumerate(graph.nodes)}
+        self.places = {node.name: index for index, node in enumerate(graph.nodes)}
         self.now: dict[int, int] = {}
         self.copies: dict[str, dict[str, None]] = {}
         self.member: dict[str, int] = {}
 
     def done(self) -> Folded:
         for number, one in enumerate(self.found):
-            for place in range(one.start, one.start + one.period):
-                self._fold(number, one, place)
+            for index in range(one.start, one.start + one.period):
+                self._fold(number, one, index)
         carried = [self._carried(one) for one in self.found]
         kept = self._kept()
         values = self._values(kept)
@@ -285,12 +285,12 @@ class _Folding:
         copies = {name: tuple(others) for name, others in self.copies.items()}
         return Folded(small, self.found, self.member, copies, tuple(carried))
 
-    def _fold(self, number: int, one: Repeat, place: int) -> None:
+    def _fold(self, number: int, one: Repeat, index: int) -> None:
         """Let a node of the first repetition stand for those of the others, with its operands."""
-        first = self.graph.nodes[place]
+        first = self.graph.nodes[index]
         self.member[first.name] = number
         for again in range(1, one.count):
-            other = self.graph.nodes[place + again * one.period]
+            other = self.graph.nodes[index + again * one.period]
             self._stand(first.name, other.name)
             for mine, its in zip(first.outputs, other.outputs, strict=True):
                 self._stand_for(mine, its)
@@ -335,11 +335,11 @@ class _Folding:
 
     def _kept(self) -> list[Node]:
         """The nodes that are shown, reading what stands for what they read."""
-        gone = {place for one in self.found for place in range(one.start + one.period, one.end)}
+        gone = {index for one in self.found for index in range(one.start + one.period, one.end)}
         return [
             replace(node, inputs=tuple([self._shown(id) for id in node.inputs]))
-            for place, node in enumerate(self.graph.nodes)
-            if place not in gone
+            for index, node in enumerate(self.graph.nodes)
+            if index not in gone
         ]
 
     def _shown(self, id: int) -> int:
@@ -391,13 +391,13 @@ def side_inputs(small: Folded) -> set[int]:
     flowing: set[int] = set()  # read by a node that reads nothing else
     for node in graph.nodes:
         roots = roots_read(graph, node)
-        given = [root for root in roots if root not in writers and root not in constants]
+        args = [root for root in roots if root not in writers and root not in constants]
         for root in roots:
             readers[root] = readers.get(root, 0) + 1
-        if len(given) < len([root for root in roots if root not in constants]):
+        if len(args) < len([root for root in roots if root not in constants]):
             continue
-        own = [root for root in given if len(small.names(graph.value(root).name)) == 1]
-        flowing |= set((own or given)[:1] if large else given)
+        own = [root for root in args if len(small.names(graph.value(root).name)) == 1]
+        flowing |= set((own or args)[:1] if large else args)
     return {
         value.id
         for value in arguments(graph)

@@ -35,9 +35,9 @@ def _spans(plan: WorkspacePlan) -> dict[str, tuple[int, int]]:
     """Address and bytes of the arena, which has no name, and of outputs by theirs."""
     used = {buffer.output for buffer in plan.buffers}
     found = {"": (BASE, plan.size)} if plan.size else {}
-    for place, memory in enumerate(plan.spare, 1):
+    for index, memory in enumerate(plan.spare, 1):
         if memory.output in used:
-            found[memory.output] = (BASE + place * SPACING, memory.nbytes)
+            found[memory.output] = (BASE + index * SPACING, memory.nbytes)
     return found
 
 
@@ -71,10 +71,10 @@ def _events(plan: WorkspacePlan, spans: dict[str, tuple[int, int]]) -> list[dict
             continue
         frames, start = _frames(plan, buffer), spans[buffer.output][0] + buffer.offset
         for first, over, begin, end in _pieces(buffer):
-            place = {"addr": start + begin, "size": end - begin, "stream": 0}
-            timed.append((first, 1, _event("alloc", place, frames, first)))
-            timed.append((over, 0, _event("free_requested", place, frames, over)))
-            timed.append((over, 0, _event("free_completed", place, frames, over)))
+            index = {"addr": start + begin, "size": end - begin, "stream": 0}
+            timed.append((first, 1, _event("alloc", index, frames, first)))
+            timed.append((over, 0, _event("free_requested", index, frames, over)))
+            timed.append((over, 0, _event("free_completed", index, frames, over)))
     start = min([first for first, _, _ in timed], default=0)
     segments = [{"addr": at, "size": size, "stream": 0} for at, size in spans.values()]
     events = [_event("segment_alloc", segment, [], start) for segment in segments]
@@ -87,8 +87,8 @@ def _pieces(buffer: Buffer) -> list[Piece]:
     return life.pieces()
 
 
-def _event(action: str, place: dict, frames: list, step: int) -> dict[str, Any]:
-    return {"action": action, **place, "frames": frames, "time_us": step, "device": 0}
+def _event(action: str, index: dict, frames: list, step: int) -> dict[str, Any]:
+    return {"action": action, **index, "frames": frames, "time_us": step, "device": 0}
 
 
 def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:

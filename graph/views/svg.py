@@ -70,8 +70,8 @@ STYLE = f":root.{PICTURE}{{color-scheme:light dark}}" + rules_for(_RULES)
 
 
 def words_at(x: float, y: float, words: str, style: str = "t", anchor: str = "start") -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} class="{style}">{xml_words(words)}</text>'
+    index = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text {index} class="{style}">{xml_words(words)}</text>'
 
 
 def rect(x: float, y: float, w: float, h: float, style: str, radius: float = 4) -> str:

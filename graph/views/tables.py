@@ -212,8 +212,8 @@ def _aligned(made: Table, width: int | None = None, wrap: bool = False) -> str:
     lines = [printable(made.title)] if made.title else []
     for row in (made.headers, *made.rows):
         cells = [lines(cell) for lines, cell in zip(columns, row, strict=True)]
-        for place in range(max(map(len, cells))):
-            words = (cell[place] if place < len(cell) else "" for cell in cells)
+        for index in range(max(map(len, cells))):
+            words = (cell[index] if index < len(cell) else "" for cell in cells)
             padded = (
                 word.rjust(room) if right else word.ljust(room)
                 for word, room, right in zip(words, widths, flush, strict=True)

@@ -390,8 +390,8 @@ def _scratch_tables(plan: WorkspacePlan) -> list[Part]:
     for buffer in plan.buffers:
         if buffer.parts:
             own = sum(part.nbytes for part in buffer.parts)
-            place = buffer.contents, own, buffer.offset, buffer.padded
-            rows.setdefault(place, []).append(buffer)
+            index = buffer.contents, own, buffer.offset, buffer.padded
+            rows.setdefault(index, []).append(buffer)
     if not rows:
         return []
     table = [
@@ -515,7 +515,7 @@ def base_words(schedule: Schedule, base: int) -> str:
 def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
     rows = [
         [
-            f"  {place}",
+            f"  {index}",
             operand.name,
             operand.dtype,
             base_words(schedule, operand.base),
@@ -524,7 +524,7 @@ def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
             dims(operand.strides),
             operand.nbytes,
         ]
-        for place, operand in enumerate(step.operands)
+        for index, operand in enumerate(step.operands)
     ]
     shape = ["shape"] if step.is_call else []
     headers = ["  #", "operand", "dtype", "base", "offset", *shape, "byte strides", "bytes"]

@@ -67,9 +67,9 @@ class TimeAxis:
 
     def at(self, step: float) -> float:
         """Begin of a step, in columns from the left."""
-        place = bisect_right(self._firsts, step) - 1
-        stretch = self.stretches[place]
-        return self._starts[place] + (step - stretch.first) / stretch.steps * stretch.columns
+        index = bisect_right(self._firsts, step) - 1
+        stretch = self.stretches[index]
+        return self._starts[index] + (step - stretch.first) / stretch.steps * stretch.columns
 
     def has(self, buffer: Buffer) -> bool:
         """Whether a buffer is drawn: not if the same one is drawn in an earlier repetition."""
@@ -111,11 +111,11 @@ def _repeats(buffers: Sequence[Buffer], moments: Sequence[int]) -> list[Repeat]:
 def _stretches(moments: Sequence[int], found: Sequence[Repeat], whole: bool) -> Iterator[Stretch]:
     """The axis from left to right."""
     skipped = {one.start + one.period: one for one in found}
-    place = 0
-    while place < len(moments) - 1:
-        step = moments[place]
-        again = skipped.get(place)
-        place = place + 1 if again is None else again.end
-        count = moments[place] - step
+    index = 0
+    while index < len(moments) - 1:
+        step = moments[index]
+        again = skipped.get(index)
+        index = index + 1 if again is None else again.end
+        count = moments[index] - step
         short = not whole or count > LONG
         yield Stretch(step, count, min(count, SHORT) if short else count, again is not None)

@@ -77,8 +77,8 @@ def _is_cast(one: Any) -> bool:
     )
 
 
-def _cast(given: Any, dtype: torch.dtype) -> Any:
-    return tree_map(lambda one: one.to(dtype) if _is_cast(one) else one, given)
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    return tree_map(lambda one: one.to(dtype) if _is_cast(one) else one, value)
 
 
 def _lower(op: Any) -> Callable[..., Any]:
@@ -104,11 +104,11 @@ def _float_unless_given(op: Any) -> Callable[..., Any]:
 
     @_below
     def kernel(*args: Any, **named: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | named
-        if given.get("dtype") is None and _is_cast(args[0]):
-            place = names.index("dtype")
-            if place < len(args):
-                args = (*args[:place], torch.float32, *args[place + 1 :])
+        arguments = dict(zip(names, args, strict=False)) | named
+        if arguments.get("dtype") is None and _is_cast(args[0]):
+            index = names.index("dtype")
+            if index < len(args):
+                args = (*args[:index], torch.float32, *args[index + 1 :])
             else:
                 named = named | {"dtype": torch.float32}
         return op(*args, **named)

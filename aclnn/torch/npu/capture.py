@@ -38,8 +38,8 @@ _recording: list[Recorder] = []
 PLANS: list[Plan] = []
 
 
-def tensors_in(*given: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(given) if isinstance(one, torch.Tensor)]
+def tensors_in(*arguments: Any) -> list[torch.Tensor]:
+    return [one for one in tree_leaves(arguments) if isinstance(one, torch.Tensor)]
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Call:
             raise RuntimeError(
                 f"{self.op} has no argument {unknown[0]!r}; those there are: {', '.join(schema)}"
             )
-        positions = {name: place for place, name in enumerate(schema)}
+        positions = {name: index for index, name in enumerate(schema)}
         args = list(self.args)
         for name, value in names.items():
             if positions[name] < len(args):
@@ -100,8 +100,8 @@ class Recorder(TorchDispatchMode):
         if not on_npu and not any(one.is_npu for one in results):
             return made
         if not _is_view(op):
-            given = {id(one) for one in tensors_in(args, named)}
-            self._own.update(_key(one) for one in results if id(one) not in given and one.is_npu)
+            values = {id(one) for one in tensors_in(args, named)}
+            self._own.update(_key(one) for one in results if id(one) not in values and one.is_npu)
         arguments, names, kept = tree_map(_frozen, (tuple(args), named, made))
         self.calls.append(Call(op, arguments, names, kept, (args, named, made), _is_view(op)))
         return made
@@ -118,11 +118,13 @@ class Recorder(TorchDispatchMode):
 
     def _keep_written(self, op: Any, args: Any, named: Any) -> None:
         """Copies of the memory that a call writes and that was there before."""
-        given = dict(zip([one.name for one in op._schema.arguments], args, strict=False)) | named
+        arguments = (
+            dict(zip([one.name for one in op._schema.arguments], args, strict=False)) | named
+        )
         for argument in op._schema.arguments:
             if argument.alias_info is None or not argument.alias_info.is_write:
                 continue
-            for one in tensors_in(given.get(argument.name)):
+            for one in tensors_in(arguments.get(argument.name)):
                 if one.is_npu and _key(one) not in self._own and _key(one) not in self._before:
                     whole = torch.empty(0, dtype=torch.uint8, device=one.device).set_(
                         one.untyped_storage()
@@ -229,8 +231,8 @@ def _plan_of(native: Any, calls: Sequence[Call]) -> Plan:
             nodes[id(results)] = node
             continue
         made = []
-        for place, one in enumerate(results):
-            nodes[id(one)] = graph.call_function(operator.getitem, (node, place))
+        for index, one in enumerate(results):
+            nodes[id(one)] = graph.call_function(operator.getitem, (node, index))
             nodes[id(one)].meta["val"] = native.alias(one.detach())
             made.append(nodes[id(one)])
     graph.output(tuple(made))
@@ -328,14 +330,14 @@ def parts(native: Any, count: int, streams: dict[str, Any]) -> dict[str, Any]:
                 )
             taken = [one for one in self._calls() if one.op._schema.name.startswith(
                 ("npu::npu_fused_infer_attention_score", "npu::npu_fusion_attention", "npu::npu_incre_flash"))]  # fmt: skip
-            given = list(cpu_update_input)
-            if len(given) == 1:
-                given *= len(taken)
-            if len(given) != len(taken):
+            arguments = list(cpu_update_input)
+            if len(arguments) == 1:
+                arguments *= len(taken)
+            if len(arguments) != len(taken):
                 raise RuntimeError(
-                    f"cpu_update_input has {len(given)} entries, and {len(taken)} calls can be updated"
+                    f"cpu_update_input has {len(arguments)} entries, and {len(taken)} calls can be updated"
                 )
-            for call, names in zip(taken, given, strict=True):
+            for call, names in zip(taken, arguments, strict=True):
                 call.replaced(names)
 
         def debug_dump(self, debug_path: str) -> None:

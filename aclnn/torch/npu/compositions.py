@@ -106,25 +106,27 @@ def _counts(group_index: Any, kind: int, rows: int) -> list[int] | None:
     """Rows of each group, from ends that are counted up or from counts."""
     if group_index is None:
         return None
-    given = [int(one) for one in group_index.tolist()]
+    arguments = [int(one) for one in group_index.tolist()]
     if kind not in (0, 1):
         raise checked(f"group_list_type only support 0 or 1, but got {kind}", "003")
-    counts = given if kind else [b - a for a, b in zip([0, *given], given, strict=False)]
+    counts = (
+        arguments if kind else [b - a for a, b in zip([0, *arguments], arguments, strict=False)]
+    )
     if any(one < 0 for one in counts) or sum(counts) > rows:
-        raise checked(f"group_index {given} has no counts of {rows} rows", "003")
+        raise checked(f"group_index {arguments} has no counts of {rows} rows", "003")
     return [*counts[:-1], counts[-1] + rows - sum(counts)] if counts else None
 
 
-def _by_group(given: Any, counts: list[int] | None) -> Any:
+def _by_group(value: Any, counts: list[int] | None) -> Any:
     """A row for each row, from one for each group; or what holds for all."""
-    given = given.float()
-    if counts is None or not given.dim() or given.shape[0] == 1:
-        return given
-    if given.shape[0] != len(counts):
+    value = value.float()
+    if counts is None or not value.dim() or value.shape[0] == 1:
+        return value
+    if value.shape[0] != len(counts):
         raise checked(
-            f"there are {len(counts)} groups, and scales or offsets of {given.shape[0]}", "003"
+            f"there are {len(counts)} groups, and scales or offsets of {value.shape[0]}", "003"
         )
-    rows = [one.reshape(1, -1).expand(count, -1) for one, count in zip(given, counts, strict=True)]
+    rows = [one.reshape(1, -1).expand(count, -1) for one, count in zip(value, counts, strict=True)]
     return torch.cat(rows)
 
 
@@ -249,7 +251,7 @@ _GATES = {"geglu": "gelu", "swiglu": "silu", "reglu": "relu"}
           Tensor? antiquant_scale2=None, Tensor? antiquant_offset1=None, Tensor? antiquant_offset2=None,
           int? inner_precise=None, ScalarType? output_dtype=None) -> Tensor""")  # fmt: skip
 def _ffn(x: Any, weight1: Any, weight2: Any, activation: str, expert_tokens: Any, expert_tokens_index: Any,
-         output_dtype: Any, inner_precise: Any, **given: Any) -> Any:  # fmt: skip
+         output_dtype: Any, inner_precise: Any, **arguments: Any) -> Any:  # fmt: skip
     if activation.lower() not in {*_ACTIVATIONS, *_GATES}:
         raise checked("activation only supports " + ", ".join([*_ACTIVATIONS, *_GATES]) + f", but got {activation}",
                       "003")  # fmt: skip
@@ -257,11 +259,11 @@ def _ffn(x: Any, weight1: Any, weight2: Any, activation: str, expert_tokens: Any
         raise checked("expert_tokens and expert_tokens_index cannot both be given")
     if weight1.dim() == 3 and not (expert_tokens or expert_tokens_index):
         raise checked("weights of experts need expert_tokens or expert_tokens_index")
-    if any(given[f"antiquant_{one}"] is not None for one in ("scale1", "scale2", "offset1", "offset2")):  # fmt: skip
+    if any(arguments[f"antiquant_{one}"] is not None for one in ("scale1", "scale2", "offset1", "offset2")):  # fmt: skip
         raise checked("NOT_SUPPORT: npu_ffn is emulated without integer weights for floating-point operands", "007")  # fmt: skip
     rows = x.reshape(-1, x.shape[-1])
     if weight1.dim() == 2:
-        made = _network(rows, weight1, weight2, activation.lower(), given, None)
+        made = _network(rows, weight1, weight2, activation.lower(), arguments, None)
     else:
         ends = list(expert_tokens_index or ())
         for count in expert_tokens or ():
@@ -270,20 +272,25 @@ def _ffn(x: Any, weight1: Any, weight2: Any, activation: str, expert_tokens: Any
             raise checked(f"there are {weight1.shape[0]} experts and {rows.shape[0]} tokens, which ends {ends} "
                           "do not fit", "003")  # fmt: skip
         parts = zip([0, *ends], ends, strict=False)
-        made = torch.cat([_network(rows[a:b], weight1[k], weight2[k], activation.lower(), given, k)
+        made = torch.cat([_network(rows[a:b], weight1[k], weight2[k], activation.lower(), arguments, k)
                           for k, (a, b) in enumerate(parts)])  # fmt: skip
     made = made.reshape(*x.shape[:-1], made.shape[-1])
-    wanted = output_dtype or (torch.float16 if x.dtype == torch.int8 else x.dtype)
-    return made.to(wanted)
+    requested = output_dtype or (torch.float16 if x.dtype == torch.int8 else x.dtype)
+    return made.to(requested)
 
 
 def _network(
-    x: Any, weight1: Any, weight2: Any, activation: str, given: dict[str, Any], expert: int | None
+    x: Any,
+    weight1: Any,
+    weight2: Any,
+    activation: str,
+    arguments: dict[str, Any],
+    expert: int | None,
 ) -> Any:
     """Two layers, of one expert where there are several."""
     own = {
         key: one if one is None or expert is None or one.dim() < 2 else one[expert]
-        for key, one in given.items()
+        for key, one in arguments.items()
     }
     hidden = _layer(x, weight1, own["bias1"], own["deq_scale1"])
     if activation in _GATES:
@@ -312,9 +319,9 @@ def _layer(x: Any, weight: Any, bias: Any, scale: Any) -> Any:
 @composed("""npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, ScalarType? dst_dtype=None,
           ScalarType? src_dtype=None) -> Tensor""")  # fmt: skip
 def _anti_quant(x: Any, scale: Any, offset: Any, dst_dtype: Any, src_dtype: Any) -> Any:
-    wanted = dst_dtype or torch.float16
-    if wanted not in (torch.float16, torch.bfloat16):
-        raise checked(f"dst_dtype only supports float16 and bfloat16, but got {wanted}", "002")
+    requested = dst_dtype or torch.float16
+    if requested not in (torch.float16, torch.bfloat16):
+        raise checked(f"dst_dtype only supports float16 and bfloat16, but got {requested}", "002")
     if x.dtype not in (torch.int8, torch.int32):
         raise checked(f"x should be of int8, or of int32 with eight int4 each, but got {x.dtype}", "002")  # fmt: skip
     if offset is not None and offset.shape != scale.shape:
@@ -322,7 +329,7 @@ def _anti_quant(x: Any, scale: Any, offset: Any, dst_dtype: Any, src_dtype: Any)
     numbers = x if x.dtype == torch.int8 else _unpacked(x)
     made = numbers.float()
     made = made if offset is None else made + offset.float()
-    return (made * scale.float()).to(wanted)
+    return (made * scale.float()).to(requested)
 
 
 def _unpacked(x: Any) -> Any:

@@ -154,12 +154,12 @@ def _kernel(one: Function) -> Callable[..., Any]:
 def _by_name(one: Function, args: Any, named: Any) -> dict[str, Any]:
     """All arguments of a call; tensors that are needed are there."""
     arguments = one.op._schema.arguments
-    given = {a.name: (a.default_value if a.has_default_value() else None) for a in arguments}
-    given |= dict(zip([a.name for a in arguments], args, strict=False)) | named
+    values = {a.name: (a.default_value if a.has_default_value() else None) for a in arguments}
+    values |= dict(zip([a.name for a in arguments], args, strict=False)) | named
     for needed in arguments:
-        if given[needed.name] is None and str(needed.type) == "Tensor":
+        if values[needed.name] is None and str(needed.type) == "Tensor":
             raise checked(f"{one.name}: {needed.name} is None, must be a tensor")
-    return given
+    return values
 
 
 def _composite(one: Function, records: bool = False) -> Callable[..., Any]:
@@ -219,10 +219,10 @@ def _differentiated(one: Function, op: Any) -> Callable[..., Any]:
     class Recorded(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *values: Any) -> Any:
-            given = dict(zip(names, values, strict=True))
+            arguments = dict(zip(names, values, strict=True))
             with AutoDispatchBelowAutograd():
-                made = op(*[v for n, v in given.items() if n not in keyword],
-                          **{n: v for n, v in given.items() if n in keyword})  # fmt: skip
+                made = op(*[v for n, v in arguments.items() if n not in keyword],
+                          **{n: v for n, v in arguments.items() if n in keyword})  # fmt: skip
             results = made if isinstance(made, tuple) else (made,)
             tensors = [*values, *results]
             ctx.places = [k for k, v in enumerate(tensors) if isinstance(v, torch.Tensor)]
@@ -238,15 +238,15 @@ def _differentiated(one: Function, op: Any) -> Callable[..., Any]:
         def backward(ctx: Any, *grads: Any) -> Any:
             found = dict(zip(ctx.places, ctx.saved_tensors, strict=True)) | ctx.others
             values = [found[k] for k in range(ctx.count)]
-            given = dict(zip(names, values, strict=False))
+            arguments = dict(zip(names, values, strict=False))
             assert one.backward is not None
-            made = one.backward(given, values[len(names) :], grads)
+            made = one.backward(arguments, values[len(names) :], grads)
             return tuple(made.get(name) if need else None
                          for name, need in zip(names, ctx.needs_input_grad, strict=True))  # fmt: skip
 
     def kernel(keys: Any, *args: Any, **named: Any) -> Any:
-        given = defaults | dict(zip(names, args, strict=False)) | named
-        values = [given.get(name) for name in names]
+        arguments = defaults | dict(zip(names, args, strict=False)) | named
+        values = [arguments.get(name) for name in names]
         tracked = any(isinstance(v, torch.Tensor) and v.requires_grad for v in values)
         if torch.is_grad_enabled() and tracked:
             return Recorded.apply(*values)

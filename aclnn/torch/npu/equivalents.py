@@ -103,9 +103,9 @@ def _as_mask(one: Any) -> Any:
 
 
 def _check_indices(x: Any, indices: Any) -> None:
-    given = [one for one in indices if one is not None]
-    used = sum(one.dim() if one.dtype in (torch.bool, torch.uint8) else 1 for one in given)
-    if not given or used > x.dim() or any(one.is_floating_point() for one in given):
+    arguments = [one for one in indices if one is not None]
+    used = sum(one.dim() if one.dtype in (torch.bool, torch.uint8) else 1 for one in arguments)
+    if not arguments or used > x.dim() or any(one.is_floating_point() for one in arguments):
         raise NotImplementedError("PyTorch says what is wrong")
 
 

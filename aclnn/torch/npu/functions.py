@@ -38,12 +38,12 @@ def _number(dtype: torch.dtype) -> int:
     return next((number for number, one in _NUMBERS.items() if one == dtype), -1)
 
 
-def _lengths(given: Any) -> Any:
-    return None if given is None else np.asarray([int(one) for one in given], np.int64)
+def _lengths(arguments: Any) -> Any:
+    return None if arguments is None else np.asarray([int(one) for one in arguments], np.int64)
 
 
-def _filled(given: Any, dtype: torch.dtype = torch.float32) -> Any:
-    return torch.empty(0, dtype=dtype) if given is None else given
+def _filled(value: Any, dtype: torch.dtype = torch.float32) -> Any:
+    return torch.empty(0, dtype=dtype) if value is None else value
 
 
 def _npu(name: str, *args: Any, **named: Any) -> Any:
@@ -53,9 +53,11 @@ def _npu(name: str, *args: Any, **named: Any) -> Any:
 # --- Norms -----------------------------------------------------------------------------------------
 
 
-def _rms_norm_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    dx, dgamma = _npu("npu_rms_norm_backward", grads[0], given["self"], given["gamma"], results[1])
-    return {"self": dx, "gamma": dgamma.to(given["gamma"].dtype)}
+def _rms_norm_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    dx, dgamma = _npu(
+        "npu_rms_norm_backward", grads[0], arguments["self"], arguments["gamma"], results[1]
+    )
+    return {"self": dx, "gamma": dgamma.to(arguments["gamma"].dtype)}
 
 
 @declared("npu_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)", "aclnnRmsNorm",
@@ -94,32 +96,32 @@ def _add_rms_norm_v2_functional(x1: Any, x2: Any, gamma: Any, epsilon: float) ->
 @declared("""npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1,
            Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=1e-06,
            bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)""", "aclnnAddRmsNormQuantV2")  # fmt: skip
-def _add_rms_norm_quant(dst_type: Any, axis: int, **given: Any) -> Any:
+def _add_rms_norm_quant(dst_type: Any, axis: int, **arguments: Any) -> Any:
     if axis != -1:
         raise checked("axis only support -1.")
-    y1, y2, x = form("add_rms_norm_quant")(**given, axis=axis)
+    y1, y2, x = form("add_rms_norm_quant")(**arguments, axis=axis)
     return y1, _filled(y2, torch.int8), x
 
 
 @declared("""npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None,
            Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-06, bool[2]? output_mask=None,
            int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnAddRmsNormDynamicQuantV2")  # fmt: skip
-def _add_rms_norm_dynamic_quant(y_dtype: Any, output_mask: Any, **given: Any) -> Any:
-    made = form("add_rms_norm_dynamic_quant")(**given, output_mask=output_mask or None)
+def _add_rms_norm_dynamic_quant(y_dtype: Any, output_mask: Any, **arguments: Any) -> Any:
+    made = form("add_rms_norm_dynamic_quant")(**arguments, output_mask=output_mask or None)
     unused = [torch.empty((), dtype=torch.int8), torch.empty((), dtype=torch.float32)]
-    return tuple(unused[place > 2] if one is None else one for place, one in enumerate(made))
+    return tuple(unused[index > 2] if one is None else one for index, one in enumerate(made))
 
 
-def _add_layer_norm_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    shape = list(given["gamma"].shape)
-    total = (given["x1"].float() + given["x2"].float()).detach().requires_grad_()
-    gamma, beta = (given[one].detach().float().requires_grad_() for one in ("gamma", "beta"))
+def _add_layer_norm_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    shape = list(arguments["gamma"].shape)
+    total = (arguments["x1"].float() + arguments["x2"].float()).detach().requires_grad_()
+    gamma, beta = (arguments[one].detach().float().requires_grad_() for one in ("gamma", "beta"))
     with torch.enable_grad():
-        y = torch.nn.functional.layer_norm(total, shape, gamma, beta, given["epsilon"])
+        y = torch.nn.functional.layer_norm(total, shape, gamma, beta, arguments["epsilon"])
     dx, dgamma, dbeta = torch.autograd.grad(y, (total, gamma, beta), grads[0].float())
     dx = dx if grads[3] is None else dx + grads[3].float()
-    return {"x1": dx.to(given["x1"].dtype), "x2": dx.to(given["x2"].dtype),
-            "gamma": dgamma.to(given["gamma"].dtype), "beta": dbeta.to(given["beta"].dtype)}  # fmt: skip
+    return {"x1": dx.to(arguments["x1"].dtype), "x2": dx.to(arguments["x2"].dtype),
+            "gamma": dgamma.to(arguments["gamma"].dtype), "beta": dbeta.to(arguments["beta"].dtype)}  # fmt: skip
 
 
 @declared("""npu_add_layer_norm(Tensor x1, Tensor x2, Tensor gamma, Tensor beta, float epsilon=1e-05,
@@ -158,11 +160,11 @@ declared("""npu_clipped_swiglu(Tensor x, *, Tensor? group_index=None, int dim=-1
            int? activate_dim=None, int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702,
            float glu_bias=1.0) -> (Tensor, Tensor)""", "aclnnDequantSwigluQuantV2")  # fmt: skip
 def _dequant_swiglu_quant(
-    quant_mode: int, dst_type: Any, round_mode: Any, activate_dim: Any, **given: Any
+    quant_mode: int, dst_type: Any, round_mode: Any, activate_dim: Any, **arguments: Any
 ) -> Any:
     if quant_mode not in (0, 1):
         raise checked(f"quant_mode only support 0 or 1, but got {quant_mode}", "003")
-    return form("dequant_swiglu_quant")(**given, quant_mode=("static", "dynamic")[quant_mode])
+    return form("dequant_swiglu_quant")(**arguments, quant_mode=("static", "dynamic")[quant_mode])
 
 
 declared("npu_geglu(Tensor self, int dim=-1, int approximate=1, bool activate_left=False) -> (Tensor, Tensor)",
@@ -184,10 +186,10 @@ declared("npu_fast_gelu_backward(Tensor grad, Tensor self) -> Tensor", "aclnnFas
 )
 
 
-def _approximate(given: str) -> str:
-    if given not in ("none", "tanh"):
+def _approximate(value: str) -> str:
+    if value not in ("none", "tanh"):
         raise checked("NPU error, approximate argument must be either none or tanh.")
-    return given
+    return value
 
 
 declared('npu_gelu(Tensor self, *, str approximate="none") -> Tensor', "aclnnGeluV2", lambda given, results, grads: {
@@ -216,15 +218,15 @@ def _attn_softmax(self: Any) -> Any:
     return self.copy_(form("softmax")(self, -1))
 
 
-def _cross_entropy_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    x = given["input"].detach().float().requires_grad_()
+def _cross_entropy_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    x = arguments["input"].detach().float().requires_grad_()
     with torch.enable_grad():
         loss = torch.nn.functional.cross_entropy(
-            x, given["target"], given["weight"], reduction=given["reduction"], ignore_index=given["ignore_index"],
-            label_smoothing=given["label_smoothing"],
+            x, arguments["target"], arguments["weight"], reduction=arguments["reduction"], ignore_index=arguments["ignore_index"],
+            label_smoothing=arguments["label_smoothing"],
         )  # fmt: skip
     (grad,) = torch.autograd.grad(loss, x, grads[0].float().reshape(loss.shape))
-    return {"input": grad.to(given["input"].dtype)}
+    return {"input": grad.to(arguments["input"].dtype)}
 
 
 @declared("""npu_cross_entropy_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean",
@@ -232,12 +234,12 @@ def _cross_entropy_gradients(given: Any, results: Any, grads: Any) -> dict[str, 
            bool return_zloss=False) -> (Tensor, Tensor, Tensor, Tensor)""", "aclnnCrossEntropyLoss",
            _cross_entropy_gradients)  # fmt: skip
 def _cross_entropy_loss(
-    input: Any, target: Any, weight: Any, lse_square_scale_for_zloss: float, **given: Any
+    input: Any, target: Any, weight: Any, lse_square_scale_for_zloss: float, **arguments: Any
 ) -> Any:
     loss, log_prob, *_ = form("cross_entropy_loss_forward")(
-        input, target, weight, lse_square_scale=lse_square_scale_for_zloss, **given
+        input, target, weight, lse_square_scale=lse_square_scale_for_zloss, **arguments
     )
-    loss = loss.reshape(1) if given["reduction"] != "none" else loss
+    loss = loss.reshape(1) if arguments["reduction"] != "none" else loss
     return loss, log_prob, torch.empty(0), torch.empty(0)
 
 
@@ -263,9 +265,9 @@ def _rotary_mode(name: str) -> int:
     return _ROTARY[name]
 
 
-def _rotary_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    dx, dr1, dr2 = _npu("npu_rotary_mul_backward", grads[0], given["self"], given["r1"], given["r2"],
-                        given["rotary_mode"])  # fmt: skip
+def _rotary_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    dx, dr1, dr2 = _npu("npu_rotary_mul_backward", grads[0], arguments["self"], arguments["r1"], arguments["r2"],
+                        arguments["rotary_mode"])  # fmt: skip
     return {"self": dx, "r1": dr1, "r2": dr2}
 
 
@@ -317,9 +319,9 @@ def _apply_rotary(query: Any, key: Any, cos: Any, sin: Any, layout: str, rotary_
     return query, key
 
 
-def _kv_cache(given: dict[str, Any]) -> tuple[Any, Any]:
-    given.pop("v", None)
-    made = form("kv_rmsnorm_rope_cache")(**given)
+def _kv_cache(arguments: dict[str, Any]) -> tuple[Any, Any]:
+    arguments.pop("v", None)
+    made = form("kv_rmsnorm_rope_cache")(**arguments)
     return _filled(made[2]), _filled(made[3])
 
 
@@ -332,45 +334,45 @@ _KV = """Tensor kv, Tensor gamma, Tensor cos, Tensor sin, Tensor index, Tensor(a
     f"npu_kv_rmsnorm_rope_cache({_KV}) -> (Tensor(a!), Tensor(b!), Tensor, Tensor)",
     "aclnnKvRmsNormRopeCache",
 )
-def _kv_rmsnorm(**given: Any) -> Any:
-    return (given["k_cache"], given["ckv_cache"], *_kv_cache(dict(given)))
+def _kv_rmsnorm(**arguments: Any) -> Any:
+    return (arguments["k_cache"], arguments["ckv_cache"], *_kv_cache(dict(arguments)))
 
 
 @declared(f"""npu_kv_rmsnorm_rope_cache_v2({_KV}, int? k_cache_dtype=None, int? ckv_cache_dtype=None)
            -> (Tensor, Tensor)""", "aclnnKvRmsNormRopeCache")  # fmt: skip
-def _kv_rmsnorm_v2(k_cache_dtype: Any, ckv_cache_dtype: Any, **given: Any) -> Any:
-    return _kv_cache(dict(given))
+def _kv_rmsnorm_v2(k_cache_dtype: Any, ckv_cache_dtype: Any, **arguments: Any) -> Any:
+    return _kv_cache(dict(arguments))
 
 
 @declared("""npu_scatter_pa_kv_cache(Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache,
            Tensor slot_mapping, *, Tensor? compress_lens=None, Tensor? compress_seq_offsets=None,
            Tensor? seq_lens=None, str cache_mode='PA_NZ') -> ()""", "aclnnScatterPaKvCache")  # fmt: skip
-def _scatter_pa(compress_seq_offsets: Any, **given: Any) -> Any:
-    form("scatter_pa_kv_cache")(**given, compress_seq_offset=compress_seq_offsets)
+def _scatter_pa(compress_seq_offsets: Any, **arguments: Any) -> Any:
+    form("scatter_pa_kv_cache")(**arguments, compress_seq_offset=compress_seq_offsets)
 
 
 @declared("""npu_gather_pa_kv_cache(Tensor key_cache, Tensor value_cache, Tensor block_tables, Tensor seq_lens,
            Tensor(a!) key, Tensor(b!) value, *, Tensor? seq_offset=None, bool is_seq_lens_cumsum=False) -> ()""",
            "aclnnGatherPaKvCache")  # fmt: skip
-def _gather_pa(**given: Any) -> Any:
-    form("gather_pa_kv_cache")(**given)
+def _gather_pa(**arguments: Any) -> Any:
+    form("gather_pa_kv_cache")(**arguments)
 
 
 @declared("""npu_scatter_pa_kv_cache_functional(Tensor key, Tensor value, Tensor key_cache, Tensor value_cache,
           Tensor slot_mapping, *, Tensor? compress_lens=None, Tensor? compress_seq_offsets=None,
           Tensor? seq_lens=None, str cache_mode='PA_NZ') -> (Tensor, Tensor)""", "aclnnScatterPaKvCache")  # fmt: skip
-def _scatter_pa_functional(key_cache: Any, value_cache: Any, **given: Any) -> Any:
+def _scatter_pa_functional(key_cache: Any, value_cache: Any, **arguments: Any) -> Any:
     made = key_cache.clone(), value_cache.clone()
-    _scatter_pa(key_cache=made[0], value_cache=made[1], **given)
+    _scatter_pa(key_cache=made[0], value_cache=made[1], **arguments)
     return made
 
 
 @declared("""npu_gather_pa_kv_cache_functional(Tensor key_cache, Tensor value_cache, Tensor block_tables,
           Tensor seq_lens, Tensor key, Tensor value, *, Tensor? seq_offset=None, bool is_seq_lens_cumsum=False)
           -> (Tensor, Tensor)""", "aclnnGatherPaKvCache")  # fmt: skip
-def _gather_pa_functional(key: Any, value: Any, **given: Any) -> Any:
+def _gather_pa_functional(key: Any, value: Any, **arguments: Any) -> Any:
     made = key.clone(), value.clone()
-    _gather_pa(key=made[0], value=made[1], **given)
+    _gather_pa(key=made[0], value=made[1], **arguments)
     return made
 
 
@@ -452,52 +454,52 @@ def _gating_softmax(x: Any, finished: Any, k: int) -> Any:
 
 @declared("""npu_moe_gating_top_k_softmax_v2(Tensor x, *, int k=1, Tensor? finished=None, int renorm=0,
            bool output_softmax=False) -> (Tensor, Tensor, Tensor)""", "aclnnMoeGatingTopKSoftmaxV2")  # fmt: skip
-def _gating_softmax_v2(**given: Any) -> Any:
-    y, index, softmax = form("moe_gating_top_k_softmax_v2")(**given)
+def _gating_softmax_v2(**arguments: Any) -> Any:
+    y, index, softmax = form("moe_gating_top_k_softmax_v2")(**arguments)
     return y, index, _filled(softmax)
 
 
-def _gating_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    x = given["x"].detach().float().requires_grad_()
+def _gating_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    x = arguments["x"].detach().float().requires_grad_()
     with torch.enable_grad():
-        share = x.sigmoid() if given["norm_type"] else x.softmax(-1)
+        share = x.sigmoid() if arguments["norm_type"] else x.softmax(-1)
         y = share.gather(-1, results[1].long())
-        if given["norm_type"] or given["renorm"]:
-            y = y / (y.sum(-1, True) + given["eps"])
-        y = y * given["routed_scaling_factor"]
-    made, wanted = [y], [torch.zeros_like(y) if grads[0] is None else grads[0].float()]
-    if given["out_flag"] and grads[2] is not None:
-        made, wanted = [y, share], [*wanted, grads[2].float()]
-    (grad,) = torch.autograd.grad(made, x, wanted)
-    return {"x": grad.to(given["x"].dtype)}
+        if arguments["norm_type"] or arguments["renorm"]:
+            y = y / (y.sum(-1, True) + arguments["eps"])
+        y = y * arguments["routed_scaling_factor"]
+    made, requested = [y], [torch.zeros_like(y) if grads[0] is None else grads[0].float()]
+    if arguments["out_flag"] and grads[2] is not None:
+        made, requested = [y, share], [*requested, grads[2].float()]
+    (grad,) = torch.autograd.grad(made, x, requested)
+    return {"x": grad.to(arguments["x"].dtype)}
 
 
 @declared("""npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None,
            int k_group=1, int group_count=1, int group_select_mode=0, int renorm=0, int norm_type=0,
            bool out_flag=False, float routed_scaling_factor=1.0, float eps=1e-20) -> (Tensor, Tensor, Tensor)""",
            "aclnnMoeGatingTopK", _gating_gradients)  # fmt: skip
-def _gating(x: Any, k: int, input_ids: Any, tid2eid: Any, **given: Any) -> Any:
+def _gating(x: Any, k: int, input_ids: Any, tid2eid: Any, **arguments: Any) -> Any:
     if x.dim() != 2:
         raise checked("The x should be 2D")
-    y, index, out = form("moe_gating_top_k")(x, k, **given)
+    y, index, out = form("moe_gating_top_k")(x, k, **arguments)
     return y, index, _filled(out)
 
 
 @declared("""npu_moe_finalize_routing(Tensor expanded_permuted_rows, Tensor? skip1, Tensor? skip2, Tensor? bias,
            Tensor? scales, Tensor expanded_src_to_dst_row, Tensor? export_for_source_row, int? drop_pad_mode=0,
            int k=1) -> Tensor""", "aclnnMoeFinalizeRoutingV2")  # fmt: skip
-def _finalize(k: int, drop_pad_mode: Any, **given: Any) -> Any:
-    return form("moe_finalize_routing")(*given.values(), drop_pad_mode or 0)
+def _finalize(k: int, drop_pad_mode: Any, **arguments: Any) -> Any:
+    return form("moe_finalize_routing")(*arguments.values(), drop_pad_mode or 0)
 
 
-def _permute_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    indices, index = given["indices"], results[1].cpu().long()
+def _permute_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    indices, index = arguments["indices"], results[1].cpu().long()
     k = 1 if indices.dim() == 1 else indices.shape[1]
     grad = grads[0].cpu().float()
-    total = torch.zeros(given["tokens"].shape)
+    total = torch.zeros(arguments["tokens"].shape)
     kept = index < grad.shape[0]
     total.index_add_(0, torch.arange(len(index))[kept] // k, grad[index[kept]])
-    return {"tokens": total.to(given["tokens"].dtype).to(given["tokens"].device)}
+    return {"tokens": total.to(arguments["tokens"].dtype).to(arguments["tokens"].device)}
 
 
 @declared("""npu_moe_token_permute(Tensor tokens, Tensor indices, int? num_out_tokens=None, bool padded_mode=False)
@@ -506,15 +508,15 @@ def _permute(tokens: Any, indices: Any, num_out_tokens: Any, padded_mode: bool) 
     return form("moe_token_permute")(tokens, indices, num_out_tokens or 0, padded_mode)
 
 
-def _unpermute_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    rows, index = given["permuted_tokens"].cpu(), given["sorted_indices"].cpu().long()
-    probs, grad = given["probs"], grads[0].cpu().float()
+def _unpermute_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    rows, index = arguments["permuted_tokens"].cpu(), arguments["sorted_indices"].cpu().long()
+    probs, grad = arguments["probs"], grads[0].cpu().float()
     k = 1 if probs is None else probs.shape[1]
     token = torch.arange(len(index)) // k
     share = torch.ones(len(index)) if probs is None else probs.cpu().float().reshape(-1)
     back = torch.zeros(rows.shape)
     back[index] = grad[token] * share[:, None]
-    found = {"permuted_tokens": back.to(rows.dtype).to(given["permuted_tokens"].device)}
+    found = {"permuted_tokens": back.to(rows.dtype).to(arguments["permuted_tokens"].device)}
     if probs is not None:
         dprobs = (grad[token] * rows[index].float()).sum(1).reshape(probs.shape)
         found["probs"] = dprobs.to(probs.dtype).to(probs.device)
@@ -635,10 +637,10 @@ def _dim_index(name: str) -> Callable[..., Any]:
     return compute
 
 
-def _dim_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    self, dim = given["self"], given["dim"]
+def _dim_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    self, dim = arguments["self"], arguments["dim"]
     index, grad = results[1].long(), grads[0]
-    if self.dim() and not given["keepdim"]:
+    if self.dim() and not arguments["keepdim"]:
         index, grad = index.unsqueeze(dim), grad.unsqueeze(dim)
     return {"self": torch.zeros_like(self).scatter(dim, index, grad)}
 
@@ -652,9 +654,9 @@ for _name, _entry in (("max", "aclnnMaxDim"), ("min", "aclnnMinDim")):
 
 
 @declared("""npu_confusion_transpose(Tensor self, int[] perm, int[] shape, bool transpose_first) -> Tensor""",
-           "aclnnPermute", lambda given, results, grads: {
-    "self": (grads[0].reshape([given["self"].shape[k] for k in given["perm"]]) if given["transpose_first"] else grads[0])
-    .permute(*np.argsort(given["perm"]).tolist()).reshape(given["self"].shape)})  # fmt: skip
+           "aclnnPermute", lambda arguments, results, grads: {
+    "self": (grads[0].reshape([arguments["self"].shape[k] for k in arguments["perm"]]) if arguments["transpose_first"] else grads[0])
+    .permute(*np.argsort(arguments["perm"]).tolist()).reshape(arguments["self"].shape)})  # fmt: skip
 def _confusion_transpose(self: Any, perm: Any, shape: Any, transpose_first: bool) -> Any:
     made = (
         self.permute(*perm).reshape(shape)
@@ -697,16 +699,16 @@ def _pad(input: Any, paddings: Any) -> Any:
         raise checked(
             f"paddings must have two numbers for each of {input.dim()} axes, but got {len(paddings)}"
         )
-    pairs = [paddings[place : place + 2] for place in range(0, len(paddings), 2)]
+    pairs = [paddings[index : index + 2] for index in range(0, len(paddings), 2)]
     return form("constant_pad_nd")(input, [one for pair in reversed(pairs) for one in pair], 0)
 
 
-def _convolution_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    names, weight = ("stride", "padding", "dilation"), given["weight"]
-    options = [list(given[one]) for one in names]
+def _convolution_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    names, weight = ("stride", "padding", "dilation"), arguments["weight"]
+    options = [list(arguments[one]) for one in names]
     dx, dw, db = torch.ops.aten.convolution_backward(
-        grads[0], given["input"], weight, [weight.shape[0]], *options, False, [0] * len(options[0]), given["groups"],
-        [True, True, given["bias"] is not None],
+        grads[0], arguments["input"], weight, [weight.shape[0]], *options, False, [0] * len(options[0]), arguments["groups"],
+        [True, True, arguments["bias"] is not None],
     )  # fmt: skip
     return {"input": dx, "weight": dw, "bias": db}
 
@@ -754,13 +756,13 @@ def _check_fusion(query: Any, key: Any, value: Any, head_num: int, input_layout:
         )
 
 
-def _fusion_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    options = {key: given[key] for key in ("pse", "padding_mask", "atten_mask", "keep_prob", "pre_tockens",
+def _fusion_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    options = {key: arguments[key] for key in ("pse", "padding_mask", "atten_mask", "keep_prob", "pre_tockens",
                "next_tockens", "inner_precise", "prefix", "actual_seq_qlen", "actual_seq_kvlen", "sparse_mode", "sink")}  # fmt: skip
     dq, dk, dv, dpse, dsink = _npu(
-        "npu_fusion_attention_grad", given["query"], given["key"], given["value"], grads[0], given["head_num"],
-        given["input_layout"], softmax_max=results[1], softmax_sum=results[2], softmax_in=results[3],
-        attention_in=results[0], scale_value=given["scale"], seed=int(results[4]), **options,
+        "npu_fusion_attention_grad", arguments["query"], arguments["key"], arguments["value"], grads[0], arguments["head_num"],
+        arguments["input_layout"], softmax_max=results[1], softmax_sum=results[2], softmax_in=results[3],
+        attention_in=results[0], scale_value=arguments["scale"], seed=int(results[4]), **options,
     )  # fmt: skip
     return {"query": dq, "key": dk, "value": dv, "pse": dpse if dpse.numel() else None,
             "sink": dsink if dsink.numel() else None}  # fmt: skip
@@ -822,45 +824,45 @@ _FUSION2 = """Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=No
  Tensor? sink=None, Tensor? query_rope=None, Tensor? key_rope=None"""
 
 
-def _as_first(given: dict[str, Any]) -> dict[str, Any]:
+def _as_first(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a later version as those of the first one."""
     names = ("query_rope", "key_rope", "q_start_idx", "kv_start_idx")
-    used = [one for one in names if given.pop(one, None) is not None]
-    pse_type = given.pop("pse_type", 1)
+    used = [one for one in names if arguments.pop(one, None) is not None]
+    pse_type = arguments.pop("pse_type", 1)
     if used or pse_type not in (0, 1):
         raise checked(
             f"NOT_SUPPORT: attention with {', '.join(used) or f'pse_type {pse_type}'} has no kernel here",
             "007",
         )
-    if pse_type == 0 and given["pse"] is not None:  # which is added to the scaled product
-        given["pse"] = given["pse"] / given.get("scale", given.get("scale_value"))
+    if pse_type == 0 and arguments["pse"] is not None:  # which is added to the scaled product
+        arguments["pse"] = arguments["pse"] / arguments.get("scale", arguments.get("scale_value"))
     for one in ("pre_tokens", "next_tokens"):
-        given[one.replace("tokens", "tockens")] = given.pop(one)
+        arguments[one.replace("tokens", "tockens")] = arguments.pop(one)
     for one in ("actual_seq_qlen", "actual_seq_kvlen"):
-        if isinstance(given[one], torch.Tensor):
-            given[one] = given[one].tolist()
-    return given
+        if isinstance(arguments[one], torch.Tensor):
+            arguments[one] = arguments[one].tolist()
+    return arguments
 
 
-def _fusion_gradients2(given: Any, results: Any, grads: Any) -> dict[str, Any]:
-    found = _fusion_gradients(_as_first(dict(given)), results, grads)
-    if given["pse_type"] == 0 and found["pse"] is not None:
-        found["pse"] = found["pse"] / given["scale"]
+def _fusion_gradients2(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
+    found = _fusion_gradients(_as_first(dict(arguments)), results, grads)
+    if arguments["pse_type"] == 0 and found["pse"] is not None:
+        found["pse"] = found["pse"] / arguments["scale"]
     return found
 
 
 @declared(f"""npu_fusion_attention_v2(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
            {_FUSION2.format(lengths='int[]?')}) -> (Tensor, Tensor, Tensor, Tensor, int, int, int)""",
            "aclnnFlashAttentionScoreV2", _fusion_gradients2)  # fmt: skip
-def _fusion_attention_v2(**given: Any) -> Any:
-    return _fusion_attention(**_as_first(given), dropout_mask=None)
+def _fusion_attention_v2(**arguments: Any) -> Any:
+    return _fusion_attention(**_as_first(arguments), dropout_mask=None)
 
 
 @declared(f"""npu_fusion_attention_v3(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, *,
            {_FUSION2.format(lengths='Tensor?')}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""",
            "aclnnFlashAttentionScoreV3", _fusion_gradients2)  # fmt: skip
-def _fusion_attention_v3(**given: Any) -> Any:
-    made = _fusion_attention(**_as_first(given), dropout_mask=None)
+def _fusion_attention_v3(**arguments: Any) -> Any:
+    made = _fusion_attention(**_as_first(arguments), dropout_mask=None)
     return (*made[:4], torch.tensor([made[4]]), torch.zeros(1, dtype=torch.int64))
 
 
@@ -878,8 +880,8 @@ _GRAD2 = (
 @declared(f"""npu_fusion_attention_grad_v2(Tensor query, Tensor key, Tensor value, Tensor dy, int head_num,
            str input_layout, *, {_GRAD2})
            -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)""", "aclnnFlashAttentionScoreGradV2")  # fmt: skip
-def _fusion_attention_grad_v2(**given: Any) -> Any:
-    dq, dk, dv, dpse, dsink = _fusion_attention_grad(**_as_first(given))
+def _fusion_attention_grad_v2(**arguments: Any) -> Any:
+    dq, dk, dv, dpse, dsink = _fusion_attention_grad(**_as_first(arguments))
     return dq, dk, dv, dpse, None, None, dsink
 
 
@@ -921,10 +923,10 @@ _QUANT = """Tensor? deq_scale1=None, Tensor? quant_scale1=None, Tensor? deq_scal
            int num_key_value_heads=0, int[]? actual_seq_lengths_kv=None, int sparse_mode=0) -> Tensor""",
            "aclnnPromptFlashAttentionV3")  # fmt: skip
 def _prompt(query: Any, key: Any, value: Any, padding_mask: Any, deq_scale1: Any, deq_scale2: Any,
-            actual_seq_lengths: Any, actual_seq_lengths_kv: Any, sparse_mode: int, **given: Any) -> Any:  # fmt: skip
+            actual_seq_lengths: Any, actual_seq_lengths_kv: Any, sparse_mode: int, **arguments: Any) -> Any:  # fmt: skip
     mode = sparse_mode - 10 if 10 <= sparse_mode <= 14 else sparse_mode
     return form("prompt_flash_attention")(
-        query, key, value, **given, dequant_scale1=deq_scale1, dequant_scale2=deq_scale2, sparse_mode=mode,
+        query, key, value, **arguments, dequant_scale1=deq_scale1, dequant_scale2=deq_scale2, sparse_mode=mode,
         actual_seq_lengths=_lengths(actual_seq_lengths), actual_seq_lengths_kv=_lengths(actual_seq_lengths_kv),
     )  # fmt: skip
 
@@ -937,10 +939,10 @@ def _prompt(query: Any, key: Any, value: Any, padding_mask: Any, deq_scale1: Any
            float scale_value=1.0, str input_layout="BSH", int num_key_value_heads=0, int block_size=0,
            int inner_precise=1) -> Tensor""", "aclnnIncreFlashAttentionV4")  # fmt: skip
 def _incremental(
-    query: Any, key: Any, value: Any, padding_mask: Any, actual_seq_lengths: Any, **given: Any
+    query: Any, key: Any, value: Any, padding_mask: Any, actual_seq_lengths: Any, **arguments: Any
 ) -> Any:
     lengths = _lengths(actual_seq_lengths)
-    return form("incre_flash_attention")(query, key, value, **given, actual_seq_lengths=lengths)
+    return form("incre_flash_attention")(query, key, value, **arguments, actual_seq_lengths=lengths)
 
 
 _INFER = """Tensor query, Tensor key, Tensor value, *, Tensor? pse_shift=None, Tensor? atten_mask=None,
@@ -961,22 +963,22 @@ _INFER = """Tensor query, Tensor key, Tensor value, *, Tensor? pse_shift=None, T
     "aclnnFusedInferAttentionScoreV3",
 )
 def _infer(query: Any, key: Any, value: Any, num_heads: int, key_rope_antiquant_scale: Any, actual_seq_lengths: Any,
-           actual_seq_lengths_kv: Any, actual_shared_prefix_len: Any, **given: Any) -> Any:  # fmt: skip
+           actual_seq_lengths_kv: Any, actual_shared_prefix_len: Any, **arguments: Any) -> Any:  # fmt: skip
     if num_heads <= 0:
         raise checked("numHeads should be greater than 0", "003")
     out, lse = form("fused_infer_attention_score")(
-        query, key, value, **given, num_heads=num_heads, actual_seq_lengths=_lengths(actual_seq_lengths),
+        query, key, value, **arguments, num_heads=num_heads, actual_seq_lengths=_lengths(actual_seq_lengths),
         actual_seq_lengths_kv=_lengths(actual_seq_lengths_kv),
         actual_shared_prefix_len=_lengths(actual_shared_prefix_len),
     )  # fmt: skip
-    return out, _filled(lse if given["softmax_lse_flag"] else None)
+    return out, _filled(lse if arguments["softmax_lse_flag"] else None)
 
 
 @declared(
     f"_npu_fused_infer_attention_score_get_max_workspace({_INFER}) -> Tensor",
     "aclnnFusedInferAttentionScoreV3",
 )
-def _infer_workspace(query: Any, **given: Any) -> Any:
+def _infer_workspace(query: Any, **arguments: Any) -> Any:
     return torch.empty(0, dtype=torch.uint8)  # the CPU's kernels need none of their callers
 
 
@@ -984,8 +986,8 @@ def _infer_workspace(query: Any, **given: Any) -> Any:
     f"_npu_fused_infer_attention_score_infer_output({_INFER}) -> (Tensor, Tensor)",
     "aclnnFusedInferAttentionScoreV3",
 )
-def _infer_output(**given: Any) -> Any:
-    return tuple(torch.empty_like(one) for one in _infer(**given))
+def _infer_output(**arguments: Any) -> Any:
+    return tuple(torch.empty_like(one) for one in _infer(**arguments))
 
 
 @declared(
@@ -993,8 +995,8 @@ def _infer_output(**given: Any) -> Any:
     "Tensor(b!) softmax_lse) -> (Tensor(a!), Tensor(b!))",
     "aclnnFusedInferAttentionScoreV3",
 )
-def _infer_into(workspace: Any, attention_out: Any, softmax_lse: Any, **given: Any) -> Any:
-    out, lse = _infer(**given)
+def _infer_into(workspace: Any, attention_out: Any, softmax_lse: Any, **arguments: Any) -> Any:
+    out, lse = _infer(**arguments)
     for name, to, one in (("attention_out", attention_out, out), ("softmax_lse", softmax_lse, lse)):
         if one.numel() and (to.shape != one.shape or to.dtype != one.dtype):
             raise checked(
@@ -1022,7 +1024,7 @@ _INFER2 = """Tensor query, Tensor key, Tensor value, *, Tensor? query_rope=None,
 )
 def _infer_v2(query: Any, key: Any, value: Any, num_query_heads: int, actual_seq_qlen: Any, actual_seq_kvlen: Any,
               dequant_scale_query: Any, dequant_scale_key_rope: Any, quant_scale_p: Any, query_quant_mode: int,
-              **given: Any) -> Any:  # fmt: skip
+              **arguments: Any) -> Any:  # fmt: skip
     if num_query_heads <= 0:
         raise checked("numHeads should be greater than 0", "003")
     if (
@@ -1035,19 +1037,19 @@ def _infer_v2(query: Any, key: Any, value: Any, num_query_heads: int, actual_seq
             "007",
         )
     out, lse = form("fused_infer_attention_score_v2")(
-        query, key, value, **given, num_query_heads=num_query_heads, actual_seq_qlen=_lengths(actual_seq_qlen),
+        query, key, value, **arguments, num_query_heads=num_query_heads, actual_seq_qlen=_lengths(actual_seq_qlen),
         actual_seq_kvlen=_lengths(actual_seq_kvlen),
     )  # fmt: skip
-    return out, _filled(lse if given["return_softmax_lse"] else None)
+    return out, _filled(lse if arguments["return_softmax_lse"] else None)
 
 
 # --- Products --------------------------------------------------------------------------------------
 
 
-def _linear_gradients(given: Any, results: Any, grads: Any) -> dict[str, Any]:
+def _linear_gradients(arguments: Any, results: Any, grads: Any) -> dict[str, Any]:
     grad = grads[0]
-    return {"input": grad @ given["weight"], "weight": grad.t() @ given["input"],
-            "bias": None if given["bias"] is None else grad.sum(0)}  # fmt: skip
+    return {"input": grad @ arguments["weight"], "weight": grad.t() @ arguments["input"],
+            "bias": None if arguments["bias"] is None else grad.sum(0)}  # fmt: skip
 
 
 @declared(
@@ -1060,8 +1062,8 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
 
 
 @declared("npu_bmmV2(Tensor self, Tensor mat2, int[] output_sizes) -> Tensor", "aclnnBatchMatMul",
-           lambda given, results, grads: {"self": grads[0] @ given["mat2"].transpose(-1, -2),
-                                          "mat2": given["self"].transpose(-1, -2) @ grads[0]})  # fmt: skip
+           lambda arguments, results, grads: {"self": grads[0] @ arguments["mat2"].transpose(-1, -2),
+                                          "mat2": arguments["self"].transpose(-1, -2) @ grads[0]})  # fmt: skip
 def _bmm(self: Any, mat2: Any, output_sizes: Any) -> Any:
     made = form("matmul")(self, mat2)
     return made.reshape(output_sizes) if output_sizes else made
@@ -1096,10 +1098,10 @@ def _grouped(x: Any, weight: Any, bias: Any, scale: Any, antiquant_scale: Any, a
           Tensor[]? activation_quant_scale=None, Tensor[]? activation_quant_offset=None, int? split_item=0,
           int? group_type=None, int? group_list_type=0, int? act_type=0, ScalarType? output_dtype=None) -> Tensor[]""",
           "aclnnGroupedMatmulV5")  # fmt: skip
-def _grouped_by_list(group_list: Any, group_type: Any, output_dtype: Any, **given: Any) -> Any:
+def _grouped_by_list(group_list: Any, group_type: Any, output_dtype: Any, **arguments: Any) -> Any:
     ends = torch.tensor(list(group_list), dtype=torch.int64) if group_list else None
     kind = group_type if group_type is not None else 0 if group_list else -1
-    return _grouped(**given, group_list=ends, group_type=kind,
+    return _grouped(**arguments, group_list=ends, group_type=kind,
                     output_dtype=None if output_dtype is None else _number(output_dtype))  # fmt: skip
 
 
@@ -1109,8 +1111,8 @@ def _grouped_by_list(group_list: Any, group_type: Any, output_dtype: Any, **give
            -> Tensor""", "aclnnQuantMatmulV5")  # fmt: skip
 def _quant_matmul(x1: Any, x2: Any, scale: Any, offset: Any, pertoken_scale: Any, bias: Any, output_dtype: Any,
                   **others: Any) -> Any:  # fmt: skip
-    wanted = 1 if output_dtype is None else output_dtype
-    if scale.dtype == torch.float32 and pertoken_scale is None and wanted not in (15, 3):
+    requested = 1 if output_dtype is None else output_dtype
+    if scale.dtype == torch.float32 and pertoken_scale is None and requested not in (15, 3):
         scale = form("trans_quant_param")(scale, offset)
     return form("quant_matmul")(
         x1,
@@ -1119,7 +1121,7 @@ def _quant_matmul(x1: Any, x2: Any, scale: Any, offset: Any, pertoken_scale: Any
         offset=offset,
         pertoken_scale=pertoken_scale,
         bias=bias,
-        output_dtype=_dtype(wanted),
+        output_dtype=_dtype(requested),
     )
 
 

@@ -81,9 +81,9 @@ def _check(one: Any, args: Any) -> None:
 
 
 def _inputs(one: Any, args: Any) -> tuple[list[Any], int]:
-    given = tree_flatten(args)[0]
+    arguments = tree_flatten(args)[0]
     parameters = list(one.parameters()) if isinstance(one, torch.nn.Module) else []
-    return [*given, *parameters], len(given)
+    return [*arguments, *parameters], len(arguments)
 
 
 def _wanting(tensors: Sequence[Any]) -> list[Any]:
@@ -100,12 +100,12 @@ def _run(one: Any, args: Any, allow_unused: bool) -> None:
 
 
 def _forward(npu: ModuleType, one: Any, args: Any, pool: Any) -> _Captured:
-    inputs, given = _inputs(one, args)
+    inputs, value = _inputs(one, args)
     graph = npu.NPUGraph()
     with npu.graph(graph, pool=pool, stream=npu.current_stream()):
         made = one(*args)
     outputs, spec = tree_flatten(made)
-    return _Captured(graph, inputs, given, outputs, spec)
+    return _Captured(graph, inputs, value, outputs, spec)
 
 
 def _backward(npu: ModuleType, each: _Captured, allow_unused: bool, pool: Any) -> None:

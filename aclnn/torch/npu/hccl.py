@@ -39,12 +39,12 @@ def register(native: ModuleType) -> None:
 
 
 def _group_class(native: ModuleType) -> type:
-    def aliased(given: Any) -> Any:
-        if isinstance(given, torch.Tensor):
-            return native.alias(given.detach()) if given.device.type == "npu" else given
-        if isinstance(given, list | tuple):
-            return [aliased(one) for one in given]
-        return given
+    def aliased(arguments: Any) -> Any:
+        if isinstance(arguments, torch.Tensor):
+            return native.alias(arguments.detach()) if arguments.device.type == "npu" else arguments
+        if isinstance(arguments, list | tuple):
+            return [aliased(one) for one in arguments]
+        return arguments
 
     class ProcessGroupHCCL(dist.ProcessGroup):
         """Collectives of npu tensors, which Gloo computes in their memory."""

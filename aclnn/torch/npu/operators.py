@@ -181,12 +181,12 @@ class Operands:
     def __init__(self) -> None:
         self.index = -1
 
-    def of(self, given: Any) -> Any:
-        if isinstance(given, _Tensor):
-            return self.tensor(given)
-        if type(given) in (list, tuple):
-            return [self.of(one) for one in given]
-        return given
+    def of(self, arguments: Any) -> Any:
+        if isinstance(arguments, _Tensor):
+            return self.tensor(arguments)
+        if type(arguments) in (list, tuple):
+            return [self.of(one) for one in arguments]
+        return arguments
 
     def tensor(self, one: Any) -> Any:
         if one.is_cpu:
@@ -371,10 +371,10 @@ def _evaluator(target: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
     def evaluated(operands: Operands, args: Sequence[Any], named: dict[str, Any]) -> Any:
         values = [
-            [one if one is None or one.is_cpu else operands.of(one) for one in given]
-            if takes_indices and type(given) in (list, tuple)
-            else operands.of(given)
-            for given in args
+            [one if one is None or one.is_cpu else operands.of(one) for one in arguments]
+            if takes_indices and type(arguments) in (list, tuple)
+            else operands.of(arguments)
+            for arguments in args
         ]
         if named:
             named = {key: operands.of(one) for key, one in named.items()}
@@ -552,5 +552,5 @@ def fallen_back(op: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     return tree_map(handed_over, made)
 
 
-def tensors_in(*given: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(given) if isinstance(one, _Tensor)]
+def tensors_in(*arguments: Any) -> list[torch.Tensor]:
+    return [one for one in tree_leaves(arguments) if isinstance(one, _Tensor)]

@@ -101,9 +101,9 @@ _VARIABLES = {"ASCEND_LAUNCH_BLOCKING": ("0", "1"), "TASK_QUEUE_ENABLE": ("0", "
 def check_variables() -> None:
     """Refuse variables of the vendor's that are none of their values, as its PyTorch does."""
     for name, values in _VARIABLES.items():
-        given = os.environ.get(name)
-        if given is not None and given not in values:
-            raise ValueError(f"{name} is {shown(given)}, must be one of {', '.join(values)}")
+        value = os.environ.get(name)
+        if value is not None and value not in values:
+            raise ValueError(f"{name} is {shown(value)}, must be one of {', '.join(values)}")
 
 
 def from_environment() -> dict[str, Any]:

@@ -88,6 +88,6 @@ def _by_names(target: Any, name: str, call: Any, in_place: bool) -> Short | None
     passed = [OPERAND] * len(tensors)
     passed += [DEFAULT if a.has_default_value() else VALUE for a in others]
     names = tuple(a.name for a in others if not a.has_default_value())
-    if any(place != sorted(passed)[k] for k, place in enumerate(passed)):
+    if any(index != sorted(passed)[k] for k, index in enumerate(passed)):
         return None
     return Short(call, tuple(passed), names or None, is_pointwise(target), in_place, name == "div")

@@ -101,20 +101,24 @@ def apply(npu: ModuleType) -> None:
 _WORDS = {"cuda": "npu", "nccl": "hccl"}
 
 
-def replaced(given: Any) -> Any:
+def replaced(arguments: Any) -> Any:
     """A device or backend that says cuda as the npu's.
 
     >>> replaced("cuda:1"), replaced("nccl"), replaced("cpu"), replaced("cpu:gloo,cuda:nccl")
     ('npu:1', 'hccl', 'cpu', 'cpu:gloo,npu:hccl')
     """
-    if isinstance(given, str):
+    if isinstance(arguments, str):
         return ",".join(
             ":".join(_WORDS.get(word, word) for word in part.split(":"))
-            for part in given.split(",")
+            for part in arguments.split(",")
         )
-    if isinstance(given, torch.device) and given.type == "cuda":
-        return torch.device("npu", given.index) if given.index is not None else torch.device("npu")
-    return given
+    if isinstance(arguments, torch.device) and arguments.type == "cuda":
+        return (
+            torch.device("npu", arguments.index)
+            if arguments.index is not None
+            else torch.device("npu")
+        )
+    return arguments
 
 
 def _replacing(call: Callable[..., Any], ints: bool = False) -> Callable[..., Any]:
@@ -131,13 +135,13 @@ def _replacing(call: Callable[..., Any], ints: bool = False) -> Callable[..., An
     return replacing
 
 
-def _device(given: Any) -> Any:
+def _device(value: Any) -> Any:
     """Positional arguments: only what is a device for certain."""
-    if isinstance(given, torch.device) or (
-        isinstance(given, str) and given.partition(":")[0] in _WORDS
+    if isinstance(value, torch.device) or (
+        isinstance(value, str) and value.partition(":")[0] in _WORDS
     ):
-        return replaced(given)
-    return given
+        return replaced(value)
+    return value
 
 
 def _generator_class() -> Any:
