@@ -17,6 +17,7 @@ from types import ModuleType
 
 HERE = Path(__file__).resolve().parents[1]
 SOURCES = HERE / "aclnn" / "capi" / "source"
+FURTHER = "further_operators"  # the folder of what the further library has
 OBJECTS = HERE / "aclnn" / "acl" / "runtime"  # whose structs programs and Python share
 FLAGS = [
     "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-g0", "-Wall", "-Wextra", "-Werror=implicit-function-declaration",
@@ -37,7 +38,7 @@ Name: aclnn-cpu
 Description: CANN's aclnn interface on the CPU
 Version: {version}
 Cflags: -I${{includedir}} -I${{includedir}}/aclnnop -I${{includedir}}/aclnn
-Libs: -L${{libdir}} -l:{library} -l:{second} -Wl,-rpath,${{libdir}}
+Libs: -L${{libdir}} -l:{library} -l:{further} -Wl,-rpath,${{libdir}}
 """
 CMAKE = """get_filename_component(_aclnn_home "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
 if(NOT TARGET aclnn::aclnn)
@@ -47,7 +48,7 @@ if(NOT TARGET aclnn::aclnn)
     IMPORTED_SONAME "{library}"
     INTERFACE_INCLUDE_DIRECTORIES
       "${{_aclnn_home}}/include;${{_aclnn_home}}/include/aclnnop;${{_aclnn_home}}/include/aclnn"
-    INTERFACE_LINK_LIBRARIES "${{_aclnn_home}}/lib64/{second}")
+    INTERFACE_LINK_LIBRARIES "${{_aclnn_home}}/lib64/{further}")
 endif()
 set(aclnn-cpu_VERSION {version})
 set(aclnn-cpu_HOME "${{_aclnn_home}}")
@@ -109,17 +110,17 @@ def make_home(
         shutil.rmtree(home / "include", ignore_errors=True)
     capi = generated / "capi"
     built = generated / "objects"
-    first, second = libraries / generator.LIBRARY, libraries / generator.SECOND_LIBRARY
+    first, further = libraries / generator.LIBRARY, libraries / generator.FURTHER_LIBRARY
     objects = compile_sources(generated, [SOURCES, capi], built, flags)
     # Once loaded it stays: threads have destructors in it.
     link_library(
         first, objects, capi / "symbols.map", ["-Wl,-z,nodelete", "-pthread", "-lm"], flags
     )
     objects = compile_sources(
-        generated, [SOURCES / "second", capi / "second"], built / "second", flags
+        generated, [SOURCES / FURTHER, capi / FURTHER], built / FURTHER, flags
     )
     beside = [f"-L{libraries}", f"-l:{generator.LIBRARY}", "-Wl,-rpath,$ORIGIN"]
-    link_library(second, objects, capi / "second" / "symbols.map", beside, flags)
+    link_library(further, objects, capi / FURTHER / "symbols.map", beside, flags)
     linked = () if is_complete else generator.LINKS
     for name in linked:
         (libraries / name).unlink(missing_ok=True)
@@ -197,7 +198,7 @@ def make_other_names(
         if is_newer(path, [source, Path(__file__)]):
             continue
         link = [f"-Wl,-soname,{name}", f"-Wl,-F,{generator.LIBRARY}"]
-        link += [f"-Wl,-f,{generator.SECOND_LIBRARY}"] if has_both else []
+        link += [f"-Wl,-f,{generator.FURTHER_LIBRARY}"] if has_both else []
         link += ["-Wl,-rpath,$ORIGIN", "-Wl,-s", "-nostdlib", "-fPIC", "-w"]
         run([*compiler(), "-shared", *SMALL, *link, str(source), "-o", str(path)])
 
@@ -208,7 +209,7 @@ def write_descriptions(generator: ModuleType, home: Path) -> None:
     words = {
         "version": version,
         "library": generator.LIBRARY,
-        "second": generator.SECOND_LIBRARY,
+        "further": generator.FURTHER_LIBRARY,
     }
     files = {
         "lib64/pkgconfig/aclnn-cpu.pc": PKG_CONFIG,

@@ -1,6 +1,6 @@
 """Prototypes in C of all C-shaped functions that CANN's own list of them lacks, from the declarations.
 
-``aclnn/capi/interface/second.txt`` has a line for each, of which headers and the library of further operators
+``aclnn/capi/interface/further_operators.txt`` has a line for each, of which headers and the library of further operators
 are made. Lines that fit the declarations are kept as they are: C tells ``int`` from ``int64_t`` and knows
 constants, which declarations do not. What is missing is added with the types that most functions have.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parents[1] / "aclnn" / "capi" / "interface" / "second.txt"
+FILE = (
+    Path(__file__).resolve().parents[1] / "aclnn" / "capi" / "interface" / "further_operators.txt"
+)
 TYPES = {
     "input": "T", "output": "T&", "inout": "T&", "inputs": "T[]", "single": "T[]", "outputs": "T[]&",
     "scalar": "S", "ints": "I[]", "bools": "B[]", "float": "f64", "bool": "bool", "str": "char*",

@@ -163,7 +163,7 @@ cdef enum:
     FAST_WORDS = 1400      # of their keys
     FAST_VALUES = 128      # numbers and characters in arrays and texts, as words of keys
     POOLED_OPERANDS = 8    # of executors that are kept for others when they are done
-    MEMOS = 2048           # known calls
+    CACHED_CALLS = 2048           # known calls
     NOT_KNOWN = -1         # a call, or a state, that functions in Python have to look at
 
 ctypedef struct known_pair_t:
@@ -174,7 +174,7 @@ ctypedef struct known_pair_t:
     int inout[MAX_PARAMETERS]  # the number of the output that a tensor in place is
     bint is_measured           # whether data decide the shape of some output
 
-ctypedef struct memo_t:
+ctypedef struct cached_t:
     # A call that is known: its key, and what came of it. Executors hold it, and the table.
     int references
     PyObject *plan             # a CompiledCall
@@ -204,7 +204,7 @@ ctypedef struct executor_t:
     int room                   # operands
     bint repeatable
     bint spent
-    memo_t *memo
+    cached_t *cached
     PyObject *python           # an aclOpExecutor that stands for this one, of rare calls
     executor_t *next           # in the pool
     unsigned short facts[MAX_NUMBERS]
@@ -213,7 +213,7 @@ ctypedef struct executor_t:
 
 ctypedef struct job_t:
     # A run that a stream was given: it needs nothing of the program but memory.
-    memo_t *memo
+    cached_t *cached
     int pair
     int count                  # operands
     char *workspace
@@ -228,11 +228,11 @@ cdef const runtime_t *runtime = NULL
 cdef services_t services
 cdef bint reports = False    # whether a page is written at the end
 cdef known_pair_t *known_pairs = NULL
-cdef memo_t *memos[MEMOS]
-cdef int memo_locks[MEMOS]
+cdef cached_t *cached_calls[CACHED_CALLS]
+cdef int cache_locks[CACHED_CALLS]
 cdef executor_t *pool = NULL
 cdef int pool_lock = 0
-cdef memo_t *to_drop = NULL  # whose objects wait for the interpreter's lock; linked by `key`
+cdef cached_t *to_drop = NULL  # whose objects wait for the interpreter's lock; linked by `key`
 cdef int drop_lock = 0
 
 
@@ -258,32 +258,32 @@ cdef int unexpected(str function, object error):
 
 # --- Known calls ----------------------------------------------------------------------------------
 
-cdef void drop(memo_t *memo) noexcept nogil:
+cdef void drop(cached_t *cached) noexcept nogil:
     """Let go of a known call; its objects go when somebody has the interpreter's lock."""
     global to_drop
-    if memo == NULL or __atomic_add_fetch(&memo.references, -1, __ATOMIC_ACQ_REL):
+    if cached == NULL or __atomic_add_fetch(&cached.references, -1, __ATOMIC_ACQ_REL):
         return
-    free(memo.key)
-    free(memo.order)
+    free(cached.key)
+    free(cached.order)
     lock_word(&drop_lock)
-    memo.key = <int64_t *>to_drop
-    to_drop = memo
+    cached.key = <int64_t *>to_drop
+    to_drop = cached
     unlock_word(&drop_lock)
 
 
 cdef void drop_objects() noexcept:
     global to_drop
-    cdef memo_t *memo
-    cdef memo_t *following
+    cdef cached_t *cached
+    cdef cached_t *following
     lock_word(&drop_lock)
-    memo, to_drop = to_drop, NULL
+    cached, to_drop = to_drop, NULL
     unlock_word(&drop_lock)
-    while memo != NULL:
-        following = <memo_t *>memo.key
-        Py_XDECREF(memo.plan)
-        Py_XDECREF(memo.model)
-        free(memo)
-        memo = following
+    while cached != NULL:
+        following = <cached_t *>cached.key
+        Py_XDECREF(cached.plan)
+        Py_XDECREF(cached.model)
+        free(cached)
+        cached = following
 
 
 cdef uint64_t digest_of(const int64_t *key, Py_ssize_t words) noexcept nogil:
@@ -295,14 +295,14 @@ cdef uint64_t digest_of(const int64_t *key, Py_ssize_t words) noexcept nogil:
     return digest
 
 
-cdef memo_t *find_memo(const int64_t *key, Py_ssize_t words) noexcept nogil:
+cdef cached_t *find_cached(const int64_t *key, Py_ssize_t words) noexcept nogil:
     """A known call, held for the caller; NULL where there is none."""
     cdef uint64_t digest = digest_of(key, words)
-    cdef int place = <int>(digest % MEMOS)
+    cdef int place = <int>(digest % CACHED_CALLS)
     cdef Py_ssize_t k
-    cdef memo_t *found
-    lock_word(&memo_locks[place])
-    found = memos[place]
+    cdef cached_t *found
+    lock_word(&cache_locks[place])
+    found = cached_calls[place]
     if found != NULL and (found.digest != digest or found.words != words
                           or found.forgotten != plans_forgotten()):
         found = NULL
@@ -313,49 +313,49 @@ cdef memo_t *find_memo(const int64_t *key, Py_ssize_t words) noexcept nogil:
                 break
     if found != NULL:
         __atomic_add_fetch(&found.references, 1, __ATOMIC_RELAXED)
-    unlock_word(&memo_locks[place])
+    unlock_word(&cache_locks[place])
     return found
 
 
-cdef void keep_memo(memo_t *memo) noexcept nogil:
+cdef void keep_cached(cached_t *cached) noexcept nogil:
     """Put a call among the known ones, in the place of another one."""
-    cdef int place = <int>(memo.digest % MEMOS)
-    cdef memo_t *before
-    __atomic_add_fetch(&memo.references, 1, __ATOMIC_RELAXED)
-    lock_word(&memo_locks[place])
-    before, memos[place] = memos[place], memo
-    unlock_word(&memo_locks[place])
+    cdef int place = <int>(cached.digest % CACHED_CALLS)
+    cdef cached_t *before
+    __atomic_add_fetch(&cached.references, 1, __ATOMIC_RELAXED)
+    lock_word(&cache_locks[place])
+    before, cached_calls[place] = cached_calls[place], cached
+    unlock_word(&cache_locks[place])
     drop(before)
 
 
-cdef memo_t *new_memo(aclOpExecutor executor, const int64_t *key, Py_ssize_t words) except NULL:
+cdef cached_t *new_cached(aclOpExecutor executor, const int64_t *key, Py_ssize_t words) except NULL:
     """Memo of a call that was planned."""
-    cdef memo_t *memo = <memo_t *>calloc(1, sizeof(memo_t))
+    cdef cached_t *cached = <cached_t *>calloc(1, sizeof(cached_t))
     cdef CompiledCall plan = executor.planned
     cdef int k
-    if memo == NULL:
+    if cached == NULL:
         raise MemoryError
-    memo.references = 1
-    memo.key = <int64_t *>malloc((words + 1) * sizeof(int64_t))
-    memo.order = <int *>malloc((2 * len(executor.order) + 1) * sizeof(int))
-    if memo.key == NULL or memo.order == NULL:
-        free(memo.key)
-        free(memo.order)
-        free(memo)
+    cached.references = 1
+    cached.key = <int64_t *>malloc((words + 1) * sizeof(int64_t))
+    cached.order = <int *>malloc((2 * len(executor.order) + 1) * sizeof(int))
+    if cached.key == NULL or cached.order == NULL:
+        free(cached.key)
+        free(cached.order)
+        free(cached)
         raise MemoryError
-    memcpy(memo.key, key, words * sizeof(int64_t))
-    memo.words, memo.digest = words, digest_of(key, words)
-    memo.forgotten = plans_forgotten()
+    memcpy(cached.key, key, words * sizeof(int64_t))
+    cached.words, cached.digest = words, digest_of(key, words)
+    cached.forgotten = plans_forgotten()
     for k, slots in enumerate(executor.order):
-        memo.order[2 * k] = slots[0]
-        memo.order[2 * k + 1] = slots[1] if len(slots) > 1 else -1
-    memo.n_order = <int>len(executor.order)
-    memo.n_inputs, memo.n_outputs = executor.request.n_inputs, executor.request.n_outputs
-    memo.workspace_size, memo.needs_data = plan.workspace_size, plan.elements != 0
+        cached.order[2 * k] = slots[0]
+        cached.order[2 * k + 1] = slots[1] if len(slots) > 1 else -1
+    cached.n_order = <int>len(executor.order)
+    cached.n_inputs, cached.n_outputs = executor.request.n_inputs, executor.request.n_outputs
+    cached.workspace_size, cached.needs_data = plan.workspace_size, plan.elements != 0
     Py_INCREF(plan)
     Py_INCREF(executor)
-    memo.plan, memo.model = <PyObject *>plan, <PyObject *>executor
-    return memo
+    cached.plan, cached.model = <PyObject *>plan, <PyObject *>executor
+    return cached
 
 
 # --- Phase one ------------------------------------------------------------------------------------
@@ -532,7 +532,7 @@ cdef executor_t *new_executor(int pair, int count) noexcept nogil:
         return NULL
     made.magic, made.pair, made.room = ACLNN_EXECUTOR, pair, count
     made.repeatable = made.spent = False
-    made.memo, made.python = NULL, NULL
+    made.cached, made.python = NULL, NULL
     return made
 
 
@@ -541,13 +541,13 @@ cdef void end_executor(executor_t *executor) noexcept nogil:
     global pool
     cdef int slot
     executor.magic = ACLNN_DESTROYED
-    if executor.memo != NULL:
+    if executor.cached != NULL:
         for slot in range(executor.room):
             if executor.bound[slot].tensor != NULL:
                 aclnn_release(executor.bound[slot].tensor, runtime.drop_memory)
             if executor.bound[slot].block != NULL:
                 runtime.drop_memory(executor.bound[slot].block)
-        drop(executor.memo)
+        drop(executor.cached)
     if executor.room > POOLED_OPERANDS:
         free(executor)
         return
@@ -557,14 +557,14 @@ cdef void end_executor(executor_t *executor) noexcept nogil:
     unlock_word(&pool_lock)
 
 
-cdef executor_t *executor_of(int pair, memo_t *memo, const request_t *request,
+cdef executor_t *executor_of(int pair, cached_t *cached, const request_t *request,
                              const bound_t *bound) noexcept nogil:
     """An executor of a known call, which holds its tensors."""
-    cdef int slot, count = memo.n_inputs + memo.n_outputs
+    cdef int slot, count = cached.n_inputs + cached.n_outputs
     cdef executor_t *made = new_executor(pair, count)
     if made == NULL:
         return NULL
-    made.memo = memo
+    made.cached = cached
     memcpy(made.facts, request.facts, request.n_numbers * sizeof(made.facts[0]))
     memcpy(made.numbers, request.numbers,
            request.n_numbers * NUMBER_FORMS * sizeof(kernel_number))
@@ -583,28 +583,28 @@ cdef int plan_read(int number, const argument_t *given, uint64_t *size,
     cdef bound_t bound[FAST_OPERANDS]
     cdef request_t request
     cdef Py_ssize_t words
-    cdef memo_t *memo
+    cdef cached_t *cached
     cdef executor_t *made
     cdef int status = OK
     request.operands = operands
     words = read_call(&known_pairs[number], number, given, &request, bound, key)
     if words == NOT_KNOWN:
         return NOT_KNOWN
-    memo = find_memo(key, words) if plans_are_kept() else NULL
-    if memo == NULL:
-        memo = plan_new(number, given, &request, key, words, &status)
-    if memo == NULL:
+    cached = find_cached(key, words) if plans_are_kept() else NULL
+    if cached == NULL:
+        cached = plan_new(number, given, &request, key, words, &status)
+    if cached == NULL:
         return status
-    made = executor_of(number, memo, &request, bound)
+    made = executor_of(number, cached, &request, bound)
     if made == NULL:
-        drop(memo)
+        drop(cached)
         return runtime.fail(INNER, "memory is short for an executor")
-    size[0] = <uint64_t>memo.workspace_size
+    size[0] = <uint64_t>cached.workspace_size
     result[0] = <c_executor *>made
     return OK
 
 
-cdef memo_t *plan_new(int number, const argument_t *given, const request_t *request,
+cdef cached_t *plan_new(int number, const argument_t *given, const request_t *request,
                       const int64_t *key, Py_ssize_t words, int *status) noexcept nogil:
     """A call that was not known: it is from now on. NULL, with a status, where it is refused."""
     keep_thread()
@@ -618,14 +618,14 @@ cdef memo_t *plan_new(int number, const argument_t *given, const request_t *requ
             return NULL
 
 
-cdef memo_t *plan_request(int number, const argument_t *given, const request_t *request,
+cdef cached_t *plan_request(int number, const argument_t *given, const request_t *request,
                           const int64_t *key, Py_ssize_t words, int *status) except? NULL:
     """Plan a call as it was read."""
     cdef const known_pair_t *pair = &known_pairs[number]
     cdef EntryHandle entry = <EntryHandle>pair.entry
     cdef PyObject *arguments[MAX_PARAMETERS]
     cdef aclOpExecutor executor
-    cdef memo_t *memo
+    cdef cached_t *cached
     cdef int index
     cdef list kept = []
     for index in range(entry.n_parameters):
@@ -638,10 +638,10 @@ cdef memo_t *plan_request(int number, const argument_t *given, const request_t *
     except (AclnnError, MemoryError) as error:
         status[0] = entry.plan_failed(error, tuple(python_arguments(pair, given)))
         return NULL
-    memo = new_memo(executor, key, words)
+    cached = new_cached(executor, key, words)
     if plans_are_kept():
-        keep_memo(memo)
-    return memo
+        keep_cached(cached)
+    return cached
 
 
 cdef list python_arguments(const known_pair_t *pair, const argument_t *given):
@@ -725,7 +725,7 @@ cdef int addresses_of(const executor_t *executor, char **addresses) noexcept nog
             continue
         storage = bound.storage if bound.rebound else bound.tensor.storage
         block = bound.block if bound.rebound else bound.tensor.block
-        if bound.tensor.version != bound.version or (storage == NULL and executor.memo.needs_data):
+        if bound.tensor.version != bound.version or (storage == NULL and executor.cached.needs_data):
             return NOT_KNOWN
         if block != NULL and not runtime.memory_lives(block):
             return NOT_KNOWN
@@ -750,44 +750,44 @@ cdef int run_known(int pair, void *workspace, uint64_t size, executor_t *executo
     """Phase two where all is well; `NOT_KNOWN` where functions in Python say what is not."""
     cdef char *addresses[FAST_OPERANDS]
     cdef program_failure failure
-    cdef memo_t *memo
+    cdef cached_t *cached
     cdef void *block = NULL
     cdef int outcome
     if (executor == NULL or executor.magic != ACLNN_EXECUTOR or executor.python != NULL
             or executor.pair != pair or executor.spent or has_call_hook()):
         return NOT_KNOWN
-    memo = executor.memo
-    if size < <uint64_t>memo.workspace_size or (workspace == NULL and size):
+    cached = executor.cached
+    if size < <uint64_t>cached.workspace_size or (workspace == NULL and size):
         return NOT_KNOWN
     if addresses_of(executor, addresses) != OK:
         return NOT_KNOWN
-    if memo.workspace_size and not lies_apart(<CompiledCall>memo.plan, addresses,
+    if cached.workspace_size and not lies_apart(<CompiledCall>cached.plan, addresses,
                                               <char *>workspace):
         return NOT_KNOWN
-    if not all_apart(<CompiledCall>memo.plan, addresses) and not overlaps_as_planned(
-            <CompiledCall>memo.plan, addresses):
+    if not all_apart(<CompiledCall>cached.plan, addresses) and not overlaps_as_planned(
+            <CompiledCall>cached.plan, addresses):
         return NOT_KNOWN
     if stream != NULL:
         return queue(pair, executor, addresses, <char *>workspace, stream)
     if _captures.active:
         return NOT_KNOWN
-    if memo.workspace_size and runtime.hold_memory(
-            known_pairs[pair].name, "workspace", workspace, memo.workspace_size, &block):
+    if cached.workspace_size and runtime.hold_memory(
+            known_pairs[pair].name, "workspace", workspace, cached.workspace_size, &block):
         return NOT_KNOWN
-    outcome = run_unlocked(<CompiledCall>memo.plan, addresses, <char *>workspace,
+    outcome = run_unlocked(<CompiledCall>cached.plan, addresses, <char *>workspace,
                            executor.numbers, &failure)
     if block != NULL:
         runtime.drop_memory(block)
     if outcome == NEEDS_LOCK:
         return NOT_KNOWN
-    return OK if outcome == 0 else run_failed(memo, pair, outcome, &failure)
+    return OK if outcome == 0 else run_failed(cached, pair, outcome, &failure)
 
 
 cdef int queue(int pair, executor_t *executor, char **addresses, char *workspace,
                void *stream) noexcept nogil:
     """Give a run to a stream; `NOT_KNOWN` where a capture takes it, or somebody observes runs."""
     cdef const char *name = known_pairs[pair].name
-    cdef memo_t *memo = executor.memo
+    cdef cached_t *cached = executor.cached
     cdef job_t *job
     cdef int slot, status = runtime.is_redirected(stream, name)
     if status != 0:
@@ -797,8 +797,8 @@ cdef int queue(int pair, executor_t *executor, char **addresses, char *workspace
     job = <job_t *>calloc(1, sizeof(job_t))
     if job == NULL:
         return runtime.fail(INNER, "memory is short for a run on a stream")
-    __atomic_add_fetch(&memo.references, 1, __ATOMIC_RELAXED)
-    job.memo, job.pair, job.workspace = memo, pair, workspace
+    __atomic_add_fetch(&cached.references, 1, __ATOMIC_RELAXED)
+    job.cached, job.pair, job.workspace = cached, pair, workspace
     job.limits = limits_now()
     memcpy(job.numbers, executor.numbers, sizeof(job.numbers))
     memcpy(job.addresses, addresses, executor.room * sizeof(addresses[0]))
@@ -807,8 +807,8 @@ cdef int queue(int pair, executor_t *executor, char **addresses, char *workspace
         if hold_operand(job, slot):
             drop_job(job)
             return NOT_KNOWN
-    if memo.workspace_size and hold_for(
-            name, "workspace", workspace, memo.workspace_size, &job.workspace_block):
+    if cached.workspace_size and hold_for(
+            name, "workspace", workspace, cached.workspace_size, &job.workspace_block):
         drop_job(job)
         return NOT_KNOWN
     return runtime.enqueue(stream, name, run_job, job, drop_job)
@@ -819,7 +819,7 @@ cdef int hold_operand(job_t *job, int slot) noexcept nogil:
     if job.addresses[slot] == NULL:
         return OK
     return hold_for(known_pairs[job.pair].name, "operand", job.addresses[slot],
-                    plan_high(<CompiledCall>job.memo.plan, slot), &job.blocks[slot])
+                    plan_high(<CompiledCall>job.cached.plan, slot), &job.blocks[slot])
 
 
 cdef int hold_for(const char *function, const char *name, char *address, size_t nbytes,
@@ -849,7 +849,7 @@ cdef void drop_job(void *argument) noexcept nogil:
     for slot in range(job.count):
         let_go(job.blocks[slot])
     let_go(job.workspace_block)
-    drop(job.memo)
+    drop(job.cached)
     free(job)
 
 
@@ -864,20 +864,20 @@ cdef int run_job(void *argument) noexcept nogil:
     if not runtime.memory_serves(job.workspace_block):
         return run_lost(job, NOT_KNOWN)
     apply_limits(job.limits)
-    outcome = run_unlocked(<CompiledCall>job.memo.plan, job.addresses, job.workspace, job.numbers,
+    outcome = run_unlocked(<CompiledCall>job.cached.plan, job.addresses, job.workspace, job.numbers,
                            &failure)
     if outcome == 0:
         return OK
     if outcome == NEEDS_LOCK:
         return run_locked(job)
-    return run_failed(job.memo, job.pair, outcome, &failure)
+    return run_failed(job.cached, job.pair, outcome, &failure)
 
 
 cdef int run_lost(const job_t *job, int slot) noexcept nogil:
     """Say whose addresses, or the workspace's, were taken away before the run's turn came."""
     with gil:
         name = (<bytes>known_pairs[job.pair].name).decode()
-        what = "workspace" if slot < 0 else (<aclOpExecutor>job.memo.model).names[slot]
+        what = "workspace" if slot < 0 else (<aclOpExecutor>job.cached.model).names[slot]
         return failed(INVALID, f"{name}: {what} is in memory that was freed")
 
 
@@ -886,7 +886,7 @@ cdef int run_locked(job_t *job) noexcept nogil:
     with gil:
         name = (<bytes>known_pairs[job.pair].name).decode()
         try:
-            run_plan(<CompiledCall>job.memo.plan, job.addresses, job.workspace, job.numbers)
+            run_plan(<CompiledCall>job.cached.plan, job.addresses, job.workspace, job.numbers)
             return OK
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
@@ -894,14 +894,14 @@ cdef int run_locked(job_t *job) noexcept nogil:
             return unexpected(name, error)
 
 
-cdef int run_failed(memo_t *memo, int pair, int outcome,
+cdef int run_failed(cached_t *cached, int pair, int outcome,
                     const program_failure *failure) noexcept nogil:
     """Say why a run stopped."""
     keep_thread()
     with gil:
         name = (<bytes>known_pairs[pair].name).decode()
         try:
-            refuse_failed(<CompiledCall>memo.plan, outcome, failure)
+            refuse_failed(<CompiledCall>cached.plan, outcome, failure)
             return INNER
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
@@ -977,7 +977,7 @@ cdef int refuse_freed(executor_t *executor) except -1:
             continue
         block = bound.block if bound.rebound else bound.tensor.block
         if block != NULL and not runtime.memory_lives(block):
-            name = (<aclOpExecutor>executor.memo.model).names[slot]
+            name = (<aclOpExecutor>executor.cached.model).names[slot]
             raise AclnnError(INVALID, f"{name} is in memory that was freed")
     return 0
 
@@ -985,13 +985,13 @@ cdef int refuse_freed(executor_t *executor) except -1:
 cdef aclOpExecutor python_executor(executor_t *executor):
     """An executor as functions in Python know it."""
     cdef aclOpExecutor other
-    cdef memo_t *memo = executor.memo
+    cdef cached_t *cached = executor.cached
     cdef int slot
     cdef const bound_t *bound
     cdef char *storage
     if executor.python != NULL:
         return <aclOpExecutor>executor.python
-    other = (<aclOpExecutor>memo.model).snapshot()
+    other = (<aclOpExecutor>cached.model).snapshot()
     other.original = None
     other.from_tensors, other.repeatable, other.spent = True, executor.repeatable, executor.spent
     memcpy(other.request.facts, executor.facts, sizeof(executor.facts))

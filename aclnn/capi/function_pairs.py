@@ -2,7 +2,7 @@
 
 The build imports this module by its path, when nothing is compiled yet: it needs the standard library
 only. Each line is ``header: Name(type parameter, ...)`` with the types of `TYPES`; the functions of
-`further.txt` may be missing in the package, those of `second.txt` are what a library of their own has:
+`further.txt` may be missing in the package, those of `further_operators.txt` are what a library of their own has:
 all that the package has besides. ``tools/make_prototypes.py`` adds what declarations have and no file.
 """
 
@@ -108,5 +108,5 @@ HEADERS = _headers()  # names that programs include, and the headers that one in
 PAIRS = _read("operators.txt")
 FURTHER = _read("further.txt")  # which may be missing
 FIRST = PAIRS + FURTHER  # of the library that CANN's programs link
-SECOND = _read("second.txt")  # of the other one
-EVERY = FIRST + SECOND
+FURTHER_OPERATORS = _read("further_operators.txt")  # of the other one
+EVERY = FIRST + FURTHER_OPERATORS

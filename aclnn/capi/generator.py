@@ -2,9 +2,9 @@
 
 ``python aclnn/capi/generator.py FOLDER`` writes ``FOLDER/include`` with the headers as CANN has them, and
 ``FOLDER/capi`` with sources of the library: a stub for every function of an operator and of the runtime,
-the struct of the runtime's functions (`runtime_table.h`) and the list of exported symbols. ``FOLDER/capi/second``
-has the same for the library of further operators, which runs them through the first one. The build runs this
-before anything is compiled, so that modules are loaded by their paths.
+the struct of the runtime's functions (`runtime_table.h`) and the list of exported symbols.
+``FOLDER/capi/further_operators`` has the same for the library of further operators, which runs them through
+the first one. The build runs this before anything is compiled, so that modules are loaded by their paths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pairs = _load("capi/function_pairs.py")
 
 MAJOR = 1  # of the library's name
 LIBRARY = f"libaclnn_cpu.so.{MAJOR}"
-SECOND_LIBRARY = f"libaclnn_cpu_further.so.{MAJOR}"
+FURTHER_LIBRARY = f"libaclnn_cpu_further.so.{MAJOR}"
 # Names under which programs link or open the library, and those that have the second one's functions, too.
 RUNTIME_NAMES = (
     "libaclnn_cpu.so", "libascendcl.so", "libacl_rt.so", "libnnopbase.so", "libacl_op_compiler.so",
@@ -248,9 +248,9 @@ def symbols() -> list[str]:
     ]
 
 
-def second_symbols() -> list[str]:
+def further_symbols() -> list[str]:
     """All functions that the library of further operators exports."""
-    return _phases(pairs.SECOND)
+    return _phases(pairs.FURTHER_OPERATORS)
 
 
 def version_script(exported: Iterable[str]) -> str:
@@ -297,16 +297,16 @@ def operator_stubs() -> str:
     return "".join(lines)
 
 
-def second_stubs() -> str:
+def further_stubs() -> str:
     """A function in C for each of the further operators."""
     first = len(pairs.FIRST)
-    lines = ['#include "second.h"\n', *_included(pairs.SECOND)]
+    lines = ['#include "further_operators.h"\n', *_included(pairs.FURTHER_OPERATORS)]
     lines.append(f"\nconst int aclnn_first_pair = {first};\n")
-    lines.append(f"const int aclnn_n_own_pairs = {len(pairs.SECOND)};\n")
+    lines.append(f"const int aclnn_n_own_pairs = {len(pairs.FURTHER_OPERATORS)};\n")
     lines.append("const aclnn_pair aclnn_own_pairs[] = {\n")
-    lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.SECOND]
+    lines += [f'    {{"aclnn{one.name}", "{one.tags}"}},\n' for one in pairs.FURTHER_OPERATORS]
     lines.append("};\n")
-    lines += [_stub(first + number, one) for number, one in enumerate(pairs.SECOND)]
+    lines += [_stub(first + number, one) for number, one in enumerate(pairs.FURTHER_OPERATORS)]
     return "".join(lines)
 
 
@@ -404,9 +404,9 @@ def sources() -> dict[str, str]:
         "symbols.map": version_script(symbols()),
         "members.h": members(),
         "filters/runtime.c": _empty(symbols()),
-        "filters/operators.c": _empty([*symbols(), *second_symbols()]),
-        "second/operators.c": second_stubs(),
-        "second/symbols.map": version_script(second_symbols()),
+        "filters/operators.c": _empty([*symbols(), *further_symbols()]),
+        "further_operators/operators.c": further_stubs(),
+        "further_operators/symbols.map": version_script(further_symbols()),
     }
 
 

@@ -45,7 +45,7 @@ def library() -> Path:
     return found[-1]
 
 
-def second_library() -> Path:
+def further_library() -> Path:
     """The library of further operators."""
     found = library()
     return found.with_name(found.name.replace(".so", "_further.so"))
@@ -112,7 +112,7 @@ def libs() -> str:
     """The linker's flags, for both libraries: programs start without `LD_LIBRARY_PATH`."""
     found = library()
     folder = shlex.quote(str(found.parent))
-    return f"-L{folder} -l:{found.name} -l:{second_library().name} -Wl,-rpath,{folder}"
+    return f"-L{folder} -l:{found.name} -l:{further_library().name} -Wl,-rpath,{folder}"
 
 
 def _homes(executable: Path) -> list[Path]:
@@ -175,7 +175,7 @@ def described() -> str:
     """
     lines = [
         f"library       {library()}",
-        f"operators     {second_library()}, further ones",
+        f"operators     {further_library()}, further ones",
         f"package       {HOME.parents[1]}",
     ]
     found = interpreter()

@@ -194,7 +194,7 @@ def test_every_function_of_python_has_a_prototype():
     assert {f"aclnn{one.name}" for one in function_pairs.EVERY} >= set(ENTRIES)
     if not TOOL.exists():
         pytest.skip("run from an installation without sources")
-    text = (function_pairs.INTERFACE / "second.txt").read_text(encoding="utf-8")
+    text = (function_pairs.INTERFACE / "further_operators.txt").read_text(encoding="utf-8")
     prototypes = runpy.run_path(str(TOOL))["prototypes"]
     assert prototypes(text).splitlines() == sorted(text.splitlines())
     lines = text.splitlines()
@@ -203,7 +203,7 @@ def test_every_function_of_python_has_a_prototype():
 
 
 def test_functions_of_the_first_library_become_no_more():
-    """They are those that CANN's programs link: new ones belong to ``second.txt``."""
+    """They are those that CANN's programs link: new ones belong to ``further_operators.txt``."""
     assert (len(function_pairs.PAIRS), len(function_pairs.FURTHER)) == (244, 21)
 
 

@@ -135,11 +135,11 @@ def test_exported_symbols_are_those_of_the_interface():
     c_programs.require()
     if shutil.which("nm") is None:
         pytest.skip("there is no nm")
-    first, second = generator.symbols(), generator.second_symbols()
+    first, second = generator.symbols(), generator.further_symbols()
     assert not set(first) & set(second)
     exported = dict.fromkeys((generator.LIBRARY, *generator.RUNTIME_NAMES), first)
     exported |= {name: [*first, *second] for name in generator.OPERATOR_NAMES}
-    exported[generator.SECOND_LIBRARY] = second
+    exported[generator.FURTHER_LIBRARY] = second
     for name, wanted in exported.items():
         listed = subprocess.run(
             ["nm", "-D", "--defined-only", f"{installation.cann_home()}/lib64/{name}"],

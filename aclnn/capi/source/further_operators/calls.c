@@ -8,7 +8,7 @@
 
 #include "aclnn/aclnn_base.h"
 #include "aclnn/opdev/op_errno.h"
-#include "second.h"
+#include "further_operators.h"
 
 #define TABLE "aclnn.capi._call_table.table"
 

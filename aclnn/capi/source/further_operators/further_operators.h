@@ -1,6 +1,6 @@
 /* The library of further operators: their functions, run by the library that has the runtime. */
-#ifndef ACLNN_SECOND_H
-#define ACLNN_SECOND_H
+#ifndef ACLNN_FURTHER_OPERATORS_H
+#define ACLNN_FURTHER_OPERATORS_H
 
 #include "call_table.h"
 
