@@ -26,8 +26,8 @@ cdef class Storage:
     cdef Py_buffer view
     cdef bint held
 
-    def __cinit__(self, given):
-        PyObject_GetBuffer(given, &self.view, PyBUF_FULL_RO)
+    def __cinit__(self, value):
+        PyObject_GetBuffer(value, &self.view, PyBUF_FULL_RO)
         self.held = True
 
     def __dealloc__(self):

@@ -43,17 +43,17 @@ cdef object _OURS = object()
 
 # --- What is given --------------------------------------------------------------------------------
 
-cdef tuple entries_of(str name, object given):
+cdef tuple entries_of(str name, object value):
     """Entries of any sequence."""
-    if given is None:
+    if value is None:
         raise AclnnError(NULLPTR, f"{name} is null, must be a sequence")
-    if isinstance(given, (str, bytes, bytearray)):
-        raise AclnnError(INVALID, f"{name} is {shown(given)}, must be a sequence")
+    if isinstance(value, (str, bytes, bytearray)):
+        raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a sequence")
     try:
-        return tuple(given)
+        return tuple(value)
     except Exception:
         raise AclnnError(
-            INVALID, f"{name} is {type(given).__name__}, must be a sequence") from None
+            INVALID, f"{name} is {type(value).__name__}, must be a sequence") from None
 
 
 def whole_number(name, value):
@@ -160,8 +160,8 @@ cdef object created(Collection made, object value, object item):
     """`made` with the items that a caller gave; None, with a message, if one is refused."""
     cdef list found = []
     try:
-        given = entries_of("value", value)
-        for one in given:
+        arguments = entries_of("value", value)
+        for one in arguments:
             found.append(item(f"value[{len(found)}]", one))
         made.take(tuple(found))
     except (AclnnError, MemoryError) as error:
@@ -171,32 +171,32 @@ cdef object created(Collection made, object value, object item):
     return made
 
 
-cdef int refused(str verb, str name, object given, type kind) except -1:
+cdef int refused(str verb, str name, object value, type kind) except -1:
     """The status of an object that cannot be used, with a message; 0 for one that can."""
-    if isinstance(given, kind) and not (<Collection>given).destroyed:
+    if isinstance(value, kind) and not (<Collection>value).destroyed:
         return OK
     function = f"acl{verb.format(kind.__name__[3:])}"
-    if given is None:
+    if value is None:
         return errors.fail(NULLPTR, f"{function}: {name} is null")
-    if not isinstance(given, kind):
+    if not isinstance(value, kind):
         return errors.fail(
-            INVALID, f"{function}: {name} is {type(given).__name__}, must be an {kind.__name__}")
+            INVALID, f"{function}: {name} is {type(value).__name__}, must be an {kind.__name__}")
     return errors.fail(NULLPTR, f"{function}: {name} is destroyed")
 
 
-cdef int destroyed(str name, object given, type kind) except -1:
+cdef int destroyed(str name, object value, type kind) except -1:
     """The status of destroying an object."""
-    if given is None:
+    if value is None:
         return OK
-    cdef int status = refused("Destroy{}", name, given, kind)
+    cdef int status = refused("Destroy{}", name, value, kind)
     if status == OK:
-        (<Collection>given).destroyed = True
+        (<Collection>value).destroyed = True
     return status
 
 
-cdef object size_of(str name, object given, type kind):
-    cdef int status = refused("Get{}Size", name, given, kind)
-    return ((<Collection>given).head.size if status == OK else 0), status
+cdef object size_of(str name, object value, type kind):
+    cdef int status = refused("Get{}Size", name, value, kind)
+    return ((<Collection>value).head.size if status == OK else 0), status
 
 
 cdef str DESTROY_ARRAY = """Destroy an array of {of}.
@@ -274,25 +274,25 @@ cdef class aclIntArray(Collection):
         return 0
 
 
-cdef tuple ints_of(const c_ints *given):
+cdef tuple ints_of(const c_ints *value):
     """The values of an array, however it was made."""
     cdef uint64_t k
     found = []
-    for k in range(given.size):
-        found.append(given.values[k])
+    for k in range(value.size):
+        found.append(value.values[k])
     return tuple(found)
 
 
-cdef aclIntArray int_array_of(const c_ints *given):
+cdef aclIntArray int_array_of(const c_ints *value):
     """An array like that of a program in C; a destroyed one for what is no array any more."""
     cdef aclIntArray made = aclIntArray.__new__(aclIntArray, _OURS)
-    fill(made, given, ACLNN_INTS, sizeof(int64_t))
+    fill(made, value, ACLNN_INTS, sizeof(int64_t))
     return made
 
 
-cdef int fill(Collection made, const void *given, unsigned magic, size_t item) except -1:
+cdef int fill(Collection made, const void *value, unsigned magic, size_t item) except -1:
     """Take the items of an array in C, if it still is one."""
-    cdef const c_collection *found = <const c_collection *>given
+    cdef const c_collection *found = <const c_collection *>value
     cdef uint64_t size = found.size if found.magic == magic else 0
     made.destroyed = found.magic != magic
     made.head = room(magic, size, item)
@@ -360,8 +360,8 @@ cdef class aclFloatArray(Collection):
         -------
         tuple of float
         """
-        cdef const c_floats *given = <c_floats *>self.head
-        return tuple(given.values[i] for i in range(given.size))
+        cdef const c_floats *value = <c_floats *>self.head
+        return tuple(value.values[i] for i in range(value.size))
 
     _contents = numbers
 
@@ -445,19 +445,19 @@ cdef class aclBoolArray(Collection):
         return 0
 
 
-cdef tuple bools_of(const c_bools *given):
+cdef tuple bools_of(const c_bools *value):
     """The values of an array, however it was made."""
     cdef uint64_t k
     found = []
-    for k in range(given.size):
-        found.append(given.values[k] != 0)
+    for k in range(value.size):
+        found.append(value.values[k] != 0)
     return tuple(found)
 
 
-cdef aclBoolArray bool_array_of(const c_bools *given):
+cdef aclBoolArray bool_array_of(const c_bools *value):
     """An array like that of a program in C; a destroyed one for what is no array any more."""
     cdef aclBoolArray made = aclBoolArray.__new__(aclBoolArray, _OURS)
-    fill(made, given, ACLNN_BOOLS, sizeof(unsigned char))
+    fill(made, value, ACLNN_BOOLS, sizeof(unsigned char))
     return made
 
 

@@ -345,9 +345,9 @@ ctypedef struct python_job:
     rt_block *blocks[1]
 
 
-cdef int run_python(void *given) noexcept nogil:
+cdef int run_python(void *value) noexcept nogil:
     """Run what was queued from Python, on a stream's thread."""
-    cdef python_job *one = <python_job *>given
+    cdef python_job *one = <python_job *>value
     cdef int status
     if rt_python_ended:
         return rt_fail(RT_UNINITIALIZE, b"the interpreter has ended")
@@ -365,9 +365,9 @@ cdef int run_python(void *given) noexcept nogil:
     return status
 
 
-cdef void drop_python(void *given) noexcept nogil:
+cdef void drop_python(void *value) noexcept nogil:
     """Let go of work that ran, or never will, and of the memory that it used."""
-    cdef python_job *one = <python_job *>given
+    cdef python_job *one = <python_job *>value
     cdef int k
     for k in range(one.n_blocks):
         rt_block_end_use(one.blocks[k])
@@ -772,12 +772,12 @@ cdef int ask_python(const char *name, const char *kinds, const uint64_t *argumen
 cdef int asked(const char *name, const char *kinds, const uint64_t *arguments,
                uint64_t *results) noexcept:
     cdef int index
-    cdef list given = []
+    cdef list args = []
     try:
         from_c = python_layer()
         for index in range(<int>strlen(kinds)):
-            given.append(argument(from_c, kinds[index], arguments[index]))
-        outcome = from_c.call(name.decode(), given)
+            args.append(argument(from_c, kinds[index], arguments[index]))
+        outcome = from_c.call(name.decode(), args)
         if not isinstance(outcome, tuple):
             return outcome
         for index in range(len(outcome) - 1):
@@ -822,10 +822,10 @@ cdef void *object_of(void *handle) noexcept:
         return NULL
 
 
-cdef void *handle_of(void *given) noexcept:
+cdef void *handle_of(void *value) noexcept:
     try:
         from_c = python_layer()
-        return <void *><size_t>from_c.handle_of(<object>given)
+        return <void *><size_t>from_c.handle_of(<object>value)
     except BaseException:
         return NULL
 
@@ -860,9 +860,9 @@ cdef class Binding:
 
     def __cinit__(self, str name not None):
         cdef size_t k
-        cdef bytes wanted = name.encode()
+        cdef bytes requested = name.encode()
         for k in range(rt_bindings_size // sizeof(rt_binding)):
-            if rt_bindings[k].name == wanted:
+            if rt_bindings[k].name == requested:
                 self.of = &rt_bindings[k]
         if self.of == NULL:
             raise LookupError(f"no function {name} of C takes and gives numbers alone")
@@ -872,16 +872,16 @@ cdef class Binding:
 
     cdef object run(self, str name, tuple values):
         global rt_holds_lock
-        cdef uint64_t given[MOST_NUMBERS]
+        cdef uint64_t value[MOST_NUMBERS]
         cdef uint64_t made[MOST_NUMBERS]
         cdef int k, status, held = rt_holds_lock, odd = -1
         if len(values) != self.n_given:
             raise TypeError(f"{name} takes {self.n_given} values, {len(values)} given")
         for k in range(self.n_given):
-            if not put_number(self.of.kinds[k], values[k], self.names[k], &given[k]) and odd < 0:
+            if not put_number(self.of.kinds[k], values[k], self.names[k], &value[k]) and odd < 0:
                 odd = k
         rt_holds_lock = 1
-        status = self.of.call(given, made)
+        status = self.of.call(value, made)
         rt_holds_lock = held
         if PyErr_Occurred() != NULL:  # a signal's handler has raised
             raise_what_is_set()

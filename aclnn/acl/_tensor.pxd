@@ -34,13 +34,13 @@ cdef inline char *address_of(const c_tensor *tensor) noexcept nogil:
     return tensor.storage + bytes_before(tensor.dtype, tensor.offset)
 
 
-cdef inline void take_view(const c_tensor *given, operand_t *operand) noexcept nogil:
+cdef inline void take_view(const c_tensor *value, operand_t *operand) noexcept nogil:
     """A tensor's description and present address, for as many dimensions as plans can have."""
     cdef int axis
-    operand.data = address_of(given)
-    operand.dtype, operand.format = given.dtype, given.format
-    operand.ndim = min(given.ndim, <int>MAX_DIMS)
-    operand.writable = given.writable or given.storage == NULL
+    operand.data = address_of(value)
+    operand.dtype, operand.format = value.dtype, value.format
+    operand.ndim = min(value.ndim, <int>MAX_DIMS)
+    operand.writable = value.writable or value.storage == NULL
     for axis in range(operand.ndim):
-        operand.shape[axis] = given.shape[axis]
-        operand.strides[axis] = given.strides[axis]
+        operand.shape[axis] = value.shape[axis]
+        operand.strides[axis] = value.strides[axis]

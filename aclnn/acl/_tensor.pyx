@@ -306,10 +306,10 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     return made
 
 
-cdef int put_numbers(int64_t *place, tuple numbers) except -1:
+cdef int put_numbers(int64_t *position, tuple numbers) except -1:
     cdef Py_ssize_t index
     for index in range(len(numbers)):
-        place[index] = numbers[index]
+        position[index] = numbers[index]
     return 0
 
 
@@ -318,46 +318,46 @@ def refuse_description(viewDims, dataType, stride, offset, format, storageDims, 
     make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
 
 
-cdef aclTensor tensor_of(c_tensor *given):
+cdef aclTensor tensor_of(c_tensor *value):
     """A tensor of a program in C, which it stays; a destroyed one for what is no tensor any more.
 
     Its memory is the runtime's, or the program's own, and reaches far enough, whatever storage was
     declared.
     """
     cdef aclTensor found
-    if given.magic != ACLNN_TENSOR:
+    if value.magic != ACLNN_TENSOR:
         found = make_tensor((), aclDataType.ACL_FLOAT, (), 0, aclFormat.ACL_FORMAT_ND, (), None)
         found.destroyed = True
         return found
-    return held_tensor(given)
+    return held_tensor(value)
 
 
-cdef aclTensor held_tensor(c_tensor *given):
+cdef aclTensor held_tensor(c_tensor *value):
     """A tensor that an executor holds, whether or not its program in C has destroyed it."""
-    cdef aclTensor found = holder(given)
-    aclnn_hold(given)
+    cdef aclTensor found = holder(value)
+    aclnn_hold(value)
     found.is_foreign = True
     found.follow()
     return found
 
 
-cdef aclTensor tensor_elsewhere(const c_tensor *given, char *storage):
+cdef aclTensor tensor_elsewhere(const c_tensor *value, char *storage):
     """A view like that of a program in C, of memory at another address."""
-    cdef aclTensor made = holder(aclnn_copy_tensor(given))
+    cdef aclTensor made = holder(aclnn_copy_tensor(value))
     made.c.storage, made.is_foreign = storage, True
     made.follow()
     return made
 
 
-def sizes(name, given):
+def sizes(name, value):
     """A tuple of ints that are not negative, from any sequence of ints."""
-    if isinstance(given, (str, bytes)):
-        raise AclnnError(INVALID, f"{name} is {shown(given)}, must be a sequence of ints")
+    if isinstance(value, (str, bytes)):
+        raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a sequence of ints")
     try:
-        entries = tuple(given)
+        entries = tuple(value)
     except Exception:
-        kind = "null" if given is None else type(given).__name__
-        raise AclnnError(NULLPTR if given is None else INVALID,
+        kind = "null" if value is None else type(value).__name__
+        raise AclnnError(NULLPTR if value is None else INVALID,
                          f"{name} is {kind}, must be a sequence of ints") from None
     found = []
     for index, entry in enumerate(entries):
@@ -835,12 +835,12 @@ def aclCreateScalar(value, dataType):
     return made
 
 
-cdef aclScalar scalar_of(const c_scalar *given):
+cdef aclScalar scalar_of(const c_scalar *value):
     """A scalar like that of a program in C; a destroyed one for what is no scalar any more."""
     cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
-    if given.magic == ACLNN_SCALAR:
-        made.c = given[0]
-    made.destroyed = given.magic != ACLNN_SCALAR
+    if value.magic == ACLNN_SCALAR:
+        made.c = value[0]
+    made.destroyed = value.magic != ACLNN_SCALAR
     return made
 
 

@@ -121,9 +121,9 @@ cdef class TensorSpec:
         if axis is None:
             return None
         shape, strides = [], []
-        for place in range(len(self.shape)):
-            shape.append(self.shape[place] // (2 if place == axis else 1))
-            strides.append(1 if place == axis else self.strides[place] // 2)
+        for index in range(len(self.shape)):
+            shape.append(self.shape[index] // (2 if index == axis else 1))
+            strides.append(1 if index == axis else self.strides[index] // 2)
         return self.changed(aclDataType.ACL_UINT8, tuple(shape), tuple(strides))
 
     @property

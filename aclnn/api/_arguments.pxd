@@ -75,7 +75,7 @@ cdef inline object unknown_keyword(str function, tuple parameters, str name):
 
 cdef inline int take_arguments(str function, tuple parameters, const signature_t *signature,
                                PyObject *const *values, Py_ssize_t n_values, PyObject *names,
-                               PyObject **given) except -1:
+                               PyObject **arguments) except -1:
     """Put `values`, given by position and then with `names`, into the slots of their parameters."""
     cdef Py_ssize_t k, parameter, n_names = 0 if names == NULL else PyTuple_GET_SIZE(names)
     if n_values > signature.n_positional:
@@ -83,16 +83,16 @@ cdef inline int take_arguments(str function, tuple parameters, const signature_t
             function, f"takes {signature.n_positional} positional "
             f"argument{'s' if signature.n_positional > 1 else ''} but {n_values} were given")
     for k in range(n_values):
-        given[signature.slots[k]] = values[k]
+        arguments[signature.slots[k]] = values[k]
     for k in range(n_names):
         parameter = parameter_called(parameters, PyTuple_GET_ITEM(names, k))
         if parameter < 0:
             raise unknown_keyword(function, parameters, <object>PyTuple_GET_ITEM(names, k))
-        if given[signature.slots[parameter]] != NULL:
+        if arguments[signature.slots[parameter]] != NULL:
             raise wrong_arguments(
                 function, f"got multiple values for argument {parameters[parameter]!r}")
-        given[signature.slots[parameter]] = values[n_values + k]
+        arguments[signature.slots[parameter]] = values[n_values + k]
     for k in range(signature.n_required):
-        if given[signature.slots[k]] == NULL:
+        if arguments[signature.slots[k]] == NULL:
             raise wrong_arguments(function, f"missing required argument: {parameters[k]!r}")
     return 0

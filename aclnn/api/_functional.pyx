@@ -236,8 +236,8 @@ cdef class FunctionalHandle:
         """Let `other` take the call where the operand in a slot is a number."""
         self.number_form, self.number_slot = other, slot
         others = other.places_of(other.handle.operator)
-        self.moves = tuple((place, others[role]) for role, place
-                           in self.places_of(self.handle.operator).items() if place != OPTION)
+        self.moves = tuple((index, others[role]) for role, index
+                           in self.places_of(self.handle.operator).items() if index != OPTION)
 
     def take_option_by(self, FunctionalHandle other not None, str option not None,
                        tuple choices not None, str role not None):
@@ -245,23 +245,23 @@ cdef class FunctionalHandle:
         self.option_form, self.option_name, self.option_choices = other, option, choices
         others = other.places_of(other.handle.operator) | {option: 0}
         others[option] = others[role]
-        self.option_moves = tuple((place, others[name]) for name, place
+        self.option_moves = tuple((index, others[name]) for name, index
                                   in self.places_of(self.handle.operator).items())
 
-    cdef object call_slots(self, PyObject **given):
+    cdef object call_slots(self, PyObject **arguments):
         cdef operand_t operands[MOST_SMALL]
         cdef char *addresses[MOST_SMALL]
         if (self.handle.is_variadic or self.handle.makes_list
                 or self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL):
-            return self.call_large(given)
-        return self.call_in(given, operands, addresses)
+            return self.call_large(arguments)
+        return self.call_in(arguments, operands, addresses)
 
-    cdef object call_large(self, PyObject **given):
+    cdef object call_large(self, PyObject **arguments):
         cdef operand_t operands[SEVERAL]
         cdef char *addresses[SEVERAL]
-        return self.call_in(given, operands, addresses)
+        return self.call_in(arguments, operands, addresses)
 
-    cdef inline object call_in(self, PyObject **given, operand_t *operands, char **addresses):
+    cdef inline object call_in(self, PyObject **arguments, operand_t *operands, char **addresses):
         """Run a call, with room for the descriptions and the addresses of its operands."""
         cdef request_t request
         cdef CompiledCall plan
@@ -269,38 +269,38 @@ cdef class FunctionalHandle:
         cdef bint tensors = False
         cdef object switches = None
         cdef list _kept
-        if self.option_form is not None and given[OPTION] != NULL:
-            if <object>given[OPTION] is not None:
-                return self.call_option_form(given)
-        if self.number_form is not None and given[self.number_slot] != NULL:
-            if is_number(<object>given[self.number_slot]):
-                return self.call_number_form(given)
+        if self.option_form is not None and arguments[OPTION] != NULL:
+            if <object>arguments[OPTION] is not None:
+                return self.call_option_form(arguments)
+        if self.number_form is not None and arguments[self.number_slot] != NULL:
+            if is_number(<object>arguments[self.number_slot]):
+                return self.call_number_form(arguments)
         if self.n_switches:
-            switches = self.switches_of(given)
-        _kept = plain_numbers(self, given)
+            switches = self.switches_of(arguments)
+        _kept = plain_numbers(self, arguments)
         request.operands = operands
-        n_inputs = self.read_inputs(given, operands, &tensors)
+        n_inputs = self.read_inputs(arguments, operands, &tensors)
         if n_inputs == FOREIGN:
-            return self.call_foreign(given, switches)
+            return self.call_foreign(arguments, switches)
         if self.handle.makes_list:
             n_outputs = self.count_outputs(operands, switches)
         if n_outputs > 1 or self.handle.makes_list:
             if n_outputs > SEVERAL - n_inputs:
-                return self.call_foreign(given, switches)
-            if given[OUT] != NULL and <object>given[OUT] is not None:
-                return self.call_foreign(given, switches)
+                return self.call_foreign(arguments, switches)
+            if arguments[OUT] != NULL and <object>arguments[OUT] is not None:
+                return self.call_foreign(arguments, switches)
             for index in range(n_outputs):
                 take_absent(&operands[n_inputs + index])
-        elif given[OUT] == NULL or <object>given[OUT] is None:
+        elif arguments[OUT] == NULL or <object>arguments[OUT] is None:
             take_absent(&operands[n_inputs])
-        elif not read_operand(<object>given[OUT], &operands[n_inputs], &tensors):
-            return self.call_foreign(given, switches)
-        self.read_options(&request, given, switches)
+        elif not read_operand(<object>arguments[OUT], &operands[n_inputs], &tensors):
+            return self.call_foreign(arguments, switches)
+        self.read_options(&request, arguments, switches)
         request.n_inputs, request.n_outputs = n_inputs, n_outputs
         if switches is None:
             switches = self.default_switches
         plan = find_plan(self.handle, &request, self.names, None, switches)
-        out = None if given[OUT] == NULL else <object>given[OUT]
+        out = None if arguments[OUT] == NULL else <object>arguments[OUT]
         if out is not None:
             run_on_operands(plan, &request, addresses)
             if tensors and is_tensor(out):
@@ -346,7 +346,7 @@ cdef class FunctionalHandle:
             stack_channels_last(&operands[0], switches[0] % out.ndim, out)
         return 0
 
-    cdef int read_inputs(self, PyObject **given, operand_t *operands, bint *tensors) except -2:
+    cdef int read_inputs(self, PyObject **arguments, operand_t *operands, bint *tensors) except -2:
         """Read all inputs, lists item by item; gives how many there are, FOREIGN if one cannot be
         read in place."""
         cdef int index, n_single = self.handle.n_inputs
@@ -355,108 +355,108 @@ cdef class FunctionalHandle:
         if self.handle.is_variadic:
             n_single -= 1
         for index in range(n_single):
-            if given[index] == NULL or <object>given[index] is None:
+            if arguments[index] == NULL or <object>arguments[index] is None:
                 if not self.may_lack(index):
                     return FOREIGN
                 take_absent(&operands[index])
                 operands[index].data = NULL
-            elif not read_operand(<object>given[index], &operands[index], tensors):
+            elif not read_operand(<object>arguments[index], &operands[index], tensors):
                 return FOREIGN
         if self.handle.is_variadic:
-            return self.read_list(<object>given[n_single], operands, n_single, tensors)
+            return self.read_list(<object>arguments[n_single], operands, n_single, tensors)
         return n_single
 
-    cdef int read_list(self, object given, operand_t *operands, int n_single,
+    cdef int read_list(self, object arguments, operand_t *operands, int n_single,
                        bint *tensors) except -2:
         cdef int index
-        if type(given) is not list and type(given) is not tuple:
+        if type(arguments) is not list and type(arguments) is not tuple:
             return FOREIGN
         if self.handle.operator.absent_items:
             return FOREIGN
-        if not 0 < len(given) <= SEVERAL - n_single - self.handle.n_outputs:
+        if not 0 < len(arguments) <= SEVERAL - n_single - self.handle.n_outputs:
             return FOREIGN
-        for index in range(<int>len(given)):
-            if not read_operand(given[index], &operands[n_single + index], tensors):
+        for index in range(<int>len(arguments)):
+            if not read_operand(arguments[index], &operands[n_single + index], tensors):
                 return FOREIGN
-        return n_single + <int>len(given)
+        return n_single + <int>len(arguments)
 
     cdef bint may_lack(self, int slot):
         """Whether the operand in a slot may be left out."""
         return self.operand_names[slot] in self.handle.operator.optional
 
-    cdef object call_number_form(self, PyObject **given):
+    cdef object call_number_form(self, PyObject **arguments):
         """Hand a call over whose second operand is a number."""
         cdef PyObject *moved[SLOTS]
         cdef FunctionalHandle other = self.number_form
-        cdef int place, to
+        cdef int index, to
         memset(moved, 0, sizeof(moved))
-        for place, to in self.moves:
-            moved[to] = given[place]
+        for index, to in self.moves:
+            moved[to] = arguments[index]
         if self.in_place:
             moved[OUT] = moved[FIRST]
         return other.call_slots(moved)
 
-    cdef object call_option_form(self, PyObject **given):
+    cdef object call_option_form(self, PyObject **arguments):
         """Hand a call over that has the option."""
         cdef PyObject *moved[SLOTS]
-        cdef int place, to
-        option = <object>given[OPTION]
+        cdef int index, to
+        option = <object>arguments[OPTION]
         if option not in self.option_choices:
             raise invalid(f"{self.option_name} is {shown(option)}, must be None or one of "
                           f"{', '.join(map(repr, self.option_choices))}")
         memset(moved, 0, sizeof(moved))
-        for place, to in self.option_moves:
-            moved[to] = given[place]
+        for index, to in self.option_moves:
+            moved[to] = arguments[index]
         return self.option_form.call_slots(moved)
 
-    cdef object outputs_in_place(self, PyObject **given):
+    cdef object outputs_in_place(self, PyObject **arguments):
         """The inputs that results take the place of, and None for what is made."""
         cdef list found = []
         cdef int slot
         for slot in self.overwritten:
-            found.append(None if slot < 0 or given[slot] == NULL else <object>given[slot])
+            found.append(None if slot < 0 or arguments[slot] == NULL else <object>arguments[slot])
         return tuple(found)
 
-    cdef object switches_of(self, PyObject **given):
+    cdef object switches_of(self, PyObject **arguments):
         """The switches as a tuple; `None` if none of them was given."""
         cdef int index
         cdef bint is_given = False, as_seen = self.seen_switches is not None
         for index in range(self.n_switches):
-            is_given |= given[SWITCHES + index] != NULL
-            as_seen &= given[SWITCHES + index] == self.seen_given[index]
+            is_given |= arguments[SWITCHES + index] != NULL
+            as_seen &= arguments[SWITCHES + index] == self.seen_given[index]
         if not is_given:
             return None
         if as_seen:
             return self.seen_switches
-        return self.read_given_switches(given)
+        return self.read_given_switches(arguments)
 
-    cdef tuple read_given_switches(self, PyObject **given):
+    cdef tuple read_given_switches(self, PyObject **arguments):
         """Read switches that are not those of the latest call."""
         cdef int index
         found = []
         for index in range(self.n_switches):
             value = self.default_switches[index]
-            if given[SWITCHES + index] != NULL:
-                value = as_switch(self, self.switches[index], <object>given[SWITCHES + index])
+            if arguments[SWITCHES + index] != NULL:
+                value = as_switch(self, self.switches[index], <object>arguments[SWITCHES + index])
             found.append(value)
         switches = self.latest_if_equal(tuple(found))
-        self.remember(given, switches)
+        self.remember(arguments, switches)
         return switches
 
-    cdef int remember(self, PyObject **given, tuple switches) except -1:
+    cdef int remember(self, PyObject **arguments, tuple switches) except -1:
         """Keep what was given and what it was read as, if the same objects always mean the same."""
         cdef int index
         kept = []
         for index in range(self.n_switches):
-            if given[SWITCHES + index] == NULL:
+            if arguments[SWITCHES + index] == NULL:
                 continue
-            value = <object>given[SWITCHES + index]
+            value = <object>arguments[SWITCHES + index]
             if value is not switches[index] and not is_constant(value):
                 return 0
             kept.append(value)
         self.seen_switches = None  # never those of one call with what another was given
         for index in range(self.n_switches):
-            self.seen_given[index] = given[SWITCHES + index]
+            self.seen_given[index] = arguments[SWITCHES + index]
         self.seen_kept = tuple(kept)
         self.seen_switches = switches
         return 0
@@ -524,7 +524,7 @@ cdef class FunctionalHandle:
         return (number_facts(&request), forms,
                 self.default_switches if switches is None else switches)
 
-    cdef int read_options(self, request_t *request, PyObject **given,
+    cdef int read_options(self, request_t *request, PyObject **arguments,
                           object switches) except -1:
         cdef int index
         request.operator_id = self.handle.id
@@ -533,10 +533,10 @@ cdef class FunctionalHandle:
         request.makes_absent, request.pair = True, 0
         request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
-            if given[NUMBERS + index] == NULL:
+            if arguments[NUMBERS + index] == NULL:
                 self.take_default(request, index)
             else:
-                take_number(self, index, <object>given[NUMBERS + index], request)
+                take_number(self, index, <object>arguments[NUMBERS + index], request)
         self.read_switches(request, switches)
         return 0
 
@@ -559,18 +559,18 @@ cdef class FunctionalHandle:
             self.latest_switches = switches
         return 0
 
-    cdef object call_foreign(self, PyObject **given, object switches):
+    cdef object call_foreign(self, PyObject **arguments, object switches):
         """Run a call with an operand whose memory kernels cannot read as it is, or a list."""
         cdef int index
-        if self.recorded is not None and self.is_recorded(given):
-            return self.record(given, switches)
+        if self.recorded is not None and self.is_recorded(arguments):
+            return self.record(arguments, switches)
         operands, numbers = [], []
         for index in range(self.handle.n_inputs):
-            operands.append(None if given[index] == NULL else <object>given[index])
+            operands.append(None if arguments[index] == NULL else <object>arguments[index])
         for index in range(self.handle.n_scalars):
-            numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
-                           else <object>given[NUMBERS + index])
-        out = None if given[OUT] == NULL else <object>given[OUT]
+            numbers.append(self.scalar_defaults[index] if arguments[NUMBERS + index] == NULL
+                           else <object>arguments[NUMBERS + index])
+        out = None if arguments[OUT] == NULL else <object>arguments[OUT]
         if self.differentiable is None:
             arrays.prepare_for(operands, out)
         if self.differentiable is not None:
@@ -580,27 +580,29 @@ cdef class FunctionalHandle:
                 return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
-    cdef bint is_recorded(self, PyObject **given) noexcept:
+    cdef bint is_recorded(self, PyObject **arguments) noexcept:
         """Whether a call is plain but for the gradient that is wanted of it."""
         cdef operand_t found
         cdef int index
         cdef bint tracked = False
-        if given[OUT] != NULL and <object>given[OUT] is not None:
+        if arguments[OUT] != NULL and <object>arguments[OUT] is not None:
             return False
         for index in range(self.handle.n_inputs):
-            if given[index] == NULL or not read_tracked(<object>given[index], &found, &tracked):
+            if arguments[index] == NULL or not read_tracked(
+                <object>arguments[index], &found, &tracked
+            ):
                 return False
         return tracked and records_plainly()
 
-    cdef object record(self, PyObject **given, object switches):
+    cdef object record(self, PyObject **arguments, object switches):
         """Run a call that autograd is to know of."""
         cdef int index
         args = []
         for index in range(self.handle.n_inputs):
-            args.append(<object>given[index])
+            args.append(<object>arguments[index])
         for index in range(self.handle.n_scalars):
-            args.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
-                        else <object>given[NUMBERS + index])
+            args.append(self.scalar_defaults[index] if arguments[NUMBERS + index] == NULL
+                        else <object>arguments[NUMBERS + index])
         args.extend(self.default_switches if switches is None else switches)
         return self.recorded(*args)
 
@@ -733,11 +735,11 @@ cdef class FunctionalHandle:
         taken = entry.overwritten(outputs)
         names, overwritten = [], []
         for name in executor.names[:executor.request.n_inputs]:
-            role, bracket, place = name.partition("[")
-            names.append(f"{words.get(role, role)}{bracket}{place}")
+            role, bracket, index = name.partition("[")
+            names.append(f"{words.get(role, role)}{bracket}{index}")
         if self.handle.makes_list:
-            for place in range(executor.request.n_outputs):
-                names.append(f"{words[outputs[0]]}[{place}]")
+            for index in range(executor.request.n_outputs):
+                names.append(f"{words[outputs[0]]}[{index}]")
         else:
             for role in outputs:
                 names.append(words.get(role, role))
@@ -750,11 +752,11 @@ cdef class FunctionalHandle:
         return 0
 
 
-cdef inline bint read_operand(object given, operand_t *operand, bint *tensors) noexcept:
+cdef inline bint read_operand(object value, operand_t *operand, bint *tensors) noexcept:
     """Read an array or a tensor; `tensors` says whether there was one of the latter."""
-    if read_array(given, operand):
+    if read_array(value, operand):
         return True
-    if not read_tensor(given, operand):
+    if not read_tensor(value, operand):
         return False
     tensors[0] = True
     return True
@@ -794,19 +796,19 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
                             PyObject *names):
     """Call a form's function: `values` by position, then those with `names`."""
     cdef FunctionalHandle handle = <FunctionalHandle>form
-    cdef PyObject *given[SLOTS]
+    cdef PyObject *value[SLOTS]
     cdef int index
     for index in range(handle.n_used):
-        given[handle.used_slots[index]] = NULL
+        value[handle.used_slots[index]] = NULL
     take_arguments(handle.name, handle.parameter_names, &handle.own_function.signature, values,
-                   n_values, names, given)
+                   n_values, names, value)
     cdef object outputs
     if handle.in_place and handle.handle.n_outputs > 1:
-        outputs = handle.outputs_in_place(given)
-        given[OUT] = <PyObject *>outputs
+        outputs = handle.outputs_in_place(value)
+        value[OUT] = <PyObject *>outputs
     elif handle.in_place:
-        given[OUT] = given[FIRST]
-    return handle.call_slots(given)
+        value[OUT] = value[FIRST]
+    return handle.call_slots(value)
 
 
 cdef PyObject *called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
@@ -824,12 +826,12 @@ cdef void tell_refused(FunctionalHandle handle, PyObject *const *values, Py_ssiz
     error = take_error()
     if isinstance(error, AclnnError):
         try:
-            given = {}
+            value = {}
             for k in range(min(n_values, len(handle.parameter_names))):
-                given[handle.parameter_names[k]] = <object>values[k]
+                value[handle.parameter_names[k]] = <object>values[k]
             for k in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
-                given[<object>PyTuple_GET_ITEM(names, k)] = <object>values[n_values + k]
-            error = refusals.reworded(handle.name, error, given, handle.in_place)
+                value[<object>PyTuple_GET_ITEM(names, k)] = <object>values[n_values + k]
+            error = refusals.reworded(handle.name, error, value, handle.in_place)
             leave_out(error)
         except Exception as defect:
             error = defect
@@ -899,7 +901,7 @@ cdef object not_real(FunctionalHandle handle, int index, object value):
     return wrong_kind(f"{role} is {shown(value)}, must be a real number")
 
 
-cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
+cdef list plain_numbers(FunctionalHandle handle, PyObject **arguments):
     """Replace options that are no floats or ints by such; the list returned keeps these alive.
 
     Converting may run anything, and is therefore done before arrays are looked at.
@@ -907,15 +909,15 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
     cdef int index
     cdef list kept = None
     for index in range(handle.handle.n_scalars):
-        if given[NUMBERS + index] == NULL:
+        if arguments[NUMBERS + index] == NULL:
             continue
-        value = <object>given[NUMBERS + index]
+        value = <object>arguments[NUMBERS + index]
         if value is None or is_plain(value) or is_of_run(value):
             continue
         value = plain_number(handle, index, value)
         kept = [] if kept is None else kept
         kept.append(value)
-        given[NUMBERS + index] = <PyObject *>value
+        arguments[NUMBERS + index] = <PyObject *>value
     return kept
 
 

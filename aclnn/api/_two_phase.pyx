@@ -212,14 +212,14 @@ cdef class EntryHandle:
         """Check tensors that stand for arrays of numbers; rules know only shapes of tensors.
         """
         cdef int index
-        given = {}
+        value = {}
         for index in range(self.n_parameters):
             if self.kinds[index] == ARRAY and <object>arguments[index] is not None:
-                given[self.entry.parameters[index].role] = (
+                value[self.entry.parameters[index].role] = (
                     <aclIntArray><object>arguments[index]).numbers()
         check = self.handle.operator.checks_arrays
-        if given and check is not None:
-            message = check(executor.planned.call, given)
+        if value and check is not None:
+            message = check(executor.planned.call, value)
             if message is not None:
                 raise AclnnError(self.handle.operator.arrays_status, message)
         return 0
@@ -384,9 +384,9 @@ cdef class EntryHandle:
         counts, starts = [1] * self.handle.n_inputs, [0]
         for index in range(self.n_parameters):
             if self.kinds[index] == LIST:
-                given = <object>arguments[index]
+                value = <object>arguments[index]
                 counts[self.slots[index]] = (
-                    (0 if given is None else len((<aclTensorList>given).items))
+                    (0 if value is None else len((<aclTensorList>value).items))
                     + operator.is_ended(self.entry.parameters[index].role))
         for count in counts:
             starts.append(starts[-1] + count)
@@ -407,10 +407,10 @@ cdef class EntryHandle:
 
     cdef int name_outputs_of(self, aclOpExecutor executor) except -1:
         """A name for each tensor of the list that is written."""
-        cdef int place
+        cdef int index
         *names, listed = executor.names
-        for place in range(executor.request.n_outputs):
-            names.append(f"{listed}[{place}]")
+        for index in range(executor.request.n_outputs):
+            names.append(f"{listed}[{index}]")
         executor.names = tuple(names)
         return 0
 
@@ -431,7 +431,7 @@ cdef class EntryHandle:
 
     cdef int name_lists(self, aclOpExecutor executor, tuple starts) except -1:
         """A name for each tensor of the lists."""
-        cdef int index, place, count
+        cdef int index, position, count
         operator = self.handle.operator
         names = []
         for index, role in enumerate(operator.kernel_operands):
@@ -440,8 +440,8 @@ cdef class EntryHandle:
                 names.append(name)
                 continue
             count = starts[index + 1] - starts[index] - operator.is_ended(role)
-            for place in range(count):
-                names.append(f"{name}[{place}]")
+            for position in range(count):
+                names.append(f"{name}[{position}]")
             if operator.is_ended(role):
                 names.append(name)
         executor.names = (*names, *self.operand_names[self.handle.n_inputs:])
@@ -478,16 +478,16 @@ cdef class EntryHandle:
 
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
         """Take a list or a tensor in place; whether any has more dimensions than plans can have."""
-        cdef int place
+        cdef int index
         cdef bint deep = False
         if kind == LIST:
-            for place, tensor in enumerate((<aclTensorList>value).items):
-                self.read_tensor(executor, slot + place, <aclTensor>tensor)
+            for index, tensor in enumerate((<aclTensorList>value).items):
+                self.read_tensor(executor, slot + index, <aclTensor>tensor)
                 deep |= (<aclTensor>tensor).c.ndim > MAX_DIMS
             return deep
         if kind == OUTPUTS:
-            for place, tensor in enumerate((<aclTensorList>value).items):
-                self.read_tensor(executor, executor.request.n_inputs + place, <aclTensor>tensor)
+            for index, tensor in enumerate((<aclTensorList>value).items):
+                self.read_tensor(executor, executor.request.n_inputs + index, <aclTensor>tensor)
                 deep |= (<aclTensor>tensor).c.ndim > MAX_DIMS
             return deep
         if kind == OUTPUT:
@@ -497,8 +497,8 @@ cdef class EntryHandle:
         if kind == INOUT:
             for found in self.own_order:
                 if found[0] == slot:
-                    place = executor.request.n_inputs + found[1] - self.handle.n_inputs
-                    self.read_tensor(executor, place, <aclTensor>value)
+                    index = executor.request.n_inputs + found[1] - self.handle.n_inputs
+                    self.read_tensor(executor, index, <aclTensor>value)
         return (<aclTensor>value).c.ndim > MAX_DIMS
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
@@ -548,13 +548,13 @@ cdef class EntryHandle:
         expanded = []
         for own, steps in zip(shapes, strides):
             expanded.append(expanded_strides(own, steps, shape))
-        place = self.handle.operator.dim_switch
-        if place < 0:
+        index = self.handle.operator.dim_switch
+        if index < 0:
             merged_shape, merged = merged_dims(shape, expanded)
         else:
             switches = list(executor.switches)
-            merged_shape, merged, switches[place] = merged_around(
-                shape, expanded, switches[place] % len(shape))
+            merged_shape, merged, switches[index] = merged_around(
+                shape, expanded, switches[index] % len(shape))
             executor.switches = tuple(switches)
             executor.request.switches = self.handle.switch_code(executor.switches)
         if len(merged_shape) > MAX_DIMS:
@@ -571,16 +571,16 @@ cdef class EntryHandle:
             value = <object>arguments[index]
             if self.is_alive(index, value):
                 continue
-            wanted = self.objects[index]
+            requested = self.objects[index]
             if value is None:
-                if not self.nullable[index] and (wanted is not None
+                if not self.nullable[index] and (requested is not None
                                                  or self.switch_kinds[index] == "str"):
-                    why = "" if wanted is None else why_null(wanted.__name__)
+                    why = "" if requested is None else why_null(requested.__name__)
                     raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null{why}")
                 continue
-            if wanted is None:
+            if requested is None:
                 continue
-            if type(value) is not wanted and not isinstance(value, wanted):
+            if type(value) is not requested and not isinstance(value, requested):
                 foreign = index if foreign < 0 else foreign
             elif is_destroyed(value, self.kinds[index]):
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
@@ -588,9 +588,9 @@ cdef class EntryHandle:
             elif self.kinds[index] in (LIST, OUTPUTS, SINGLE):
                 self.refuse_dead(index, <aclTensorList>value)
         if foreign >= 0:
-            wanted = self.objects[foreign].__name__
+            requested = self.objects[foreign].__name__
             self.refuse(foreign, type(<object>arguments[foreign]).__name__,
-                        f"an {wanted}{MADE_BY.get(wanted, '')}")
+                        f"an {requested}{MADE_BY.get(requested, '')}")
         return 0
 
     cdef bint is_alive(self, int index, object value) noexcept:
@@ -603,15 +603,15 @@ cdef class EntryHandle:
         return False
 
     cdef int refuse_dead(self, int index, aclTensorList listed) except -1:
-        for place, tensor in enumerate(listed.items):
+        for position, tensor in enumerate(listed.items):
             if (<aclTensor>tensor).destroyed:
                 name = self.entry.parameters[index].name
-                raise AclnnError(NULLPTR, f"{name}[{place}] is a destroyed aclTensor")
+                raise AclnnError(NULLPTR, f"{name}[{position}] is a destroyed aclTensor")
         return 0
 
-    def refuse(self, index, what, wanted):
+    def refuse(self, index, what, requested):
         name = self.entry.parameters[index].name
-        raise AclnnError(INVALID, f"{name} is {what}, must be {wanted}")
+        raise AclnnError(INVALID, f"{name} is {what}, must be {requested}")
 
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
@@ -705,22 +705,22 @@ cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_va
                            PyObject *names):
     """Call ``aclnnXxxGetWorkspaceSize``."""
     cdef EntryHandle entry = <EntryHandle>form
-    cdef PyObject *given[MAX_PARAMETERS]
-    memset(given, 0, entry.n_parameters * sizeof(given[0]))
+    cdef PyObject *value[MAX_PARAMETERS]
+    memset(value, 0, entry.n_parameters * sizeof(value[0]))
     take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_function.signature,
-                   values, n_values, names, given)
-    return entry.plan(given)
+                   values, n_values, names, value)
+    return entry.plan(value)
 
 
 cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_values,
                            PyObject *names):
     """Call ``aclnnXxx``."""
     cdef EntryHandle entry = <EntryHandle>form
-    cdef PyObject *given[4]
-    given[0] = given[1] = given[2] = given[3] = NULL
+    cdef PyObject *value[4]
+    value[0] = value[1] = value[2] = value[3] = NULL
     take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
-                   names, given)
-    return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
+                   names, value)
+    return entry.run(<object>value[0], <object>value[1], <object>value[2], <object>value[3])
 
 
 cdef PyObject *phase_one_called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
@@ -740,8 +740,8 @@ cdef PyObject *phase_two_called(PyObject *form, PyObject *const *values, Py_ssiz
     return result
 
 
-cdef bint is_empty_vector(const c_tensor *given) noexcept:
-    return given.ndim == 1 and given.shape[0] == 0
+cdef bint is_empty_vector(const c_tensor *value) noexcept:
+    return value.ndim == 1 and value.shape[0] == 0
 
 
 cdef bint is_void(aclTensorList listed):
@@ -777,24 +777,24 @@ cdef int put_layout(operand_t *operand, shape, strides) except -1:
     return 0
 
 
-cdef object describe_tensor(aclTensor given):
+cdef object describe_tensor(aclTensor value):
     """The description of a tensor of any rank, for rules."""
-    return TensorSpec(aclDataType(given.dtype), given.dims(), given.steps(), given.format,
-                      given.writable or given.c.storage == NULL)
+    return TensorSpec(aclDataType(value.dtype), value.dims(), value.steps(), value.format,
+                      value.writable or value.c.storage == NULL)
 
 
-cdef void take_scalar(OperatorHandle handle, const c_scalar *given, request_t *request,
+cdef void take_scalar(OperatorHandle handle, const c_scalar *value, request_t *request,
                       int slot) noexcept nogil:
     """Take a scalar's number, with the facts that the operator's plans depend on."""
-    if not given.is_real:
-        put_number(request, slot, given.exact, given.dtype)
+    if not value.is_real:
+        put_number(request, slot, value.exact, value.dtype)
         # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
-        request.numbers[NUMBER_FORMS * slot + WHOLE].real = given.imaginary
+        request.numbers[NUMBER_FORMS * slot + WHOLE].real = value.imaginary
         request.facts[slot] |= NOT_REAL
-    elif given.is_whole:
-        put_whole(request, slot, given.rounded, given.whole, given.dtype)
+    elif value.is_whole:
+        put_whole(request, slot, value.rounded, value.whole, value.dtype)
     else:
-        put_real(handle, request, slot, given.exact, given.dtype)
+        put_real(handle, request, slot, value.exact, value.dtype)
 
 
 cdef bint _has_hook = False

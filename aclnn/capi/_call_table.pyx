@@ -298,11 +298,11 @@ cdef uint64_t digest_of(const int64_t *key, Py_ssize_t words) noexcept nogil:
 cdef cached_t *find_cached(const int64_t *key, Py_ssize_t words) noexcept nogil:
     """A known call, held for the caller; NULL where there is none."""
     cdef uint64_t digest = digest_of(key, words)
-    cdef int place = <int>(digest % CACHED_CALLS)
+    cdef int index = <int>(digest % CACHED_CALLS)
     cdef Py_ssize_t k
     cdef cached_t *found
-    lock_word(&cache_locks[place])
-    found = cached_calls[place]
+    lock_word(&cache_locks[index])
+    found = cached_calls[index]
     if found != NULL and (found.digest != digest or found.words != words
                           or found.forgotten != plans_forgotten()):
         found = NULL
@@ -313,18 +313,18 @@ cdef cached_t *find_cached(const int64_t *key, Py_ssize_t words) noexcept nogil:
                 break
     if found != NULL:
         __atomic_add_fetch(&found.references, 1, __ATOMIC_RELAXED)
-    unlock_word(&cache_locks[place])
+    unlock_word(&cache_locks[index])
     return found
 
 
 cdef void keep_cached(cached_t *cached) noexcept nogil:
     """Put a call among the known ones, in the place of another one."""
-    cdef int place = <int>(cached.digest % CACHED_CALLS)
+    cdef int index = <int>(cached.digest % CACHED_CALLS)
     cdef cached_t *before
     __atomic_add_fetch(&cached.references, 1, __ATOMIC_RELAXED)
-    lock_word(&cache_locks[place])
-    before, cached_calls[place] = cached_calls[place], cached
-    unlock_word(&cache_locks[place])
+    lock_word(&cache_locks[index])
+    before, cached_calls[index] = cached_calls[index], cached
+    unlock_word(&cache_locks[index])
     drop(before)
 
 
@@ -360,58 +360,58 @@ cdef cached_t *new_cached(aclOpExecutor executor, const int64_t *key, Py_ssize_t
 
 # --- Phase one ------------------------------------------------------------------------------------
 
-cdef bint put_tensor(const c_tensor *given, operand_t *operand, bound_t *bound) noexcept nogil:
+cdef bint put_tensor(const c_tensor *value, operand_t *operand, bound_t *bound) noexcept nogil:
     """Read a tensor; False for what functions in Python have to look at."""
-    if (given.magic != ACLNN_TENSOR or given.ndim > MAX_DIMS
-            or splits_a_byte(given.dtype, given.offset)):
+    if (value.magic != ACLNN_TENSOR or value.ndim > MAX_DIMS
+            or splits_a_byte(value.dtype, value.offset)):
         return False
-    bound.tensor = <c_tensor *>given
-    bound.version = given.version
-    bound.offset = bytes_before(given.dtype, given.offset)
-    take_view(given, operand)
+    bound.tensor = <c_tensor *>value
+    bound.version = value.version
+    bound.offset = bytes_before(value.dtype, value.offset)
+    take_view(value, operand)
     return True
 
 
-cdef int put_values(char tag, const argument_t *given, int64_t *values, int count) noexcept nogil:
+cdef int put_values(char tag, const argument_t *value, int64_t *values, int count) noexcept nogil:
     """Write what shapes a plan besides tensors; how many words there are then, or `NOT_KNOWN`."""
     cdef uint64_t k, length
     if tag == b"s":
-        if given.text == NULL:
+        if value.text == NULL:
             return NOT_KNOWN
-        length = strlen(given.text)
+        length = strlen(value.text)
         if count + length + 1 > FAST_VALUES:
             return NOT_KNOWN
         values[count] = <int64_t>length
         for k in range(length):
-            values[count + 1 + k] = given.text[k]
+            values[count + 1 + k] = value.text[k]
         return count + 1 + <int>length
     if tag != b"I" and tag != b"B":
-        values[count] = given.whole
+        values[count] = value.whole
         return count + 1
-    if given.pointer == NULL:
+    if value.pointer == NULL:
         values[count] = -1
         return count + 1
-    if given.ints.magic != (ACLNN_INTS if tag == b"I" else ACLNN_BOOLS):
+    if value.ints.magic != (ACLNN_INTS if tag == b"I" else ACLNN_BOOLS):
         return NOT_KNOWN
-    length = given.ints.size
+    length = value.ints.size
     if length > FAST_VALUES or count + length + 1 > FAST_VALUES:
         return NOT_KNOWN
     values[count] = <int64_t>length
     for k in range(length):
-        values[count + 1 + k] = (given.ints.values[k] if tag == b"I"
-                                 else given.bools.values[k] != 0)
+        values[count + 1 + k] = (value.ints.values[k] if tag == b"I"
+                                 else value.bools.values[k] != 0)
     return count + 1 + <int>length
 
 
-cdef bint put_scalar(OperatorHandle handle, const c_scalar *given, request_t *request,
+cdef bint put_scalar(OperatorHandle handle, const c_scalar *value, request_t *request,
                      int slot) noexcept nogil:
-    if given.magic != ACLNN_SCALAR or not given.is_real:
+    if value.magic != ACLNN_SCALAR or not value.is_real:
         return False
-    take_scalar(handle, given, request, slot)
+    take_scalar(handle, value, request, slot)
     return True
 
 
-cdef int count_operands(const known_pair_t *pair, const argument_t *given,
+cdef int count_operands(const known_pair_t *pair, const argument_t *value,
                         request_t *request) noexcept nogil:
     """Number of inputs and outputs, those of lists included; `NOT_KNOWN` for too many."""
     cdef int index, kind
@@ -423,17 +423,17 @@ cdef int count_operands(const known_pair_t *pair, const argument_t *given,
         kind = (<EntryHandle>pair.entry).kinds[index]
         if kind != LIST and kind != OUTPUTS:
             continue
-        if (given[index].tensors == NULL or given[index].tensors.magic != ACLNN_TENSORS
-                or given[index].tensors.size > FAST_OPERANDS or given[index].tensors.size == 0):
+        if (value[index].tensors == NULL or value[index].tensors.magic != ACLNN_TENSORS
+                or value[index].tensors.size > FAST_OPERANDS or value[index].tensors.size == 0):
             return NOT_KNOWN
         if kind == LIST:
-            request.n_inputs += <int>given[index].tensors.size - 1
+            request.n_inputs += <int>value[index].tensors.size - 1
         else:
-            request.n_outputs = <int>given[index].tensors.size
+            request.n_outputs = <int>value[index].tensors.size
     return OK if request.n_inputs + request.n_outputs <= FAST_OPERANDS else NOT_KNOWN
 
 
-cdef int read_tensors(const known_pair_t *pair, int index, const argument_t *given,
+cdef int read_tensors(const known_pair_t *pair, int index, const argument_t *value,
                       request_t *request, bound_t *bound) noexcept nogil:
     """Read a tensor, or a list of them; `NOT_KNOWN` for what Python has to look at."""
     cdef int kind = (<EntryHandle>pair.entry).kinds[index]
@@ -441,28 +441,28 @@ cdef int read_tensors(const known_pair_t *pair, int index, const argument_t *giv
     cdef uint64_t k
     if kind == LIST or kind == OUTPUTS:
         slot = slot if kind == LIST else request.n_inputs
-        for k in range(given.tensors.size):
-            if not put_tensor(given.tensors.items[k], &request.operands[slot + <int>k],
+        for k in range(value.tensors.size):
+            if not put_tensor(value.tensors.items[k], &request.operands[slot + <int>k],
                               &bound[slot + <int>k]):
                 return NOT_KNOWN
         return OK
-    if given.tensor == NULL:
+    if value.tensor == NULL:
         return OK if (<EntryHandle>pair.entry).nullable[index] else NOT_KNOWN
     if kind == SINGLE:
-        if given.tensors.magic != ACLNN_TENSORS or given.tensors.size != 1:
+        if value.tensors.magic != ACLNN_TENSORS or value.tensors.size != 1:
             return NOT_KNOWN
-        return OK if put_tensor(given.tensors.items[0], &request.operands[slot],
+        return OK if put_tensor(value.tensors.items[0], &request.operands[slot],
                                 &bound[slot]) else NOT_KNOWN
     slot += request.n_inputs if kind == OUTPUT else 0
-    if not put_tensor(given.tensor, &request.operands[slot], &bound[slot]):
+    if not put_tensor(value.tensor, &request.operands[slot], &bound[slot]):
         return NOT_KNOWN
     if kind == INOUT:
         slot = request.n_inputs + pair.inout[index]
-        put_tensor(given.tensor, &request.operands[slot], &bound[slot])
+        put_tensor(value.tensor, &request.operands[slot], &bound[slot])
     return OK
 
 
-cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t *given,
+cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t *value,
                           request_t *request, bound_t *bound, int64_t *key) noexcept nogil:
     """Read a call and write its key; how many words that takes, or `NOT_KNOWN`.
 
@@ -470,7 +470,7 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
     """
     cdef int index, kind, slot, count, n_values = 1
     cdef Py_ssize_t words
-    if pair.is_measured or count_operands(pair, given, request) != OK:
+    if pair.is_measured or count_operands(pair, value, request) != OK:
         return NOT_KNOWN
     request.operator_id = (<OperatorHandle>pair.handle).id
     request.switches = 0  # what they are stands in the key as it is
@@ -486,27 +486,27 @@ cdef Py_ssize_t read_call(const known_pair_t *pair, int number, const argument_t
         kind = (<EntryHandle>pair.entry).kinds[index]
         slot = (<EntryHandle>pair.entry).slots[index]
         if kind <= OUTPUTS or kind == SINGLE:
-            if read_tensors(pair, index, &given[index], request, bound) != OK:
+            if read_tensors(pair, index, &value[index], request, bound) != OK:
                 return NOT_KNOWN
         elif kind == SWITCH:
-            count = put_values(pair.tags[index], &given[index], key, n_values)
+            count = put_values(pair.tags[index], &value[index], key, n_values)
             if count == NOT_KNOWN or ((pair.tags[index] == b"I" or pair.tags[index] == b"B")
-                                      and given[index].pointer == NULL
+                                      and value[index].pointer == NULL
                                       and not (<EntryHandle>pair.entry).nullable[index]):
                 return NOT_KNOWN
             n_values = count
         elif kind == SCALAR:
-            if given[index].scalar == NULL:
+            if value[index].scalar == NULL:
                 if not (<EntryHandle>pair.entry).nullable[index]:
                     return NOT_KNOWN
-            elif not put_scalar(<OperatorHandle>pair.handle, given[index].scalar, request, slot):
+            elif not put_scalar(<OperatorHandle>pair.handle, value[index].scalar, request, slot):
                 return NOT_KNOWN
         elif kind == FLOAT:
-            put_real(<OperatorHandle>pair.handle, request, slot, given[index].real, ACL_DOUBLE)
+            put_real(<OperatorHandle>pair.handle, request, slot, value[index].real, ACL_DOUBLE)
         elif kind == ZERO:
-            if given[index].whole != 0:
+            if value[index].whole != 0:
                 return NOT_KNOWN
-        elif kind != IGNORED and (given[index].pointer != NULL
+        elif kind != IGNORED and (value[index].pointer != NULL
                                   or not (<EntryHandle>pair.entry).nullable[index]):
             return NOT_KNOWN
     if n_values + most_key_words(request) > FAST_WORDS:
@@ -575,7 +575,7 @@ cdef executor_t *executor_of(int pair, cached_t *cached, const request_t *reques
     return made
 
 
-cdef int plan_read(int number, const argument_t *given, uint64_t *size,
+cdef int plan_read(int number, const argument_t *value, uint64_t *size,
                    c_executor **result) noexcept nogil:
     """Phase one of a call that has a key; `NOT_KNOWN` for others, which Python has to look at."""
     cdef int64_t key[FAST_WORDS]
@@ -587,12 +587,12 @@ cdef int plan_read(int number, const argument_t *given, uint64_t *size,
     cdef executor_t *made
     cdef int status = OK
     request.operands = operands
-    words = read_call(&known_pairs[number], number, given, &request, bound, key)
+    words = read_call(&known_pairs[number], number, value, &request, bound, key)
     if words == NOT_KNOWN:
         return NOT_KNOWN
     cached = find_cached(key, words) if plans_are_kept() else NULL
     if cached == NULL:
-        cached = plan_new(number, given, &request, key, words, &status)
+        cached = plan_new(number, value, &request, key, words, &status)
     if cached == NULL:
         return status
     made = executor_of(number, cached, &request, bound)
@@ -604,22 +604,22 @@ cdef int plan_read(int number, const argument_t *given, uint64_t *size,
     return OK
 
 
-cdef cached_t *plan_new(int number, const argument_t *given, const request_t *request,
-                      const int64_t *key, Py_ssize_t words, int *status) noexcept nogil:
+cdef cached_t *plan_new(int number, const argument_t *value, const request_t *request,
+                        const int64_t *key, Py_ssize_t words, int *status) noexcept nogil:
     """A call that was not known: it is from now on. NULL, with a status, where it is refused."""
     keep_thread()
     with gil:
         drop_objects()
         try:
-            return plan_request(number, given, request, key, words, status)
+            return plan_request(number, value, request, key, words, status)
         except BaseException as error:
             name = (<bytes>known_pairs[number].name).decode()
             status[0] = unexpected(f"{name}GetWorkspaceSize", error)
             return NULL
 
 
-cdef cached_t *plan_request(int number, const argument_t *given, const request_t *request,
-                          const int64_t *key, Py_ssize_t words, int *status) except? NULL:
+cdef cached_t *plan_request(int number, const argument_t *value, const request_t *request,
+                            const int64_t *key, Py_ssize_t words, int *status) except? NULL:
     """Plan a call as it was read."""
     cdef const known_pair_t *pair = &known_pairs[number]
     cdef EntryHandle entry = <EntryHandle>pair.entry
@@ -630,13 +630,13 @@ cdef cached_t *plan_request(int number, const argument_t *given, const request_t
     cdef list kept = []
     for index in range(entry.n_parameters):
         is_read = entry.kinds[index] != SWITCH and entry.kinds[index] != SCALAR
-        kept.append(None if is_read else python_argument(pair.tags[index], &given[index]))
+        kept.append(None if is_read else python_argument(pair.tags[index], &value[index]))
         arguments[index] = <PyObject *>kept[index]
     try:
         executor = entry.read_in_c(request, arguments)
         entry.find_plan_for(executor)
     except (AclnnError, MemoryError) as error:
-        status[0] = entry.plan_failed(error, tuple(python_arguments(pair, given)))
+        status[0] = entry.plan_failed(error, tuple(python_arguments(pair, value)))
         return NULL
     cached = new_cached(executor, key, words)
     if plans_are_kept():
@@ -644,16 +644,16 @@ cdef cached_t *plan_request(int number, const argument_t *given, const request_t
     return cached
 
 
-cdef list python_arguments(const known_pair_t *pair, const argument_t *given):
+cdef list python_arguments(const known_pair_t *pair, const argument_t *value):
     """The arguments of a call as functions in Python take them."""
     cdef int index
     cdef list found = []
     for index in range((<EntryHandle>pair.entry).n_parameters):
-        found.append(python_argument(pair.tags[index], &given[index]))
+        found.append(python_argument(pair.tags[index], &value[index]))
     return found
 
 
-cdef int plan(int number, const argument_t *given, uint64_t *size,
+cdef int plan(int number, const argument_t *value, uint64_t *size,
               c_executor **result) noexcept nogil:
     """Phase one of the pair of a number."""
     cdef int status = NOT_KNOWN
@@ -665,23 +665,23 @@ cdef int plan(int number, const argument_t *given, uint64_t *size,
         return refuse_stack(known_pairs[number].name, b"GetWorkspaceSize")
     if (result != NULL and size != NULL and known_pairs[number].entry != NULL
             and not has_call_hook()):
-        status = plan_read(number, given, size, result)
-    return plan_in_python(number, given, size, result) if status == NOT_KNOWN else status
+        status = plan_read(number, value, size, result)
+    return plan_in_python(number, value, size, result) if status == NOT_KNOWN else status
 
 
-cdef int plan_in_python(int number, const argument_t *given, uint64_t *size,
+cdef int plan_in_python(int number, const argument_t *value, uint64_t *size,
                         c_executor **result) noexcept nogil:
     keep_thread()
     with gil:
         drop_objects()
         try:
-            return plan_anew(number, given, size, result)
+            return plan_anew(number, value, size, result)
         except BaseException as error:
             name = (<bytes>known_pairs[number].name).decode()
             return unexpected(f"{name}GetWorkspaceSize", error)
 
 
-cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
+cdef int plan_anew(int number, const argument_t *value, uint64_t *size,
                    c_executor **result) except? -1:
     """Phase one by the function in Python."""
     cdef const known_pair_t *pair = &known_pairs[number]
@@ -692,7 +692,7 @@ cdef int plan_anew(int number, const argument_t *given, uint64_t *size,
     if pair.entry == NULL:
         return failed(MISSING, f"{name}GetWorkspaceSize: aclnn-cpu {aclnn.__version__} does not "
                       f"have {name} yet: it is declared so that programs compile")
-    kept = python_arguments(pair, given)
+    kept = python_arguments(pair, value)
     for index in range((<EntryHandle>pair.entry).n_parameters):
         arguments[index] = <PyObject *>kept[index]
     needed, executor, status = (<EntryHandle>pair.entry).plan(arguments)
@@ -725,7 +725,9 @@ cdef int addresses_of(const executor_t *executor, char **addresses) noexcept nog
             continue
         storage = bound.storage if bound.rebound else bound.tensor.storage
         block = bound.block if bound.rebound else bound.tensor.block
-        if bound.tensor.version != bound.version or (storage == NULL and executor.cached.needs_data):
+        if bound.tensor.version != bound.version or (
+            storage == NULL and executor.cached.needs_data
+        ):
             return NOT_KNOWN
         if block != NULL and not runtime.memory_lives(block):
             return NOT_KNOWN
@@ -762,7 +764,7 @@ cdef int run_known(int pair, void *workspace, uint64_t size, executor_t *executo
     if addresses_of(executor, addresses) != OK:
         return NOT_KNOWN
     if cached.workspace_size and not lies_apart(<CompiledCall>cached.plan, addresses,
-                                              <char *>workspace):
+                                                <char *>workspace):
         return NOT_KNOWN
     if not all_apart(<CompiledCall>cached.plan, addresses) and not overlaps_as_planned(
             <CompiledCall>cached.plan, addresses):
@@ -909,10 +911,10 @@ cdef int run_failed(cached_t *cached, int pair, int outcome,
             return unexpected(name, error)
 
 
-cdef int run(int pair, void *workspace, uint64_t size, c_executor *given,
+cdef int run(int pair, void *workspace, uint64_t size, c_executor *value,
              void *stream) noexcept nogil:
     """Phase two of the pair of a number; a one-shot executor is gone afterwards."""
-    cdef executor_t *executor = <executor_t *>given
+    cdef executor_t *executor = <executor_t *>value
     cdef int status
     if stack_is_short(STACK):
         status = refuse_stack(known_pairs[pair].name, b"")
@@ -922,7 +924,7 @@ cdef int run(int pair, void *workspace, uint64_t size, c_executor *given,
         status = run_in_python(pair, workspace, size, executor, stream)
     if (executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.pair == pair
             and not executor.repeatable):
-        destroy(given)
+        destroy(value)
     return status
 
 
@@ -1012,8 +1014,8 @@ cdef aclOpExecutor python_executor(executor_t *executor):
 
 # --- Executors ------------------------------------------------------------------------------------
 
-cdef int set_repeatable(c_executor *given) noexcept nogil:
-    cdef executor_t *executor = <executor_t *>given
+cdef int set_repeatable(c_executor *value) noexcept nogil:
+    cdef executor_t *executor = <executor_t *>value
     if executor != NULL and executor.magic == ACLNN_EXECUTOR and executor.python == NULL:
         executor.repeatable = True
         return OK
@@ -1032,8 +1034,8 @@ cdef int set_repeatable(c_executor *given) noexcept nogil:
             return unexpected("aclSetAclOpExecutorRepeatable", error)
 
 
-cdef int destroy(c_executor *given) noexcept nogil:
-    cdef executor_t *executor = <executor_t *>given
+cdef int destroy(c_executor *value) noexcept nogil:
+    cdef executor_t *executor = <executor_t *>value
     if executor == NULL:
         return runtime.fail(INNER_NULLPTR, b"aclDestroyAclOpExecutor: executor is null")
     if executor.magic != ACLNN_EXECUTOR:
@@ -1048,7 +1050,7 @@ cdef int destroy(c_executor *given) noexcept nogil:
     return OK
 
 
-cdef int set_address(const char *function, c_executor *given, const size_t *place, int n_place,
+cdef int set_address(const char *function, c_executor *value, const size_t *index, int n_place,
                      void *target, void *address) noexcept nogil:
     if stack_is_short(STACK):
         return refuse_stack(function, b"")
@@ -1056,14 +1058,14 @@ cdef int set_address(const char *function, c_executor *given, const size_t *plac
     with gil:
         name = (<bytes>function).decode()
         try:
-            return bind_address(name, <executor_t *>given, place, n_place, target, <char *>address)
+            return bind_address(name, <executor_t *>value, index, n_place, target, <char *>address)
         except AclnnError as error:
             return failed(error.status, f"{name}: {error}")
         except BaseException as error:
             return unexpected(name, error)
 
 
-cdef int bind_address(str function, executor_t *executor, const size_t *place, int n_place,
+cdef int bind_address(str function, executor_t *executor, const size_t *index, int n_place,
                       void *target, char *address) except? -1:
     """Bind memory to an operand of the executor, and to the tensor that phase one was given."""
     cdef c_tensor *tensor = <c_tensor *>target
@@ -1080,10 +1082,10 @@ cdef int bind_address(str function, executor_t *executor, const size_t *place, i
         return failed(INNER_NULLPTR, f"{function}: {kind} is null, destroyed or of another type")
     other = python_executor(executor)
     for k in range(n_place):
-        where.append(place[k])
+        where.append(index[k])
     slots = _rebinding.slots_bound_by(function, other, tuple(where))
     if n_place == 2:
-        tensor = listed.items[place[1]] if place[1] < listed.size else NULL
+        tensor = listed.items[index[1]] if index[1] < listed.size else NULL
     data = None
     if tensor != NULL and tensor.magic == ACLNN_TENSOR:
         if hold_view(<bytes>function.encode(), "addr", tensor, address, &block):
@@ -1139,7 +1141,7 @@ cdef object sequence(const int64_t *values, uint64_t count):
     return tuple(found)
 
 
-cdef int refuse_tensor(const char *function, const description_t *given) noexcept nogil:
+cdef int refuse_tensor(const char *function, const description_t *value) noexcept nogil:
     """The status and the message of a description that cannot be a tensor's."""
     if stack_is_short(STACK):
         return refuse_stack(function, b"")
@@ -1147,11 +1149,11 @@ cdef int refuse_tensor(const char *function, const description_t *given) noexcep
     with gil:
         name = (<bytes>function).decode()
         try:
-            shape = sequence(given.shape, given.ndim)
-            strides = None if given.strides == NULL else sequence(given.strides, given.ndim)
-            storage = sequence(given.storage_shape, given.storage_ndim)
-            data = <size_t>given.data if given.data != NULL else None
-            _tensor.refuse_description(shape, given.dtype, strides, given.offset, given.format,
+            shape = sequence(value.shape, value.ndim)
+            strides = None if value.strides == NULL else sequence(value.strides, value.ndim)
+            storage = sequence(value.storage_shape, value.storage_ndim)
+            data = <size_t>value.data if value.data != NULL else None
+            _tensor.refuse_description(shape, value.dtype, strides, value.offset, value.format,
                                        storage, data)
             return failed(INNER, f"{name}: memory is short")
         except (AclnnError, MemoryError) as error:
@@ -1209,20 +1211,20 @@ cdef object stream_object(void *stream):
 
 # --- Start and end --------------------------------------------------------------------------------
 
-cdef int start(const services_t *given) noexcept nogil:
+cdef int start(const services_t *value) noexcept nogil:
     with gil:
         try:
-            prepare(given)
+            prepare(value)
             return 0
         except BaseException as error:
-            given.fail(-1, f"aclnn cannot start: {error}".encode())
+            value.fail(-1, f"aclnn cannot start: {error}".encode())
             return -1
 
 
-cdef int prepare(const services_t *given) except -1:
+cdef int prepare(const services_t *value) except -1:
     global services, known_pairs, reports
     cdef int number
-    services, _table.services = given[0], given
+    services, _table.services = value[0], value
     known_pairs = <known_pair_t *>calloc(services.n_pairs, sizeof(known_pair_t))
     if known_pairs == NULL:
         raise MemoryError
@@ -1289,10 +1291,10 @@ def before_end():
     services.close()
 
 
-cdef void note(int function, const argument_t *given, int64_t result,
+cdef void note(int function, const argument_t *value, int64_t result,
                int is_before) noexcept nogil:
     """Record a call; what cannot be recorded must not disturb the program."""
-    cdef int place
+    cdef int index
     if stack_is_short(STACK):
         return
     keep_thread()
@@ -1304,8 +1306,8 @@ cdef void note(int function, const argument_t *given, int64_t result,
             if recorder is None:
                 return
             arguments = []
-            for place, kind in enumerate(recorder.kinds(function)):
-                arguments.append(given[place].real if kind == "f" else given[place].whole)
+            for index, kind in enumerate(recorder.kinds(function)):
+                arguments.append(value[index].real if kind == "f" else value[index].whole)
             with recording:
                 recorder.note(function, arguments, result, is_before != 0)
         except BaseException as error:

@@ -15,39 +15,39 @@ cdef extern from "Python.h":
         PyBUF_WRITE
 
 
-cdef object python_tensors(const c_tensors *given):
+cdef object python_tensors(const c_tensors *value):
     """A list; what is none any more is a destroyed one."""
     cdef uint64_t k
     items = []
-    if given.magic == ACLNN_TENSORS:
-        for k in range(given.size):
-            items.append(tensor_of(given.items[k]))
-    return tensor_list_of(tuple(items), given.magic == ACLNN_TENSORS)
+    if value.magic == ACLNN_TENSORS:
+        for k in range(value.size):
+            items.append(tensor_of(value.items[k]))
+    return tensor_list_of(tuple(items), value.magic == ACLNN_TENSORS)
 
 
-cdef object python_argument(char tag, const argument_t *given):
+cdef object python_argument(char tag, const argument_t *value):
     """An argument by the letter of its type: see `aclnn_argument`. Null is None."""
-    if tag in b"TSIBLs" and given.pointer == NULL:
+    if tag in b"TSIBLs" and value.pointer == NULL:
         return None
     if tag == b"T":
-        return tensor_of(<c_tensor *>given.tensor)
+        return tensor_of(<c_tensor *>value.tensor)
     if tag == b"S":
-        return scalar_of(given.scalar)
+        return scalar_of(value.scalar)
     if tag == b"I":
-        return int_array_of(given.ints)
+        return int_array_of(value.ints)
     if tag == b"B":
-        return bool_array_of(given.bools)
+        return bool_array_of(value.bools)
     if tag == b"L":
-        return python_tensors(given.tensors)
+        return python_tensors(value.tensors)
     if tag == b"f":
-        return given.real
+        return value.real
     if tag == b"b":
-        return given.whole != 0
+        return value.whole != 0
     if tag == b"u":
-        return <uint64_t>given.whole
+        return <uint64_t>value.whole
     if tag == b"s":
-        return given.text.decode("utf-8", "replace")
-    return given.whole
+        return value.text.decode("utf-8", "replace")
+    return value.whole
 
 
 cdef object python_memory(const void *address, Py_ssize_t size):

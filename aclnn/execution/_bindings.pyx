@@ -229,8 +229,8 @@ cdef class Bindings:
         if self.arrays.overwritten is not None:
             raise wrong_kind(
                 f"{self.origin} takes no out: {self.names[n_inputs]} is written in place")
-        given = self.outputs_given(out)
-        for slot, one in enumerate(given, n_inputs):
+        value = self.outputs_given(out)
+        for slot, one in enumerate(value, n_inputs):
             if one is not None:
                 outs[slot] = one
         return outs
@@ -246,15 +246,15 @@ cdef class Bindings:
 
     cdef object outputs_given(self, object out):
         """The arrays of `out` in the order of the outputs, None where there is none."""
-        cdef int place
+        cdef int index
         if self.arrays.nest is not None:
-            given = self.arrays.nest.flat_outputs(out)
+            value = self.arrays.nest.flat_outputs(out)
             if self.arrays.ties is None:
-                return given
-            rest = iter(given)
+                return value
+            rest = iter(value)
             found = []
-            for place in range(self.request.n_outputs):
-                found.append(None if self.arrays.ties[place] >= 0 else next(rest))
+            for index in range(self.request.n_outputs):
+                found.append(None if self.arrays.ties[index] >= 0 else next(rest))
             return found
         if gives_one(self):
             return (out,)
@@ -266,16 +266,16 @@ cdef class Bindings:
         """Take the numbers that are given by name, if the plan holds for them too."""
         cdef int index
         roles = self.handle.scalar_roles
-        given = {}
+        arguments = {}
         for role in roles:
             word = self.word_for(role)
             if word in named or role in named:
-                given[role] = named.pop(word if word in named else role)
-        if not given:
+                arguments[role] = named.pop(word if word in named else role)
+        if not arguments:
             return 0
         values = []
         for index, role in enumerate(roles):
-            values.append(given[role] if role in given
+            values.append(arguments[role] if role in arguments
                           else self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real)
         dtypes = []
         for index in range(self.request.n_inputs):
@@ -284,14 +284,14 @@ cdef class Bindings:
         for index, role in enumerate(roles):
             dtype, bits, _ = facts[index]
             mask = self.handle.fact_masks[index]
-            if role not in given:
+            if role not in arguments:
                 mask &= IS_BELOW
             if ((bits | dtype << 8) & mask != facts_of(self.request, index) & mask
-                    or role in given and self.handle.keyed_by_numbers):
+                    or role in arguments and self.handle.keyed_by_numbers):
                 raise invalid(f"{self.origin}: {self.word_for(role)} is {values[index]!r}, which "
                               "shapes the plan: make another executor for it")
         for index, role in enumerate(roles):
-            if role in given:
+            if role in arguments:
                 rounded, exact, whole = forms[index]
                 self.request.numbers[NUMBER_FORMS * index].real = rounded
                 self.request.numbers[NUMBER_FORMS * index + 1].real = exact
@@ -330,9 +330,9 @@ cdef class Bindings:
         if self.from_tensors:
             self.refuse_arrays()
         slots = {}
-        for name, given in arrays.items():
+        for name, value in arrays.items():
             slot = self.slot_of(name)
-            slots[slot] = self.fitting(slot, given, &found), given
+            slots[slot] = self.fitting(slot, value, &found), value
             places[slot] = found.data
         # Nothing below lets another thread run: what is replaced is let go of at the end.
         self.refuse_destroyed()
@@ -340,10 +340,10 @@ cdef class Bindings:
         bound, outputs = list(self.bound), list(self.given)
         for slot in range(len(self.names)):
             if slot in slots:
-                bound[slot], given = slots[slot]
+                bound[slot], value = slots[slot]
                 self.request.operands[slot].data = places[slot]
                 if slot >= n_inputs:
-                    outputs[slot - n_inputs] = given
+                    outputs[slot - n_inputs] = value
         self.follow_inputs(slots, bound, outputs)
         for slot in range(len(self.names)):
             addresses[slot] = self.request.operands[slot].data
@@ -355,33 +355,33 @@ cdef class Bindings:
 
     cdef int follow_inputs(self, dict slots, list bound, list outputs) except -1:
         """Have outputs that take the place of inputs follow those that are bound anew."""
-        cdef int place, slot, taken
+        cdef int index, slot, taken
         if self.arrays.overwritten is None:
             return 0
-        for place in range(self.request.n_outputs):
-            slot, taken = self.request.n_inputs + place, self.arrays.overwritten[place]
+        for index in range(self.request.n_outputs):
+            slot, taken = self.request.n_inputs + index, self.arrays.overwritten[index]
             if taken in slots:
-                bound[slot], outputs[place] = slots[taken]
+                bound[slot], outputs[index] = slots[taken]
                 self.request.operands[slot].data = self.request.operands[taken].data
         return 0
 
-    cdef object fitting(self, int slot, object given, operand_t *found):
+    cdef object fitting(self, int slot, object value, operand_t *found):
         """The operand as an array, if it is of the planned description."""
         cdef const operand_t *planned
-        name, array = self.names[slot], given
+        name, array = self.names[slot], value
         planned = &self.request.operands[slot]
-        if not read_array(given, found):
+        if not read_array(value, found):
             called = f"{self.origin}: {name}"
-            if slot < self.request.n_inputs and isinstance(given, (list, tuple)):
-                array = interchange.from_list(given, called, dtype_of(planned.dtype))
+            if slot < self.request.n_inputs and isinstance(value, (list, tuple)):
+                array = interchange.from_list(value, called, dtype_of(planned.dtype))
             else:
-                array = interchange.as_ndarray(given, called)
+                array = interchange.as_ndarray(value, called)
             read_or_refuse(called, array, found)
         if not fits(found, planned):
             message = (f"{self.origin}: {name} is {describe(array)}, but the plan is for "
                        f"{words_of(planned)}")
             if differ_in_dtype(found, planned):
-                converted = interchange.conversion(name, given, planned.dtype)
+                converted = interchange.conversion(name, value, planned.dtype)
                 raise wrong_kind(f"{message}; convert with {converted}")
             raise invalid(message)
         if not found.writable and self.is_written(slot):
@@ -392,13 +392,13 @@ cdef class Bindings:
         """Find or make what a run writes; gives what it hands back, by output."""
         cdef operand_t found
         cdef bint tensors
-        cdef int place, slot, first = self.request.n_inputs
+        cdef int index, slot, first = self.request.n_inputs
         cdef list results = [], copies = []
-        cdef list given = self.given
-        for place in range(self.request.n_outputs):
-            slot = first + place
-            if self.arrays.ties is not None and self.arrays.ties[place] >= 0:
-                addresses[slot] = addresses[<int>self.arrays.ties[place]]
+        cdef list value = self.given
+        for index in range(self.request.n_outputs):
+            slot = first + index
+            if self.arrays.ties is not None and self.arrays.ties[index] >= 0:
+                addresses[slot] = addresses[<int>self.arrays.ties[index]]
                 results.append(None)
             elif outs is not None and slot in outs and self.lies_otherwise(slot, outs[slot]):
                 array = laid_out_as_planned(&self.request.operands[slot])
@@ -412,24 +412,24 @@ cdef class Bindings:
                 bound = bound + [array]
                 results.append(outs[slot])
             elif is_absent(self, slot) or bound[slot] is not None:
-                results.append(given[place])
+                results.append(value[index])
             else:
                 tensors = makes_tensors(kind)
-                array = new_output(self.planned, place, &found, tensors)
+                array = new_output(self.planned, index, &found, tensors)
                 addresses[slot] = found.data
                 results.append(array if tensors else interchange.handed_to(kind, array))
                 bound = bound + [array]
         results.append((bound, copies))  # keeps all of it alive as long as the run goes on
         return results
 
-    cdef bint lies_otherwise(self, int slot, object given) except -1:
+    cdef bint lies_otherwise(self, int slot, object value) except -1:
         """Whether an output for a compiled function is as planned but for where elements lie."""
         cdef operand_t found
         cdef const operand_t *planned = &self.request.operands[slot]
         cdef int axis
         if self.arrays.takes is None:
             return False
-        if not (read_array(given, &found) or read_tensor(given, &found)):
+        if not (read_array(value, &found) or read_tensor(value, &found)):
             return False
         if found.dtype != planned.dtype or found.ndim != planned.ndim or fits(&found, planned):
             return False
@@ -443,14 +443,14 @@ cdef class Bindings:
     cdef int make_outputs(self) except -1:
         """Have an array for every output that runs would make."""
         cdef operand_t found
-        cdef int place
+        cdef int index
         bound = list(self.bound)
         if self.from_tensors or self.destroyed:
             return 0
-        for place in range(self.request.n_outputs):
-            slot = self.request.n_inputs + place
+        for index in range(self.request.n_outputs):
+            slot = self.request.n_inputs + index
             if bound[slot] is None and not is_absent(self, slot):
-                bound[slot] = new_output(self.planned, place, &found, False)
+                bound[slot] = new_output(self.planned, index, &found, False)
                 self.request.operands[slot].data = found.data
         self.bound = bound
         return 0

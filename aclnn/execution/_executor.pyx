@@ -92,18 +92,18 @@ AclnnError
 """
 
 
-cdef object call_run(object given, PyObject *const *values, Py_ssize_t n_values, PyObject *names):
+cdef object call_run(object value, PyObject *const *values, Py_ssize_t n_values, PyObject *names):
     """Call ``executor.run(...)``, with `values` by position, then those with `names`."""
-    cdef aclOpExecutor executor = <aclOpExecutor>given
+    cdef aclOpExecutor executor = <aclOpExecutor>value
     if n_values == 0 and names == NULL and executor.runs_as_bound():
         return executor.run_bound()
     return call_run_given(executor, values, n_values, names)
 
 
-cdef PyObject *run_called(PyObject *given, PyObject *const *values, Py_ssize_t n_values,
+cdef PyObject *run_called(PyObject *value, PyObject *const *values, Py_ssize_t n_values,
                           PyObject *names) noexcept:
     """`call_run`, whose errors end at the caller's line."""
-    cdef PyObject *result = (<fastcall_t>call_run)(given, values, n_values, names)
+    cdef PyObject *result = (<fastcall_t>call_run)(value, values, n_values, names)
     if result == NULL:
         strip_error()
     return result
@@ -327,7 +327,7 @@ cdef class aclOpExecutor(Bindings):
         library `kind`.
         """
         cdef char *addresses[MANY]
-        cdef Py_ssize_t index, place = inputs.count
+        cdef Py_ssize_t index, position = inputs.count
         cdef list bound = self.bound
         cdef dict outs = None if out is None else self.sort_arguments((), {}, out)
         for index in range(self.request.n_inputs):
@@ -338,18 +338,18 @@ cdef class aclOpExecutor(Bindings):
             kind = library_of_tensors()
         if held is not None:
             for index in range(held.count):
-                addresses[place] = held.operands[index].data
-                place += 1
-        for place in range(place, self.request.n_inputs):
-            if bound[place] is None:
-                raise invalid(f"{self.origin}: {self.names[place]} has no array")
+                addresses[position] = held.operands[index].data
+                position += 1
+        for position in range(position, self.request.n_inputs):
+            if bound[position] is None:
+                raise invalid(f"{self.origin}: {self.names[position]} has no array")
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
         results = self.place_outputs(bound, outs, addresses, kind)
         if self.planned.packs:
             others = () if held is None else held.arrays
-            given = list(inputs.arrays) + list(others)
-            bound = given + list(bound[len(given):])
+            arguments = list(inputs.arrays) + list(others)
+            bound = arguments + list(bound[len(arguments):])
         self.run_in(addresses, workspace, numbers, bound)
         return self.handed_back(results, out)
 
@@ -476,9 +476,9 @@ cdef class aclOpExecutor(Bindings):
         if self.arrays.takes is None:
             return {}
         found = {}
-        for place in range(self.arrays.takes.n_arrays, self.request.n_inputs):
-            if self.bound[place] is not None and not self.is_written(place):
-                found[place] = interchange.as_ndarray(self.bound[place], self.names[place])
+        for index in range(self.arrays.takes.n_arrays, self.request.n_inputs):
+            if self.bound[index] is not None and not self.is_written(index):
+                found[index] = interchange.as_ndarray(self.bound[index], self.names[index])
         return found
 
     def _repr_html_(self):
@@ -682,19 +682,19 @@ cdef class aclOpExecutor(Bindings):
 
 cdef list place_packed(CompiledCall plan, char **addresses, list held):
     """Put the addresses of packed forms behind those of operands; gives what keeps them alive."""
-    cdef int place, count = plan.n_inputs + plan.n_outputs
+    cdef int index, count = plan.n_inputs + plan.n_outputs
     found = []
-    for place in range(len(plan.packs)):
-        one = plan.packs[place]
+    for index in range(len(plan.packs)):
+        one = plan.packs[index]
         form = one.form_of(<size_t>addresses[<int>one.source], owner_of(held[one.source]))
-        addresses[count + place] = <char *><size_t>form[0]
+        addresses[count + index] = <char *><size_t>form[0]
         found.append(form)
     return found
 
 
-cdef object owner_of(object given):
+cdef object owner_of(object value):
     """An array that keeps the memory of an operand, whatever becomes of the object."""
-    return given if type(given) is ndarray else interchange.as_ndarray(given, "operand")
+    return value if type(value) is ndarray else interchange.as_ndarray(value, "operand")
 
 
 def made_for(str library not None, make, description):

@@ -94,9 +94,9 @@ def takes_outputs(aclOpExecutor executor not None, outs not None):
     """Whether arrays for the first outputs lie as planned, or are refused whatever the layout."""
     cdef operand_t found
     cdef const operand_t *planned
-    cdef int place, axis
-    for place, one in enumerate(outs):
-        planned = &executor.request.operands[executor.request.n_inputs + place]
+    cdef int index, axis
+    for index, one in enumerate(outs):
+        planned = &executor.request.operands[executor.request.n_inputs + index]
         if not read_array(one, &found) and not read_tensor(one, &found):
             continue
         if found.dtype != planned.dtype or found.ndim != planned.ndim or fits(&found, planned):
@@ -124,18 +124,18 @@ def outputs_that_meet(outs not None):
     cdef const char *begins[MANY]
     cdef const char *ends[MANY]
     cdef int64_t low, high
-    cdef int place, other, count = min(len(outs), MANY)
+    cdef int index, other, count = min(len(outs), MANY)
     pairs = []
-    for place in range(count):
-        one = outs[place]
-        begins[place] = ends[place] = NULL
+    for index in range(count):
+        one = outs[index]
+        begins[index] = ends[index] = NULL
         if not read_array(one, &found) and not read_tensor(one, &found):
             continue
         extent(&found, &low, &high)
-        begins[place], ends[place] = found.data + low, found.data + high
-        for other in range(place):
-            if begins[other] < ends[place] and begins[place] < ends[other]:
-                pairs.append((other, place))
+        begins[index], ends[index] = found.data + low, found.data + high
+        for other in range(index):
+            if begins[other] < ends[index] and begins[index] < ends[other]:
+                pairs.append((other, index))
     return pairs
 
 

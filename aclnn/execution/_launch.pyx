@@ -62,18 +62,18 @@ cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
     return launch(executor, addresses, held, hold, stream)
 
 
-cdef Py_ssize_t stated_bytes(object given) except -1:
+cdef Py_ssize_t stated_bytes(object value) except -1:
     """`workspaceSize` as a number; more than any memory has counts as the largest there is."""
     cdef int overflow = 0
     cdef long long stated = -1
-    whole = given if type(given) is int else as_int(given)
+    whole = value if type(value) is int else as_int(value)
     if whole is not None:
         stated = PyLong_AsLongLongAndOverflow(whole, &overflow)
     if overflow > 0:
         return PY_SSIZE_T_MAX
     if stated < 0:
         raise AclnnError(
-            INVALID, f"workspaceSize is {shown(given)}, must be an int that is not negative")
+            INVALID, f"workspaceSize is {shown(value)}, must be an int that is not negative")
     return stated
 
 

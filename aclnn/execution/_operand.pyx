@@ -55,14 +55,14 @@ cdef int acl_number(object array) noexcept:
     return ACL_NUMBER[number] if 0 <= number < 32 else NO_DTYPE
 
 
-cdef bint read_array(object given, operand_t *operand) noexcept:
+cdef bint read_array(object value, operand_t *operand) noexcept:
     """Take an array's header; False for what is none or has memory that kernels cannot read."""
     cdef int axis
     cdef cnp.npy_intp size, stride
     cdef cnp.ndarray array
-    if not cnp.PyArray_CheckExact(given) and not is_unmasked_subclass(given):
+    if not cnp.PyArray_CheckExact(value) and not is_unmasked_subclass(value):
         return False
-    array = <cnp.ndarray>given
+    array = <cnp.ndarray>value
     operand.dtype = acl_number(array)
     operand.ndim = cnp.PyArray_NDIM(array)
     if operand.dtype == NO_DTYPE or operand.ndim > MAX_DIMS:
@@ -86,8 +86,8 @@ cdef bint read_array(object given, operand_t *operand) noexcept:
     return True
 
 
-cdef bint is_unmasked_subclass(object given) noexcept:
-    return cnp.PyArray_Check(given) and not is_masked(given)
+cdef bint is_unmasked_subclass(object value) noexcept:
+    return cnp.PyArray_Check(value) and not is_masked(value)
 
 
 def reads(array):

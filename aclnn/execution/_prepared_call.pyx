@@ -47,7 +47,7 @@ cdef class PreparedCall:
         cdef char *addresses[MANY]
         cdef operand_t found
         cdef aclOpExecutor executor = self.executor
-        cdef int index, place, n_planned = executor.request.n_inputs
+        cdef int index, position, n_planned = executor.request.n_inputs
         cdef tuple ties = executor.arrays.ties
         cdef list results
         if settings_word() != self.settings or PyTuple_GET_SIZE(tensors) != self.n_inputs:
@@ -65,24 +65,24 @@ cdef class PreparedCall:
             executor.execute(addresses, NULL)
             return made
         results = []
-        for place in range(executor.request.n_outputs):
-            if ties is not None and ties[place] >= 0:
-                addresses[n_planned + place] = addresses[<int>ties[place]]
+        for position in range(executor.request.n_outputs):
+            if ties is not None and ties[position] >= 0:
+                addresses[n_planned + position] = addresses[<int>ties[position]]
             else:
-                results.append(self.new_result(place, &addresses[n_planned + place]))
+                results.append(self.new_result(position, &addresses[n_planned + position]))
         executor.execute(addresses, NULL)
         if ties is not None:
-            for place in range(executor.request.n_outputs):
-                if ties[place] >= 0:
-                    tell_written(<object>PyTuple_GET_ITEM(tensors, <int>ties[place]))
+            for position in range(executor.request.n_outputs):
+                if ties[position] >= 0:
+                    tell_written(<object>PyTuple_GET_ITEM(tensors, <int>ties[position]))
         return results[0] if self.is_one else tuple(results)
 
-    cdef object new_result(self, int place, char **address):
+    cdef object new_result(self, int index, char **address):
         """A tensor for a result, whose address `address` gets."""
         cdef operand_t planned, made
-        cdef tuple order = self.orders[place]
+        cdef tuple order = self.orders[index]
         cdef int axis, own
-        describe_output(self.executor.planned, place, &planned)
+        describe_output(self.executor.planned, index, &planned)
         made = planned
         if order is not None:
             for axis in range(planned.ndim):

@@ -267,16 +267,16 @@ cdef object executor_problem(object executor):
     return None
 
 
-cdef object set_address(str function, int roles, object executor, tuple place, object given,
+cdef object set_address(str function, int roles, object executor, tuple index, object value,
                         object addr):
     """Bind memory to the tensor at a place: its index, or that of a list and its own in there.
 
-    Operands of these `roles` count. `given` is the tensor or the list that CANN's functions take.
+    Operands of these `roles` count. `value` is the tensor or the list that CANN's functions take.
     """
     try:
-        refuse_null(executor, given, aclTensor if len(place) == 1 else aclTensorList)
+        refuse_null(executor, value, aclTensor if len(index) == 1 else aclTensorList)
         refuse_arrays(<aclOpExecutor>executor)
-        bind_slots(<aclOpExecutor>executor, slots_at(<aclOpExecutor>executor, roles, place), addr)
+        bind_slots(<aclOpExecutor>executor, slots_at(<aclOpExecutor>executor, roles, index), addr)
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
     except MemoryError as error:
@@ -284,24 +284,24 @@ cdef object set_address(str function, int roles, object executor, tuple place, o
     return OK
 
 
-cdef int refuse_null(object executor, object given, object kind) except -1:
+cdef int refuse_null(object executor, object value, object kind) except -1:
     if problem := executor_problem(executor):
         raise AclnnError(INNER_NULLPTR, problem)
-    if not isinstance(given, kind) or given.destroyed:
+    if not isinstance(value, kind) or value.destroyed:
         name = "tensor" if kind is aclTensor else "tensors"
         raise AclnnError(INNER_NULLPTR, f"{name} is null, destroyed or no {kind.__name__}")
     return 0
 
 
 def slots_bound_by(str function not None, aclOpExecutor executor not None,
-                   tuple place not None):
+                   tuple index not None):
     """The operands whose memory one of the functions above binds; raises `AclnnError` for none.
 
-    `function` is its name, `place` an index, or that of a list and one within.
+    `function` is its name, `index` an index, or that of a list and one within.
     """
     cdef int roles = (INPUTS if "Input" in function else OUTPUTS if "Output" in function
                       else INPUTS | OUTPUTS)
-    return slots_at(executor, roles, place)
+    return slots_at(executor, roles, index)
 
 
 def bind_to(aclOpExecutor executor not None, slots not None, addr):
@@ -309,17 +309,17 @@ def bind_to(aclOpExecutor executor not None, slots not None, addr):
     bind_slots(executor, slots, addr)
 
 
-cdef object slots_at(aclOpExecutor executor, int roles, tuple place):
+cdef object slots_at(aclOpExecutor executor, int roles, tuple position):
     """The operands that the tensor at a place stands for."""
-    if len(place) == 1:
+    if len(position) == 1:
         slots = operand_slots(executor, roles)
-        return slots[place_of("index", place[0], len(slots))]
+        return slots[place_of("index", position[0], len(slots))]
     parameters = parameter_slots(executor, roles)
-    index = place_of("irIndex", place[0], len(parameters))
+    index = place_of("irIndex", position[0], len(parameters))
     name, listed = parameters[index]
     if name is not None:
         raise invalid(f"irIndex is {index}, which is {name}: no list of tensors")
-    return listed[place_of("relativeIndex", place[1], len(listed))]
+    return listed[place_of("relativeIndex", position[1], len(listed))]
 
 
 cdef int refuse_arrays(aclOpExecutor executor) except -1:
@@ -330,10 +330,10 @@ cdef int refuse_arrays(aclOpExecutor executor) except -1:
 
 
 cdef object place_of(str name, object index, Py_ssize_t count):
-    place = as_int(index)
-    if place is None or not 0 <= place < count:
+    position = as_int(index)
+    if position is None or not 0 <= position < count:
         raise invalid(f"{name} is {shown(index)}, must be from 0 to {count - 1}")
-    return place
+    return position
 
 
 cdef list parameter_slots(aclOpExecutor executor, int roles):
@@ -385,9 +385,9 @@ cdef list operand_slots(aclOpExecutor executor, int roles):
     cdef int first_output = executor.request.n_inputs
     slots = []
     for found in executor.order:
-        wanted = False
+        requested = False
         for slot in found:
-            wanted = wanted or roles & (INPUTS if slot < first_output else OUTPUTS)
-        if wanted:
+            requested = requested or roles & (INPUTS if slot < first_output else OUTPUTS)
+        if requested:
             slots.append(list(found))
     return slots

@@ -144,11 +144,11 @@ cdef dict _forward_mode = {}
 cdef object _OUTSIDE = -1
 
 
-cdef bint is_tensor(object given) noexcept:
+cdef bint is_tensor(object value) noexcept:
     """Whether it is a tensor, or a parameter, and of no other type; False without the interface."""
-    if Py_TYPE(given) == _tensor_type or Py_TYPE(given) == _parameter_type:
+    if Py_TYPE(value) == _tensor_type or Py_TYPE(value) == _parameter_type:
         return True
-    return _tensor_type == NULL and learn(type(given))
+    return _tensor_type == NULL and learn(type(value))
 
 
 cdef bint learn(kind) noexcept:
@@ -237,13 +237,13 @@ cdef object address(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-cdef inline const void *tensor_of(PyObject *given) noexcept:
+cdef inline const void *tensor_of(PyObject *value) noexcept:
     """The object of C++ that Python's has."""
-    return <const char *>given + sizeof(PyObject)
+    return <const char *>value + sizeof(PyObject)
 
 
-cdef inline const void *implementation_of(PyObject *given) noexcept:
-    return (<const void *const *>tensor_of(given))[0]
+cdef inline const void *implementation_of(PyObject *value) noexcept:
+    return (<const void *const *>tensor_of(value))[0]
 
 
 cdef object library_of_tensors():
@@ -258,28 +258,28 @@ cdef bint makes_tensors(object library) noexcept:
     return library is _torch or (_torch is None and learn(getattr(library, "Tensor", None)))
 
 
-cdef bint read_tensor(object given, operand_t *operand) noexcept:
+cdef bint read_tensor(object value, operand_t *operand) noexcept:
     """Take a tensor's description; False for what is none, or is more than readable memory."""
-    if not describe_tensor(given, operand):
+    if not describe_tensor(value, operand):
         return False
-    return not (requires_gradient(<PyObject *>given) and records_gradients())
+    return not (requires_gradient(<PyObject *>value) and records_gradients())
 
 
-cdef bint read_tracked(object given, operand_t *operand, bint *tracked) noexcept:
+cdef bint read_tracked(object value, operand_t *operand, bint *tracked) noexcept:
     """As `read_tensor`, but for gradients: `tracked` becomes true where one is wanted."""
-    if not describe_tensor(given, operand):
+    if not describe_tensor(value, operand):
         return False
-    tracked[0] |= requires_gradient(<PyObject *>given)
+    tracked[0] |= requires_gradient(<PyObject *>value)
     return True
 
 
-cdef bint describe_tensor(object given, operand_t *operand) noexcept:
+cdef bint describe_tensor(object value, operand_t *operand) noexcept:
     """Take the description of a tensor whose elements are those in memory."""
     cdef DLTensor found
     cdef int axis, width
-    if not is_tensor(given):
+    if not is_tensor(value):
         return False
-    if _api.tensor_from_object(<void *>given, &found) != 0:
+    if _api.tensor_from_object(<void *>value, &found) != 0:
         PyErr_Clear()
         return False
     if found.device.device_type != CPU or found.ndim > MAX_DIMS or found.dtype.lanes != 1:
@@ -299,7 +299,7 @@ cdef bint describe_tensor(object given, operand_t *operand) noexcept:
     # A small integer: there is one object of each.
     if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
         return False
-    return not is_negated(<PyObject *>given)
+    return not is_negated(<PyObject *>value)
 
 
 cdef inline int log_of_bytes(int bits) noexcept:
@@ -348,11 +348,11 @@ cdef bint records_plainly() noexcept:
         return False
 
 
-cdef int tell_written(object given) except -1:
+cdef int tell_written(object value) except -1:
     """Have PyTorch count a change of a tensor, so that it refuses gradients of what was there."""
-    cdef const void *tensor = tensor_of(<PyObject *>given)
+    cdef const void *tensor = tensor_of(<PyObject *>value)
     if _bump_version == NULL:
-        _count_write((given,))
+        _count_write((value,))
     elif not _is_inference(tensor):  # which has no count
         _bump_version(tensor)
     return 0
@@ -451,20 +451,20 @@ cdef void lay_out_alike(const operand_t *operands, const int *slots, int n_slots
     PyTorch's TensorIterator.
     """
     cdef int order[MAX_DIMS]  # the dimension whose elements lie nearest comes first
-    cdef int place, lower, found
+    cdef int index, lower, found
     cdef int64_t dense = 1
-    for place in range(out.ndim):
-        order[place] = out.ndim - 1 - place
-    for place in range(1, out.ndim):
-        for lower in range(place - 1, -1, -1):
+    for index in range(out.ndim):
+        order[index] = out.ndim - 1 - index
+    for index in range(1, out.ndim):
+        for lower in range(index - 1, -1, -1):
             found = compared(operands, slots, n_slots, out, order[lower], order[lower + 1])
             if found < 0:
                 break
             if found > 0:
                 order[lower], order[lower + 1] = order[lower + 1], order[lower]
-    for place in range(out.ndim):
-        out.strides[order[place]] = dense
-        dense *= max(out.shape[order[place]], 1)
+    for index in range(out.ndim):
+        out.strides[order[index]] = dense
+        dense *= max(out.shape[order[index]], 1)
 
 
 cdef int compared(const operand_t *operands, const int *slots, int n_slots, const operand_t *out,
@@ -507,12 +507,12 @@ cdef bint has_channels_last(const operand_t *one) noexcept:
     Those of dimensions of one element count too: channels of one element come last where the
     batch has another stride than they have.
     """
-    cdef int place, axis
+    cdef int index, axis
     cdef int64_t least = 0
     if one.ndim not in (4, 5) or one.strides[1] == 0:
         return False
-    for place in range(one.ndim):
-        axis = axis_from_channels(one.ndim, place)
+    for index in range(one.ndim):
+        axis = axis_from_channels(one.ndim, index)
         if one.shape[axis] == 0 or one.strides[axis] < least:
             return False
         if axis == 0 and least == one.strides[1]:
@@ -523,10 +523,10 @@ cdef bint has_channels_last(const operand_t *one) noexcept:
 
 cdef void lay_out_channels_last(operand_t *out) noexcept:
     """Give a result strides with its channels nearest in memory, without gaps."""
-    cdef int place, axis
+    cdef int index, axis
     cdef int64_t dense = 1
-    for place in range(out.ndim):
-        axis = axis_from_channels(out.ndim, place)
+    for index in range(out.ndim):
+        axis = axis_from_channels(out.ndim, index)
         out.strides[axis] = dense
         dense *= max(out.shape[axis], 1)
 
@@ -534,12 +534,12 @@ cdef void lay_out_channels_last(operand_t *out) noexcept:
 cdef void stack_channels_last(const operand_t *first, int dim, operand_t *out) noexcept:
     """As if tensors with their channels last were joined along a dimension, which is then cut into
     two. At the end, where they have no such dimension, a stack stays dense."""
-    cdef int place, axis
+    cdef int index, axis
     cdef int64_t dense = 1
     if dim >= first.ndim:
         return
-    for place in range(first.ndim):
-        axis = axis_from_channels(first.ndim, place)
+    for index in range(first.ndim):
+        axis = axis_from_channels(first.ndim, index)
         out.strides[axis if axis < dim else axis + 1] = dense
         dense *= max(first.shape[axis], 1)
         if axis == dim:
@@ -547,8 +547,8 @@ cdef void stack_channels_last(const operand_t *first, int dim, operand_t *out) n
             dense *= max(out.shape[dim], 1)
 
 
-cdef inline int axis_from_channels(int ndim, int place) noexcept:
+cdef inline int axis_from_channels(int ndim, int index) noexcept:
     """The dimensions in the order 1, last to 2, 0."""
-    if place == 0:
+    if index == 0:
         return 1
-    return 0 if place == ndim - 1 else ndim - place
+    return 0 if index == ndim - 1 else ndim - index

@@ -183,9 +183,9 @@ class WorkspacePool:
         """The smallest workspace that is large enough, or a new one; None if others have too much.
         """
         found = None
-        for place, one in enumerate(self._free):
+        for index, one in enumerate(self._free):
             if one.nbytes >= nbytes:
-                found = self._free.pop(place)
+                found = self._free.pop(index)
                 break
         while found is None and self.allocated + nbytes > self.max_bytes and self._free:
             self.allocated -= self._free.pop().nbytes
@@ -198,10 +198,10 @@ class WorkspacePool:
         return found
 
     def _keep(self, workspace):
-        place = 0
-        while place < len(self._free) and self._free[place].nbytes < workspace.nbytes:
-            place += 1
-        self._free.insert(place, workspace)
+        index = 0
+        while index < len(self._free) and self._free[index].nbytes < workspace.nbytes:
+            index += 1
+        self._free.insert(index, workspace)
 
 
 cdef class Loan:

@@ -149,14 +149,14 @@ cdef class Outside:
         cdef operand_t *seen = <operand_t *>PyBytes_AS_STRING(room)
         cdef list arrays = []
         cdef Headers headers
-        cdef Py_ssize_t place
+        cdef Py_ssize_t position
         if self.check(owners, found, seen) >= 0:
             return None
         headers = new_headers(arrays, len(self.inputs))
-        for place, index in enumerate(self.inputs):
+        for position, index in enumerate(self.inputs):
             arrays.append(found[index])
-            headers.operands[place] = seen[<Py_ssize_t>index]
-            headers.operands[place].data += <Py_ssize_t>self.offsets[place]
+            headers.operands[position] = seen[<Py_ssize_t>index]
+            headers.operands[position].data += <Py_ssize_t>self.offsets[position]
         return headers
 
     def failing(self, owners not None):
@@ -249,14 +249,14 @@ cdef class Outside:
         return False
 
 
-cdef bint has_keys(object given, tuple keys) except -1:
+cdef bint has_keys(object argument, tuple keys) except -1:
     """Whether a dict has these keys in this order."""
-    cdef Py_ssize_t place = 0, index = 0
+    cdef Py_ssize_t position = 0, index = 0
     cdef PyObject *key
     cdef PyObject *value
-    if PyDict_Size(given) != len(keys):
+    if PyDict_Size(argument) != len(keys):
         return False
-    while PyDict_Next(given, &place, &key, &value):
+    while PyDict_Next(argument, &position, &key, &value):
         expected = keys[index]
         if <object>key is not expected and not (
                 type(<object>key) is type(expected) and <object>key == expected):

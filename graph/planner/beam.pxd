@@ -71,8 +71,8 @@ cdef inline int by_score(const void *a, const void *b) noexcept nogil:
     return -1 if x.which < y.which else x.which > y.which
 
 
-cdef inline uint64_t mixed(uint64_t which, uint64_t place) noexcept nogil:
-    cdef uint64_t x = which * <uint64_t>0x9E3779B97F4A7C15 ^ place * <uint64_t>0xC2B2AE3D27D4EB4F
+cdef inline uint64_t mixed(uint64_t which, uint64_t index) noexcept nogil:
+    cdef uint64_t x = which * <uint64_t>0x9E3779B97F4A7C15 ^ index * <uint64_t>0xC2B2AE3D27D4EB4F
     x ^= x >> 29
     x *= <uint64_t>0xBF58476D1CE4E5B9
     return x ^ x >> 32
@@ -229,17 +229,17 @@ cdef inline void look_at(
 ) noexcept nogil:
     """Find the two lowest places in a section, none of which is below `least`."""
     cdef int m = 0, k, owner = -1, heir = -1
-    cdef int64_t floor = ENDLESS, second = ENDLESS, place
+    cdef int64_t floor = ENDLESS, second = ENDLESS, index
     for m in range(beam.starts[c], beam.starts[c + 1]):
         k = beam.members[m]
-        place = z.lowest[k]
-        if place < floor:
+        index = z.lowest[k]
+        if index < floor:
             second = floor
             heir = owner
-            floor = place
+            floor = index
             owner = k
-        elif place < second:
-            second = place
+        elif index < second:
+            second = index
             heir = k
             if second <= least:
                 break

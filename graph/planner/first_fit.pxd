@@ -36,19 +36,19 @@ cdef inline int64_t first_fit(
     Returns the height, or -1 and the place in the order of the buffer that ends above `capacity`.
     """
     cdef int k, j, at
-    cdef int64_t top, room, slack, place, height = 0
+    cdef int64_t top, room, slack, index, height = 0
     cdef const buffer_t *one
     cdef placed_t *placed = w.placed
     for k in range(p.count):
         one = &p.buffers[w.order[k]]
         top = slack = 0
-        place = -1
+        index = -1
         for j in range(k):
             if placed[j].first > one.last or placed[j].last < one.first:
                 continue
             room = placed[j].begin - top - one.size
-            if room >= 0 and (place < 0 or room < slack):
-                place = top
+            if room >= 0 and (index < 0 or room < slack):
+                index = top
                 slack = room
                 if not tightest or slack == 0:
                     w.visits -= k - j - 1
@@ -56,20 +56,20 @@ cdef inline int64_t first_fit(
             if placed[j].end > top:
                 top = placed[j].end
         w.visits += k
-        if place < 0:
-            place = top
+        if index < 0:
+            index = top
         failed[0] = k
-        if place + one.size > capacity:
+        if index + one.size > capacity:
             return -1
         if k % CLOCK_EVERY == CLOCK_EVERY - 1 and late(w):
             return -1
-        w.offsets[w.order[k]] = place
-        if place + one.size > height:
-            height = place + one.size
-        at = behind(placed, k, place)
+        w.offsets[w.order[k]] = index
+        if index + one.size > height:
+            height = index + one.size
+        at = behind(placed, k, index)
         memmove(&placed[at + 1], &placed[at], (k - at) * sizeof(placed_t))
-        placed[at].begin = place
-        placed[at].end = place + one.size
+        placed[at].begin = index
+        placed[at].end = index + one.size
         placed[at].first = one.first
         placed[at].last = one.last
     return height

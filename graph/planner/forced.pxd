@@ -150,15 +150,15 @@ cdef inline void end_forced(forced_t *f) noexcept nogil:
 
 cdef inline bint has_room(forced_t *f, int64_t more) noexcept nogil:
     """Whether so many changes can be noted."""
-    cdef int64_t wanted = f.changed + more
+    cdef int64_t requested = f.changed + more
     cdef change_t *grown
-    if wanted <= f.room:
+    if requested <= f.room:
         return True
-    grown = <change_t *>realloc(f.changes, 2 * wanted * sizeof(change_t))
+    grown = <change_t *>realloc(f.changes, 2 * requested * sizeof(change_t))
     if grown == NULL:
         f.failed = True
         return False
-    f.changes, f.room = grown, 2 * wanted
+    f.changes, f.room = grown, 2 * requested
     return True
 
 
@@ -215,14 +215,14 @@ cdef inline bint look_again(forced_t *f, int c) noexcept nogil:
     return found > 0
 
 
-cdef inline int put(forced_t *f, int j, int64_t place) noexcept nogil:
+cdef inline int put(forced_t *f, int j, int64_t index) noexcept nogil:
     """Place a buffer; -1, or the first section that this makes a dead end of."""
     cdef int a, c, k, low, high, dead = -1
     cdef int64_t top
     cdef const buffer_t *one = &f.p.buffers[j]
-    low, high, top = one.first, one.last, place + one.size
+    low, high, top = one.first, one.last, index + one.size
     f.placed[j] = True
-    f.offsets[j] = place
+    f.offsets[j] = index
     for c in range(one.first, one.last + 1):
         note(f, CHANGED_REST, c, f.rest[c])
         f.rest[c] -= one.size

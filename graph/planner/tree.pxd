@@ -108,7 +108,7 @@ cdef inline int fill_linked(
 ) noexcept nogil:
     """Try every member that can come next, above `ground` or at it, there only behind `rank`."""
     cdef int at, k, i, j, found, status
-    cdef int64_t place, top
+    cdef int64_t index, top
     cdef const buffer_t *one
     cdef const buffer_t *other
     if is_spent(t, count):
@@ -119,11 +119,11 @@ cdef inline int fill_linked(
     for at in range(found):
         k = t.candidates[free_from + at].which
         one = &t.buffers[t.members[k]]
-        place = t.lowest[k]
-        top = place + one.size
+        index = t.lowest[k]
+        top = index + one.size
         if top > t.capacity:
             continue
-        t.offsets[t.members[k]] = place
+        t.offsets[t.members[k]] = index
         i = free_from
         for j in range(base, base + count):
             if j == k:
@@ -134,7 +134,7 @@ cdef inline int fill_linked(
             if t.lowest[i] < top and meet(other, one):
                 t.lowest[i] = top
             i += 1
-        status = fill(t, free_from, count - 1, place, t.rank[t.members[k]], free_from + count)
+        status = fill(t, free_from, count - 1, index, t.rank[t.members[k]], free_from + count)
         if status != NONE:
             return status
     return NONE
@@ -152,7 +152,7 @@ cdef inline bint is_spent(tree_t *t, int count) noexcept nogil:
 cdef inline bint is_hopeless(tree_t *t, int base, int count, int64_t ground) noexcept nogil:
     """Whether some section needs too much, however its members are stacked."""
     cdef int k, s, low = t.buffers[t.members[base]].first, high = low
-    cdef int64_t place, waiting = 0
+    cdef int64_t index, waiting = 0
     cdef const buffer_t *one
     for k in range(base, base + count):
         high = max(high, t.buffers[t.members[k]].last)
@@ -161,11 +161,11 @@ cdef inline bint is_hopeless(tree_t *t, int base, int count, int64_t ground) noe
         t.floors[s] = ENDLESS
     for k in range(base, base + count):
         one = &t.buffers[t.members[k]]
-        place = max(ground, t.lowest[k])
+        index = max(ground, t.lowest[k])
         t.waiting[one.first] += one.size
         t.waiting[one.last + 1] -= one.size
         for s in range(one.first, one.last + 1):
-            t.floors[s] = place if place < t.floors[s] else t.floors[s]
+            t.floors[s] = index if index < t.floors[s] else t.floors[s]
     for s in range(low, high + 1):
         waiting += t.waiting[s]
         if t.floors[s] + waiting > t.capacity:

@@ -169,14 +169,14 @@ cdef class Program:
         for call in calls:
             if call.kernel.check:
                 c.checked = PROGRAM_CHECKED_FIRST
-                for place in call.kernel.checked:
-                    base = c.operands[<int>call.operands[place]].base
+                for index in call.kernel.checked:
+                    base = c.operands[<int>call.operands[index]].base
                     if base < 0 or base in self.written:
                         c.checked = PROGRAM_CHECKED_LATE
         self.c.checks_first |= c.checked == PROGRAM_CHECKED_FIRST
         for call in calls:
-            for place in call.operands[len(call.operands) - call.outputs:]:
-                self.written.add(c.operands[<int>place].base)
+            for index in call.operands[len(call.operands) - call.outputs:]:
+                self.written.add(c.operands[<int>index].base)
         return 0
 
     cdef int _pack_op(self, program_op *c, object op, object step) except -1:
