@@ -14,6 +14,7 @@ is for a convolution that stands for a transposed one with steps of 1.
 The sum over channels and taps has the order of products, so results depend on no cell.
 """
 
+from libc.math cimport isnan
 from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memset
@@ -25,6 +26,7 @@ from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, mult
 from aclnn.kernels.products.direct cimport (
     END_CLAMP,
     END_HARDSWISH,
+    END_NAN,
     END_NONE,
     END_RELU,
     END_SILU,
@@ -35,6 +37,7 @@ from aclnn.kernels.products.direct cimport (
     direct_has_smooth_ends,
     direct_plane,
     direct_row,
+    direct_smooth_rows,
     direct_t,
 )
 from aclnn.kernels.products.image cimport (
@@ -749,6 +752,8 @@ cdef direct_end end_of(const conv_t *c, const char *params) noexcept nogil:
         end.alpha = <float>numbers[0].real
     if c.end == END_CLAMP:
         end.low, end.high = <float>numbers[c.low].real, <float>numbers[c.low + 1].real
+        if isnan(end.low) or isnan(end.high):
+            end.kind = END_NAN
     elif c.end == END_HARDSWISH:
         end.formula = direct_hardswish
     elif c.end == END_SILU:
@@ -935,10 +940,16 @@ cdef inline bint are_dense(const conv_t *c, const array_view *views,
 
 cdef void convolve_planes(const conv_t *c, const array_view *views, ptrdiff_t first,
                           ptrdiff_t last, room_t *room) noexcept nogil:
-    """Channels by themselves, whose images have one layout."""
+    """Channels by themselves, whose images have one layout. Activations that are too long for
+    registers follow for several channels at a time, where their results lie side by side."""
     cdef place_t at = place_of_cell(c, first)
+    cdef conv_t plain = c[0]
+    cdef direct_end end = end_of(c, room.params)
     cdef layout_t layout
-    cdef ptrdiff_t cell
+    cdef ptrdiff_t cell, waiting = 0, positions = c.out[0] * c.out[1] * c.out[2]
+    cdef char *place
+    cdef char *begin = NULL
+    cdef bint is_smooth = end.kind > END_CLAMP and not c.adds
     cdef int axis
     memset(&layout, 0, sizeof(layout))
     for axis in range(AXES):
@@ -947,11 +958,20 @@ cdef void convolve_planes(const conv_t *c, const array_view *views, ptrdiff_t fi
     memset(room.image, 0, room.image_bytes)
     room.taps = find_taps(c, NULL, &layout, 0, NULL, False, room)
     at.entries = 1
+    if is_smooth:
+        plain.end = END_NONE
     for cell in range(first, last):
         at.entry, at.group = cell // c.groups, cell % c.groups
-        convolve_plane(c, views, at.entry, at.group, at.begin, at.count, &layout, room)
+        if is_smooth:
+            place = place_in(c, &views[2 + c.has_bias + c.extras], &at)
+            if waiting >= PLANE_SUMS or place != begin + waiting * <ptrdiff_t>sizeof(float):
+                direct_smooth_rows(&end, 1, waiting, begin, 0, begin, 0)
+                begin, waiting = place, 0
+            waiting += positions
+        convolve_plane(&plain, views, at.entry, at.group, at.begin, at.count, &layout, room)
         if c.has_steps or c.adds:
             finish_cell(c, views, &at, room)
+    direct_smooth_rows(&end, 1, waiting, begin, 0, begin, 0)
 
 
 cdef void convolve_plane(const conv_t *c, const array_view *views, ptrdiff_t entry,

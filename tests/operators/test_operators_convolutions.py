@@ -695,3 +695,71 @@ def test_smooth_activations_have_the_bits_of_single_calls(name):
                 found = out.copy()
             np.testing.assert_array_equal(found, wanted)
             np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@each("taps, step", ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1)))
+def test_channels_by_themselves_of_any_height(taps, step):
+    """Rows of results are summed up several at a time: any number of them, in narrow and wide images."""
+    rng = np.random.default_rng(46)
+    for rows, cols in itertools.product((*range(1, 10), 13, 14, 15, 22), (1, 2, 7, 8, 9, 17)):
+        batch, groups, padding = int(rng.integers(1, 4)), int(rng.integers(1, 5)), taps // 2
+        size = [(n - 1) * step + 1 for n in (rows, cols)]
+        x = rng.standard_normal((batch, groups, *size)).astype(np.float32)
+        w = rng.standard_normal((groups, 1, taps, taps)).astype(np.float32)
+        options = ((step, step), (padding, padding), (1, 1), False, (0, 0), groups)
+        wanted = reference(x, w, None, *options)
+        assert wanted.shape[2:] == (rows, cols)
+        with watched(wanted.size * 4) as memory:
+            out = memory.view(np.float32).reshape(wanted.shape)
+            aclnn.convolution(x, w, None, *options, out=out)
+            found = out.copy()
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5 * np.abs(wanted).max())
+
+
+@each("name", ("silu", "hardswish"))
+def test_activations_of_several_channels_at_a_time(name):
+    """Results of channels by themselves that lie side by side, and others; on threads, too."""
+    rng = np.random.default_rng(47)
+    activation = getattr(aclnn, name)
+    for groups, size in ((1, 3), (45, 7), (70, 9), (9, 23)):
+        x = rng.standard_normal((3, groups, size, size)).astype(np.float32)
+        x.flat[rng.integers(x.size, size=3)] = np.nan, np.inf, 1e-40
+        w = rng.standard_normal((groups, 1, 3, 3)).astype(np.float32)
+        options = ((1, 1), (1, 1), (1, 1), False, (0, 0), groups)
+        wanted = activation(aclnn.convolution(x, w, None, *options))
+        apart = np.zeros((3, 2 * groups, size, size), np.float32)
+
+        def chain(x, w, options=options):
+            return activation(aclnn.convolution(x, w, None, *options))
+
+        for threads in (1, 2):
+            planned = aclnn.compile(chain, threads=threads)
+            with watched(wanted.size * 4) as memory:
+                out = memory.view(np.float32).reshape(wanted.shape)
+                planned(x, w, out=out)
+                found = out.copy()
+            np.testing.assert_array_equal(found, wanted)
+            planned(x, w, out=apart[:, ::2])
+            np.testing.assert_array_equal(apart[:, ::2], wanted)
+            assert not apart[:, 1::2].any()
+
+
+@each("low, high", ((0, 6), (np.nan, 6), (0, np.nan), (2, -2), (-np.inf, 0.5)))
+def test_bounds_of_results_are_those_of_single_calls(low, high):
+    """Bounds that are no numbers, or that cross, of products and of channels by themselves."""
+    rng = np.random.default_rng(48)
+    for groups, channels, rows in ((1, 6, 13), (5, 1, 1)):
+        x = rng.standard_normal((1, groups * channels, 9, 11)).astype(np.float32)
+        x.flat[rng.integers(x.size, size=2)] = np.nan, -0.0
+        w = rng.standard_normal((groups * rows, channels, 3, 3)).astype(np.float32)
+        options = ((1, 1), (1, 1), (1, 1), False, (0, 0), groups)
+        wanted = aclnn.clamp(aclnn.convolution(x, w, None, *options), low, high)
+        planned = aclnn.compile(
+            lambda x, w, options=options: aclnn.clamp(
+                aclnn.convolution(x, w, None, *options), low, high
+            )
+        )
+        found = planned(x, w)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+        assert np.isnan(found).all() == (np.isnan(low) or np.isnan(high))

@@ -17,9 +17,9 @@
 #include "simd/pair.h"
 #endif
 
-enum { END_NONE, END_RELU, END_CLAMP, END_HARDSWISH, END_SILU };
+enum { END_NONE, END_RELU, END_CLAMP, END_NAN, END_HARDSWISH, END_SILU };
 
-/* Whether the activations after END_CLAMP may be asked for: single kernels compute them over vectors, too. */
+/* Whether the activations after END_NAN may be asked for: single kernels compute them over vectors, too. */
 static inline int direct_has_smooth_ends(void) {
 #ifdef LANES
     return 1;
@@ -36,8 +36,8 @@ typedef struct {
     int scales_sums;        /* alpha times the sums is added to `more`; else the other way round */
     float alpha;
     int kind;
-    float low, high;
-    double (*formula)(double, const double *); /* of an activation after END_CLAMP: what vectors cannot say */
+    float low, high;        /* numbers: with a bound that is NaN, all results are, as END_NAN says */
+    double (*formula)(double, const double *); /* of an activation after END_NAN: what vectors cannot say */
 } direct_end;
 
 typedef struct {
@@ -55,26 +55,25 @@ static inline ptrdiff_t direct_row(const direct_t *d, ptrdiff_t panel) { return 
 /* --- Ends ------------------------------------------------------------------------------------------ */
 
 #ifdef LANES
-INLINED vecf direct_where_above(vecf x, vecf bound, vecf yes, vecf no) { return vf_select(vf_is_above(x, bound), yes, no); }
-INLINED vecf direct_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
-    return vf_select(vf_is_at_most(x, bound), yes, no);
-}
+INLINED vecf direct_positive(vecf x) { return vf_select(vf_is_at_most(x, vf_set(0)), vf_set(0), x); }
+INLINED vecf direct_bounded(vecf x, float low, float high) { return vf_at_most(vf_at_least(x, low), high); }
 #else
-INLINED vecf direct_where_above(vecf x, vecf bound, vecf yes, vecf no) {
-    for (int i = 0; i < F32_LANES; i++) yes[i] = x[i] > bound[i] ? yes[i] : no[i];
-    return yes;
+INLINED vecf direct_positive(vecf x) {
+    for (int i = 0; i < F32_LANES; i++) x[i] = x[i] <= 0 ? 0 : x[i];
+    return x;
 }
-INLINED vecf direct_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
-    for (int i = 0; i < F32_LANES; i++) yes[i] = x[i] <= bound[i] ? yes[i] : no[i];
-    return yes;
+INLINED vecf direct_bounded(vecf x, float low, float high) {
+    for (int i = 0; i < F32_LANES; i++) {
+        x[i] = x[i] < low ? low : x[i];
+        x[i] = x[i] > high ? high : x[i];
+    }
+    return x;
 }
 #endif
 
-/* As relu and clamp of single kernels (`arithmetic.pxd`): NaN stays, as does a bound that is NaN. */
-INLINED vecf direct_activated(const int kind, vecf x, vecf low, vecf high) {
-    if (kind == END_RELU) return direct_where_at_most(x, vf_set(0), vf_set(0), x);
-    x = direct_where_at_most(low, low, direct_where_above(low, x, low, x), low);
-    return direct_where_at_most(high, high, direct_where_above(x, high, high, x), high);
+/* As relu and clamp of single kernels (`arithmetic.pxd`): NaN stays. */
+INLINED vecf direct_activated(const int kind, vecf x, float low, float high) {
+    return kind == END_RELU ? direct_positive(x) : direct_bounded(x, low, high);
 }
 INLINED int is_short_end(const direct_end *end) { return end->kind && end->kind <= END_CLAMP; }
 INLINED vecf direct_added(const direct_end *end, vecf x, vecf more) {
@@ -109,6 +108,48 @@ INLINED vecf direct_smooth(const int kind, const direct_end *end, vecf x) {
     return x;
 #endif
 }
+
+#ifdef LANES
+/* The same of two vectors side by side, whose chains of operations overlap, where all of it is known to end well: no
+ * zero, and neither results nor exponentials beyond the normal numbers. */
+enum { SMOOTH = 2 };
+#define EACH _Pragma("GCC unroll 2") for (int i = 0; i < SMOOTH; i++)
+
+INLINED int direct_is_usual(const int kind, const vecf *x) {
+    const float most = kind == END_SILU ? 80.0f : 0x1p100f;
+    const mask_t first = vf_between(vf_abs(x[0]), 0x1p-100f, most);
+    return mask_bits(mask_and(first, vf_between(vf_abs(x[1]), 0x1p-100f, most))) == (1u << LANES) - 1;
+}
+INLINED void direct_usual_hardswish(const vecf *x, char *out) {
+    vecf found[SMOOTH];
+    EACH {
+        const pair_t one = pair_exactly(x[i]), ramp = pair_add_less(pair_set(3), pair_bounded(one, -3, 3));
+        const pair_t middle = pair_mul(pair_set(1 / 6.0), pair_mul(one, ramp));
+        found[i] = vf_select(vf_is_at_most(x[i], vf_set(-3)), vf_set(0), vf_add(middle.high, middle.low));
+    }
+    EACH vf_store(out + i * F32_LANES * 4, found[i]);
+}
+/* e^-x as `pair_exp_minus` has it, and x / (1 + e^-x). */
+INLINED void direct_usual_silu(const vecf *x, char *out) {
+    whole_t n[SMOOTH];
+    vecf r[SMOOTH], rest[SMOOTH], power[SMOOTH], inverse[SMOOTH], found[SMOOTH];
+    pair_t e[SMOOTH];
+    EACH n[i] = exp_whole(x[i], -1.0f, EXP_STEPS);
+    EACH r[i] = vf_fms(n[i].octaves, vf_set(LN2_LOW), lookup_step(EXP_SHIFTS, n[i].steps));
+    EACH r[i] = vf_add(vf_fma(n[i].octaves, vf_set(LN2), x[i]), r[i]);
+    EACH rest[i] = vf_fms(vf_mul(r[i], r[i]), exp_tail_vec(r[i], -1.0f), r[i]);
+    EACH power[i] = exp_power(lookup_step((const float *)EXP_POWERS, n[i].steps), EXP_STEPS, n[i]);
+    EACH e[i].high = vf_fma(power[i], rest[i], power[i]);
+    EACH e[i] = pair_of(e[i].high, vf_fma(power[i], rest[i], vf_sub(power[i], e[i].high)));
+    EACH e[i] = pair_add(pair_set(1), e[i]);
+    EACH inverse[i] = vf_reciprocal_estimate(e[i].high);
+    EACH found[i] = vf_mul(x[i], inverse[i]);
+    EACH rest[i] = vf_fnma(found[i], e[i].low, vf_fnma(found[i], e[i].high, x[i]));
+    EACH vf_store(out + i * F32_LANES * 4, vf_add(found[i], vf_mul(rest[i], inverse[i])));
+}
+#undef EACH
+#endif
+
 /* The next larger double of one that is not 0. */
 static double next_above(double x) {
     int64_t bits;
@@ -124,18 +165,33 @@ static double direct_hardswish(double x, const double *p) {
     return x > 3 ? x : x <= -3 ? 0 : x * (x + 3) / 6;
 }
 INLINED void direct_smooth_row(const int kind, const direct_end *end, const char *from, char *out, ptrdiff_t n) {
+#ifdef LANES
+    for (; n >= SMOOTH * F32_LANES; n -= SMOOTH * F32_LANES) {
+        const vecf x[SMOOTH] = { vf_load(from), vf_load(from + F32_LANES * 4) };
+        if (!direct_is_usual(kind, x)) {
+            vf_store(out, vf_tidy(direct_smooth(kind, end, x[0])));
+            vf_store(out + F32_LANES * 4, vf_tidy(direct_smooth(kind, end, x[1])));
+        } else if (kind == END_SILU) {
+            direct_usual_silu(x, out);
+        } else {
+            direct_usual_hardswish(x, out);
+        }
+        from += SMOOTH * F32_LANES * 4, out += SMOOTH * F32_LANES * 4;
+    }
+#endif
     for (; n >= F32_LANES; n -= F32_LANES, from += F32_LANES * 4, out += F32_LANES * 4)
         vf_store(out, vf_tidy(direct_smooth(kind, end, vf_load(from))));
     if (n <= 0) return;
     const vecf x = vf_tidy(direct_smooth(kind, end, f32_widened_first(OF_F32, from, n)));
     memcpy(out, &x, (size_t)n * 4);
 }
-/* These activations of rows: they are too long to be there for each register. */
+/* These activations of rows, which are too long to be there for each tile; with END_NAN there is nothing else. */
 static void direct_smooth_rows(const direct_end *end, ptrdiff_t rows, ptrdiff_t cols, const char *from,
                                ptrdiff_t from_row, char *out, ptrdiff_t out_row) {
     for (ptrdiff_t i = 0; i < rows; i++, from += from_row, out += out_row) {
         if (end->kind == END_SILU) direct_smooth_row(END_SILU, end, from, out, cols);
-        else direct_smooth_row(END_HARDSWISH, end, from, out, cols);
+        else if (end->kind == END_HARDSWISH) direct_smooth_row(END_HARDSWISH, end, from, out, cols);
+        else for (ptrdiff_t j = 0; j < cols; j++) ((float *)out)[j] = NAN;
     }
 }
 
@@ -149,7 +205,7 @@ static void direct_end_rows(const direct_end *end, ptrdiff_t row, ptrdiff_t rows
             vecf x = f32_widened_first(OF_F32, (const char *)(sums + j), n);
             if (end->bias) x = vf_add(vf_set(end->bias[row + i]), x);
             if (more) x = direct_added(end, x, f32_widened_first(OF_F32, more + j * 4, n));
-            if (is_short_end(end)) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+            if (is_short_end(end)) x = direct_activated(end->kind, x, end->low, end->high);
             x = vf_tidy(x);
             if (n == F32_LANES) vf_store(out + j * 4, x);
             else memcpy(out + j * 4, &x, (size_t)n * 4);
@@ -210,22 +266,12 @@ INLINED void direct_sized(const int rows, const int vectors, const int on_the_wa
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_RELU, sums[i][j], sums[0][0], sums[0][0]);
+            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_RELU, sums[i][j], 0, 0);
     } else if (end && end->kind == END_CLAMP) {
-        const vecf low = vf_set(end->low), high = vf_set(end->high);
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_CLAMP, sums[i][j], low, high);
-    } else if (end && end->kind > END_CLAMP) {
-        vecf held[TILE_ROWS * TILE_VECTORS];
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++) held[i * vectors + j] = sums[i][j];
-        const ptrdiff_t row = vectors * F32_LANES;
-        direct_smooth_rows(end, rows, row, (const char *)held, row * 4, out, out_row);
-        return;
+            for (int j = 0; j < vectors; j++) sums[i][j] = direct_activated(END_CLAMP, sums[i][j], end->low, end->high);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
@@ -333,7 +379,9 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
     const image_t *image = d->image;
     ptrdiff_t offsets[PIECE], tap = begin % image->taps, channel = begin / image->taps * image->channel;
     const ptrdiff_t row0 = direct_row(d, first);
-    const int most = direct_parts(depth);
+    const int most = direct_parts(depth), is_smooth = last && d->end.kind > END_CLAMP;
+    direct_t plain = *d; /* what tiles do: activations that are too long for them follow, of rows of several */
+    if (is_smooth) plain.end.kind = END_NONE;
     for (ptrdiff_t k = 0; k < depth; k++) {
         offsets[k] = channel + image->places[tap];
         if (++tap == image->taps) tap = 0, channel += image->channel;
@@ -356,7 +404,12 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
             const float *a = left + (row - row0) * depth;
             for (int i = 0; i < count; i++) {
                 const direct_fn tile = direct_tiles[rows - 1][parts[i].vectors - 1][parts[i].is_run && p == first];
-                direct_tile_of(d, &parts[i], tile, a, offsets, begin, depth, row, rows, last);
+                direct_tile_of(&plain, &parts[i], tile, a, offsets, begin, depth, row, rows, last);
+            }
+            if (is_smooth) {
+                char *out = d->out + row * d->out_row + parts[0].col * 4;
+                const ptrdiff_t n = parts[count - 1].col + parts[count - 1].n - parts[0].col;
+                direct_smooth_rows(&d->end, rows, n, out, d->out_row, out, d->out_row);
             }
         }
     }
@@ -367,11 +420,11 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
 /* Results of a channel by itself, `row` bytes of the image apart. Vectors of positions are results of a row; the last
  * one overlaps the one before it. Where a row is shorter than a vector, the next row overwrites what is stored behind
  * it, so rows have to be contiguous. */
-enum { PLANE_ROWS = 4, PLANE_CHAINS = 8 };
+enum { PLANE_ROWS = 7 };
 
 INLINED void plane_store(const direct_end *end, vecf x, char *to, ptrdiff_t n) {
     if (end->bias) x = vf_add(vf_set(*end->bias), x);
-    if (is_short_end(end)) x = direct_activated(end->kind, x, vf_set(end->low), vf_set(end->high));
+    if (is_short_end(end)) x = direct_activated(end->kind, x, end->low, end->high);
     x = vf_tidy(x);
     if (n >= F32_LANES) vf_store(to, x);
     else memcpy(to, &x, (size_t)n * 4);
@@ -381,85 +434,80 @@ INLINED ptrdiff_t plane_col(ptrdiff_t vector, ptrdiff_t cols) {
     return x < last ? x : last;
 }
 
-/* Kernels of 3 x 3 with steps of 1 between rows: a vector of the image is read once for three rows of results. `left`
- * rows of the plane begin at `out`. */
-INLINED void plane_of_three(const int rows, const char *data, const ptrdiff_t *places, const vecf *weights, ptrdiff_t row,
-                            ptrdiff_t left, ptrdiff_t cols, char *out, const direct_end *end) {
+/* Some rows of results, whose sums share what is read of the weights. `left` rows of the plane begin at `out`. */
+#define PLANE_ARGUMENTS \
+    const char *data, const ptrdiff_t *places, ptrdiff_t taps, const float *weights, ptrdiff_t row, ptrdiff_t left, \
+            ptrdiff_t cols, char *out, const direct_end *end
+INLINED void plane_of_any(const int rows, PLANE_ARGUMENTS) {
     const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES;
     for (ptrdiff_t v = 0; v < vectors; v++) {
         const ptrdiff_t x = plane_col(v, cols);
         vecf sums[PLANE_ROWS];
-#pragma GCC unroll 4
+#pragma GCC unroll 7
         for (int r = 0; r < rows; r++) sums[r] = vf_set(0);
-#pragma GCC unroll 6
+        for (ptrdiff_t k = 0; k < taps; k++) {
+            const vecf weight = vf_set(weights[k]);
+            const char *from = data + places[k] + x * 4;
+#pragma GCC unroll 7
+            for (int r = 0; r < rows; r++) sums[r] = vf_fma(weight, vf_load(from + r * row), sums[r]);
+        }
+#pragma GCC unroll 7
+        for (int r = 0; r < rows; r++)
+            plane_store(end, sums[r], out + (r * cols + x) * 4, (left - r) * cols - x);
+    }
+}
+/* The same of 3 x 3 with steps of 1 between rows: a vector of the image is read once for three rows of results. */
+INLINED void plane_of_nine(const int rows, PLANE_ARGUMENTS) {
+    const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES;
+    vecf w[9];
+#pragma GCC unroll 9
+    for (int k = 0; k < 9; k++) w[k] = vf_set(weights[k]);
+    for (ptrdiff_t v = 0; v < vectors; v++) {
+        const ptrdiff_t x = plane_col(v, cols);
+        vecf sums[PLANE_ROWS];
+#pragma GCC unroll 7
+        for (int r = 0; r < rows; r++) sums[r] = vf_set(0);
+#pragma GCC unroll 9
         for (int i = 0; i < rows + 2; i++)
 #pragma GCC unroll 3
             for (int j = 0; j < 3; j++) {
                 const vecf one = vf_load(data + i * row + places[j] + x * 4);
-#pragma GCC unroll 4
+#pragma GCC unroll 7
                 for (int r = 0; r < rows; r++)
-                    if (i - r >= 0 && i - r < 3) sums[r] = vf_fma(weights[(i - r) * 3 + j], one, sums[r]);
+                    if (i - r >= 0 && i - r < 3) sums[r] = vf_fma(w[(i - r) * 3 + j], one, sums[r]);
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 7
         for (int r = 0; r < rows; r++)
             plane_store(end, sums[r], out + (r * cols + x) * 4, (left - r) * cols - x);
     }
 }
 
-static void plane_of_nine(const char *data, const ptrdiff_t *places, const float *weights, ptrdiff_t row, ptrdiff_t rows,
-                          ptrdiff_t cols, char *out, const direct_end *end) {
-    vecf w[9];
-#pragma GCC unroll 9
-    for (int k = 0; k < 9; k++) w[k] = vf_set(weights[k]);
-    for (; rows > PLANE_ROWS; rows -= PLANE_ROWS, data += PLANE_ROWS * row, out += PLANE_ROWS * cols * 4)
-        plane_of_three(4, data, places, w, row, rows, cols, out, end);
-    switch (rows) {
-    case 1: plane_of_three(1, data, places, w, row, rows, cols, out, end); break;
-    case 2: plane_of_three(2, data, places, w, row, rows, cols, out, end); break;
-    case 3: plane_of_three(3, data, places, w, row, rows, cols, out, end); break;
-    default: plane_of_three(4, data, places, w, row, rows, cols, out, end);
-    }
-}
-
-/* Any others: vectors side by side, which share what is read of the weights. */
-INLINED void plane_of_others(const ptrdiff_t taps, const char *data, const ptrdiff_t *places, const float *weights,
-                             ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols, char *out, const direct_end *end) {
-    const ptrdiff_t vectors = (cols + F32_LANES - 1) / F32_LANES, total = rows * vectors;
-    ptrdiff_t line = 0, vector = 0;
-    for (ptrdiff_t at = 0; at < total; at += PLANE_CHAINS) {
-        const char *from[PLANE_CHAINS];
-        ptrdiff_t to[PLANE_CHAINS];
-        vecf x[PLANE_CHAINS];
-#pragma GCC unroll 8
-        for (int i = 0; i < PLANE_CHAINS; i++) {
-            const ptrdiff_t col = plane_col(vector, cols);
-            from[i] = data + line * row + col * 4;
-            to[i] = line * cols + col;
-            x[i] = vf_set(0);
-            if (at + i + 1 < total && ++vector == vectors) vector = 0, line++;
-        }
-#pragma GCC unroll 9
-        for (ptrdiff_t k = 0; k < taps; k++) {
-            const vecf weight = vf_set(weights[k]);
-            const ptrdiff_t place = places[k];
-#pragma GCC unroll 8
-            for (int i = 0; i < PLANE_CHAINS; i++) x[i] = vf_fma(weight, vf_load(from[i] + place), x[i]);
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < PLANE_CHAINS; i++)
-            if (at + i < total)
-                plane_store(end, x[i], out + to[i] * 4, rows * cols - to[i]);
-    }
-}
+typedef void (*plane_fn)(PLANE_ARGUMENTS);
+#define PLANE_SIZED(name, rows) \
+    static void name##_##rows(PLANE_ARGUMENTS) { name(rows, data, places, taps, weights, row, left, cols, out, end); }
+#define ALL_OF(name) \
+    PLANE_SIZED(name, 1) PLANE_SIZED(name, 2) PLANE_SIZED(name, 3) PLANE_SIZED(name, 4) PLANE_SIZED(name, 5) \
+    PLANE_SIZED(name, 6) PLANE_SIZED(name, 7)
+ALL_OF(plane_of_any) ALL_OF(plane_of_nine)
+#undef ALL_OF
+#define ALL_OF(name) { name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7 }
+static const plane_fn planes[2][PLANE_ROWS] = { ALL_OF(plane_of_any), ALL_OF(plane_of_nine) };
+#undef ALL_OF
+#undef PLANE_SIZED
+#undef PLANE_ARGUMENTS
 
 static void direct_plane(const char *data, const ptrdiff_t *places, ptrdiff_t taps, const float *weights, ptrdiff_t row,
                          ptrdiff_t rows, ptrdiff_t cols, char *out, const direct_end *end) {
     const int is_square = taps == 9 && places[4] - places[3] == places[1] - places[0]
                           && places[5] - places[3] == places[2] - places[0];
-    if (is_square && places[3] - places[0] == row && places[6] - places[3] == row)
-        plane_of_nine(data, places, weights, row, rows, cols, out, end);
-    else if (taps == 9) plane_of_others(9, data, places, weights, row, rows, cols, out, end);
-    else plane_of_others(taps, data, places, weights, row, rows, cols, out, end);
+    const plane_fn *sized = planes[is_square && places[3] - places[0] == row && places[6] - places[3] == row];
+    const ptrdiff_t blocks = (rows + PLANE_ROWS - 1) / PLANE_ROWS;
+    ptrdiff_t first = 0;
+    for (ptrdiff_t block = 0; block < blocks; block++) { /* of about as many rows */
+        const ptrdiff_t n = (rows - first + blocks - block - 1) / (blocks - block);
+        sized[n - 1](data + first * row, places, taps, weights, row, rows - first, cols, out + first * cols * 4, end);
+        first += n;
+    }
     if (end->kind > END_CLAMP) direct_smooth_rows(end, 1, rows * cols, out, 0, out, 0);
 }
 

@@ -7,6 +7,7 @@ cdef extern from "products/direct.h" nogil:
         END_NONE
         END_RELU
         END_CLAMP
+        END_NAN
         END_HARDSWISH
         END_SILU
     ctypedef struct direct_end:
@@ -31,6 +32,9 @@ cdef extern from "products/direct.h" nogil:
     bint direct_has_smooth_ends() noexcept
     double direct_hardswish(double x, const double *p) noexcept
     ptrdiff_t direct_row(const direct_t *d, ptrdiff_t panel) noexcept
+    void direct_smooth_rows(const direct_end *end, ptrdiff_t rows, ptrdiff_t cols,
+                            const char *source, ptrdiff_t source_row, char *out,
+                            ptrdiff_t out_row) noexcept
     void direct_end_rows(const direct_end *end, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t cols,
                          const float *sums, ptrdiff_t step, char *out, ptrdiff_t out_row,
                          const char *more) noexcept
