@@ -697,6 +697,37 @@ def test_smooth_activations_have_the_bits_of_single_calls(name):
             np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
 
 
+@each("rows, channels", ((5, 3), (13, 70), (24, 300), (31, 600)))
+def test_columns_that_are_left_over_have_the_bits_of_others(rows, channels):
+    """Of one and several pieces of sums: a result is the same, however many positions are beside it."""
+    rng = np.random.default_rng(45)
+    x = rng.standard_normal((2, channels, 1, 40)).astype(np.float32)
+    w = rng.standard_normal((rows, channels, 1, 1)).astype(np.float32)
+    b = rng.standard_normal(rows).astype(np.float32)
+    z = rng.standard_normal((2, rows, 1, 40)).astype(np.float32)
+    wanted = reference(x, w, b, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    chains_of_calls = {
+        "alone": lambda x, w, b, z: aclnn.convolution(x, w, b),
+        "added": lambda x, w, b, z: aclnn.add(aclnn.convolution(x, w, b), z, alpha=0.5),
+        "bounded": lambda x, w, b, z: aclnn.relu(aclnn.convolution(x, w, b) + z),
+        "smooth": lambda x, w, b, z: aclnn.silu(aclnn.convolution(x, w, b)),
+    }
+    for name, chain in chains_of_calls.items():
+        whole = chain(x, w, b, z)
+        for cols, packed in itertools.product((*range(1, 20), 32, 33, 34, 35), (False, ("w",))):
+            some, added = x[..., :cols].copy(), z[..., :cols].copy()
+            planned = aclnn.compile(chain, threads=1, packed=packed)
+            with watched(2 * rows * cols * 4) as memory:
+                out = memory.view(np.float32).reshape(2, rows, 1, cols)
+                planned(some, w, b, added, out=out)
+                found = out.copy()
+            np.testing.assert_array_equal(found, whole[..., :cols], name)
+            if name == "alone":
+                np.testing.assert_allclose(
+                    found, wanted[..., :cols], rtol=2e-5, atol=2e-5 * np.abs(wanted).max()
+                )
+
+
 @each("taps, step", ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1)))
 def test_channels_by_themselves_of_any_height(taps, step):
     """Rows of results are summed up several at a time: any number of them, in narrow and wide images."""

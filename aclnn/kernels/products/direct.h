@@ -373,6 +373,52 @@ INLINED void direct_tile_of(const direct_t *d, const direct_part *part, const di
     else f32_store_tile(OF_F32, sums, step, rows, n, out, d->out_row);
 }
 
+/* Columns that are left over, a few: lanes are then rows of a panel of weights, and several panels are summed up side
+ * by side. A tile would leave nearly all lanes empty. Behind weights is room for a vector. */
+enum { NARROW_COLS = MOST_TILE_ROWS > F32_LANES ? 0 : 2, NARROW_PANELS = 4 };
+
+static void direct_narrow_end(const direct_t *d, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col, int add, int last,
+                              vecf x) {
+    char *const out = d->out + row * d->out_row + col * 4;
+    float sums[F32_LANES], others[F32_LANES] = { 0 };
+    if (add) {
+        for (ptrdiff_t i = 0; i < rows; i++) memcpy(others + i, out + i * d->out_row, 4);
+        x = vf_add(vf_load(others), x);
+    }
+    if (last && d->end.bias) x = vf_add(f32_widened_first(OF_F32, (const char *)(d->end.bias + row), rows), x);
+    vf_store(sums, x);
+    if (last) {
+        const char *more = d->end.more ? d->end.more + row * d->end.more_row + col * 4 : NULL;
+        direct_end end = d->end;
+        end.bias = NULL;
+        for (ptrdiff_t i = 0; more && i < rows; i++) memcpy(others + i, more + i * end.more_row, 4);
+        direct_end_rows(&end, 0, 1, rows, sums, 0, (char *)sums, 0, more ? (const char *)others : NULL);
+    }
+    for (ptrdiff_t i = 0; i < rows; i++) memcpy(out + i * d->out_row, sums + i, 4);
+}
+static void direct_narrow(const direct_t *d, const direct_part *part, const float *left, ptrdiff_t begin,
+                          ptrdiff_t depth, ptrdiff_t first, ptrdiff_t end, int last) {
+    const ptrdiff_t step = part->vectors * F32_LANES;
+    for (ptrdiff_t p = first; p < end; p += NARROW_PANELS)
+        for (ptrdiff_t j = 0; j < part->n; j++) {
+            const float *from[NARROW_PANELS], *b = part->panel + j;
+            ptrdiff_t rows[NARROW_PANELS];
+            vecf x[NARROW_PANELS];
+            for (int i = 0; i < NARROW_PANELS; i++) {
+                const ptrdiff_t panel = p + i < end ? p + i : p, row = direct_row(d, panel);
+                from[i] = left + (row - direct_row(d, first)) * depth;
+                rows[i] = direct_row(d, panel + 1) - row;
+                x[i] = vf_set(0);
+            }
+            for (ptrdiff_t k = 0; k < depth; k++, b += step)
+#pragma GCC unroll 4
+                for (int i = 0; i < NARROW_PANELS; i++)
+                    x[i] = vf_fma(vf_load(from[i]), vf_set(*b), x[i]), from[i] += rows[i];
+            for (int i = 0; i < NARROW_PANELS && p + i < end; i++)
+                direct_narrow_end(d, direct_row(d, p + i), rows[i], part->col + j, begin > 0, last, x[i]);
+        }
+}
+
 /* A piece of k for some columns and panels of weights; with `last`, the results. `left` is the first panel's. */
 static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin, ptrdiff_t depth, ptrdiff_t first,
                            ptrdiff_t end, ptrdiff_t col, ptrdiff_t cols, int last) {
@@ -399,6 +445,8 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
             part->panel = d->panel + count * depth * F32_WIDE;
             if (!part->is_run) direct_pack(d, offsets, depth, col, part->n, part->vectors, part->panel);
         }
+        if (parts[count - 1].n <= NARROW_COLS)
+            direct_narrow(d, &parts[--count], left, begin, depth, first, end, last);
         for (ptrdiff_t p = first; p < end; p++) {
             const ptrdiff_t row = direct_row(d, p), rows = direct_row(d, p + 1) - row;
             const float *a = left + (row - row0) * depth;
@@ -406,7 +454,7 @@ static void direct_columns(const direct_t *d, const float *left, ptrdiff_t begin
                 const direct_fn tile = direct_tiles[rows - 1][parts[i].vectors - 1][parts[i].is_run && p == first];
                 direct_tile_of(&plain, &parts[i], tile, a, offsets, begin, depth, row, rows, last);
             }
-            if (is_smooth) {
+            if (is_smooth && count > 0) {
                 char *out = d->out + row * d->out_row + parts[0].col * 4;
                 const ptrdiff_t n = parts[count - 1].col + parts[count - 1].n - parts[0].col;
                 direct_smooth_rows(&d->end, rows, n, out, d->out_row, out, d->out_row);
