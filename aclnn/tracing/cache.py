@@ -96,7 +96,7 @@ class TraceCache:
         run = made.fits(request.owners, request.values)
         if run is None:  # the function, or another thread, has changed what is outside meanwhile
             alone = copy.copy(made)
-            alone.outside, alone.held = None, held
+            alone.guards, alone.held = None, held
             alone.executor = unbound(alone)
             run = Run(alone, None, alone.numbers_for(request.values) or b"")
         if current_settings()["cache_limit"]:

@@ -115,9 +115,9 @@ class Compiled(Generic[P, R]):
             key = headers.key
             found = cache.plain.get(key)
             if found is not None and (out is None or found.takes(out)):
-                outside = found.outside
-                held = None if outside is None else outside.look_up(())
-                if outside is None or held is not None:
+                guards = found.guards
+                held = None if guards is None else guards.look_up(())
+                if guards is None or held is not None:
                     cache.hits += 1
                     found.last_used = next(clock)
                     return run_on(found.executor, headers, out, None, held, None, workspace)

@@ -43,10 +43,10 @@ def bound(
 ) -> aclOpExecutor:
     """An executor for the user, bound to the arguments of a call."""
     held = [one.array for one in traced.held]
-    if traced.outside is not None:
+    if traced.guards is not None:
         specs = map(traced.recording.spec, traced.recording.inputs[len(request.inputs) :])
         found = [] if run.held is None else run.held.arrays
-        triples = zip(found, traced.outside.offsets, specs, strict=True)
+        triples = zip(found, traced.guards.offsets, specs, strict=True)
         held = [_seen_at(*one) for one in triples]
     inputs = request.inputs if gives_inputs else [None] * len(request.inputs)
     value = Given(traced.name, traced.arguments, request.values, traced.numbers_for)

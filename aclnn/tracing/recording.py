@@ -28,9 +28,9 @@ from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous
 from aclnn.operators.checks import TensorSpec
 from aclnn.operators.lowering import Number
-from aclnn.tracing._outside import Outside, fingerprint
+from aclnn.tracing._guards import Guards, fingerprint
+from aclnn.tracing.captured_variables import CapturedVariables
 from aclnn.tracing.promotion import forms_in, number_in
-from aclnn.tracing.reach import Reach
 from aclnn.tracing.run_numbers import RunNumber, Values
 
 PACKAGE = str(FilePath(__file__).resolve().parents[1])
@@ -169,7 +169,7 @@ class Trace:
         name: str,
         make: Callable[..., Any],
         function: Callable[..., Any],
-        reach: Reach | None = None,
+        captured: CapturedVariables | None = None,
     ):
         self.recording = Recording(name)
         self.recording.origin = self.origin
@@ -178,7 +178,7 @@ class Trace:
         self.run_forms: list[RunForms] = []
         self.integers_read: set[int] = set()  # places of inputs whose values were asked for
         self.positions: set[int] = set()  # places of inputs that are indices
-        self._reach = reach
+        self._captured = captured
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._names: dict[tuple[Any, ...], str] = {}
         self._make = make  # of a memory and a path a traced array
@@ -233,7 +233,7 @@ class Trace:
         """The memory of an array that is no traced one."""
         array = arrays.as_ndarray(value, role)
         node, offset = self._found(value, array)
-        made = node < 0 and self._reach is not None
+        made = node < 0 and self._captured is not None
         known = (*_identity(array), node, fingerprint(array) if made and reads(array) else 0)
         if known in self._known:
             return self._known[known]
@@ -260,14 +260,14 @@ class Trace:
 
     def _found(self, value: Any, array: np.ndarray) -> tuple[int, int]:
         """The node of an array, and from which byte on it is one of that node's."""
-        if self._reach is None:
+        if self._captured is None:
             return -1, 0
-        return self._reach.place_of(value, array)
+        return self._captured.place_of(value, array)
 
     def _name_of(self, node: int, offset: int) -> str:
-        if node < 0 or self._reach is None:
+        if node < 0 or self._captured is None:
             return f"held_{len(self.held)}"
-        return "_".join(re.findall(r"\w+", self._reach.texts[node])) or f"held_{len(self.held)}"
+        return "_".join(re.findall(r"\w+", self._captured.texts[node])) or f"held_{len(self.held)}"
 
     def _free_name(self, name: str) -> str:
         while name in self.recording.input_names:
@@ -303,7 +303,7 @@ class Trace:
 
     def made_inside(self) -> list[Held]:
         """The arrays that the function seems to have made itself."""
-        return [] if self._reach is None else [one for one in self.held if one.node < 0]
+        return [] if self._captured is None else [one for one in self.held if one.node < 0]
 
     def is_own(self, index: int) -> bool:
         """Whether an input is an array that the function made, which nobody else sees."""
@@ -311,13 +311,13 @@ class Trace:
 
     def is_settled(self, owners: Sequence[Any]) -> bool:
         """Whether what it found outside is still there, and not what the function put there."""
-        changed = set() if self._reach is None else self._reach.changed(owners)
+        changed = set() if self._captured is None else self._captured.changed(owners)
         return not any(one.node in changed for one in self.held)
 
     def unkept(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A step of the caller's, which does not keep alive the object that the plan ends with."""
         owner = getattr(function, "__self__", None)
-        if self._reach is None or owner is None or not self._reach.keeps(owner):
+        if self._captured is None or owner is None or not self._captured.keeps(owner):
             return function
         weak = weakref.WeakMethod(function)
 
@@ -331,14 +331,14 @@ class Trace:
 
     def end(self) -> None:
         """Let go of the caller's objects; what is still traced keeps the rest."""
-        self._reach, self.held = None, []
+        self._captured, self.held = None, []
         self.recording.origin = tuple
 
-    def outside(self, owners: Sequence[Any]) -> tuple[Outside | None, list[str]]:
+    def guards(self, owners: Sequence[Any]) -> tuple[Guards | None, list[str]]:
         """Objects to look up at each call, and the names of their nodes."""
-        if self._reach is None:
+        if self._captured is None:
             return None, []
-        return self._reach.outside(self.held, owners)
+        return self._captured.guards(self.held, owners)
 
     # --- Calls --------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from aclnn.execution._executor import aclOpExecutor
 from aclnn.execution._joined import outputs_that_meet, pack_numbers, takes_outputs
 from aclnn.execution._operand import Headers
 from aclnn.operators.checks import TensorSpec
-from aclnn.tracing._outside import Outside
+from aclnn.tracing._guards import Guards
 from aclnn.tracing.given import Argument
 from aclnn.tracing.nesting import ARRAY, mapped, put_together
 from aclnn.tracing.recording import Held, RunForms, spec_of
@@ -59,7 +59,7 @@ class Traced:
     Attributes
     ----------
     recording : Recording
-    outside : Outside or None
+    guards : Guards or None
         What has to be looked up at each call.
     result : object
         The form of what the function returns.
@@ -74,8 +74,8 @@ class Traced:
         self.settings = settings
         self.recording: Recording
         self.held: list[Held] = []
-        self.outside: Outside | None = None
-        self.texts: list[str] = []  # what the nodes of the outside are called
+        self.guards: Guards | None = None
+        self.texts: list[str] = []  # what the guards are called
         self.run_forms: list[RunForms] = []
         self.fixed: frozenset[str] = frozenset()  # inputs that do not change, by name
         self.read: dict[int, bytes] = {}  # floats that are part of the description, by place
@@ -134,8 +134,8 @@ class Traced:
     def fits(self, owners: Sequence[Any], values: Values) -> Run | None:
         """Operands of runs for these arguments; None where the plan is for others."""
         held = None
-        if self.outside is not None:
-            held = self.outside.look_up(owners)
+        if self.guards is not None:
+            held = self.guards.look_up(owners)
             if held is None:
                 return None
         numbers = self.numbers_for(values)
@@ -161,7 +161,7 @@ class Traced:
 
     def differing(self, owners: Sequence[Any], values: Values) -> str:
         """Difference between the plan's description and these arguments, for people."""
-        at = -1 if self.outside is None else self.outside.differing(owners)
+        at = -1 if self.guards is None else self.guards.differing(owners)
         if at >= 0:
             return self.texts[at]
         names = [name for one in self.arguments for name in one.numbers]

@@ -16,12 +16,12 @@ from aclnn.compiler.recording import Recording
 from aclnn.compiler.settings import strategy_number
 from aclnn.execution._operand import describe
 from aclnn.tracing.array import TracedArray
+from aclnn.tracing.captured_variables import CapturedVariables
 from aclnn.tracing.executors import unbound
 from aclnn.tracing.given import Argument
 from aclnn.tracing.integers import IntegersReadError
 from aclnn.tracing.lines import add_line, place_of
 from aclnn.tracing.nesting import names_of, owners_in, put_together, taken_apart
-from aclnn.tracing.reach import Reach
 from aclnn.tracing.recording import Held, Memory, Trace
 from aclnn.tracing.recordings import Traced, bits_of
 from aclnn.tracing.requests import Parameters, Request
@@ -77,12 +77,12 @@ class Tracer:
         traced.run_forms = trace.run_forms
         traced.read = {index: bits_of(request.values[index]) for index in found.numbers.read}
         traced.conditions = found.numbers.conditions
-        traced.outside, traced.texts = trace.outside(request.owners)
+        traced.guards, traced.texts = trace.guards(request.owners)
         traced.summary = place_of(self._function)
         traced.arguments = self._parameters.arguments(request.form)
         self._add_outputs(traced, trace, found.result)
         trace.end()
-        if traced.outside is not None:
+        if traced.guards is not None:
             traced.held = []
         traced.fixed = self._fixed_inputs(traced, len(inputs))
         traced.executor = unbound(traced)
@@ -98,8 +98,8 @@ class Tracer:
         """
         if request.integers is None or not request.integers.places:
             return self._run_on_stand_ins(request, shared)
-        reach = self._reach(request, self._parameters.arguments(request.form))
-        if reach is not None and (reach.asks_for_types or reach.asks_for_integers):
+        captured = self._captured(request, self._parameters.arguments(request.form))
+        if captured is not None and (captured.asks_for_types or captured.asks_for_integers):
             self._parameters.fixed_integers.fix(request.integers)
             raise IntegersReadError
         try:
@@ -122,11 +122,11 @@ class Tracer:
         self, request: Request, shared: Sequence[int], values: Sequence[Any], numbers: Numbers
     ) -> _Found:
         arguments = self._parameters.arguments(request.form)
-        reach = self._reach(request, arguments)
-        if reach is not None and reach.asks_for_types:  # that of a stand-in is not float
+        captured = self._captured(request, arguments)
+        if captured is not None and captured.asks_for_types:  # that of a stand-in is not float
             numbers.read.update(range(len(request.values)))
             values = request.values
-        trace = Trace(self._name, TracedArray, self._function, reach)
+        trace = Trace(self._name, TracedArray, self._function, captured)
         memories: list[Memory] = []
         names = [name for one in arguments for name in one.arrays]
         for index, (name, spec) in enumerate(zip(names, request.headers.specs(), strict=True)):
@@ -154,12 +154,14 @@ class Tracer:
                 request.integers.read = trace.integers_read
                 request.integers.positions = trace.positions
 
-    def _reach(self, request: Request, arguments: Sequence[Argument]) -> Reach | None:
+    def _captured(
+        self, request: Request, arguments: Sequence[Argument]
+    ) -> CapturedVariables | None:
         """Objects that the function reaches, unless nothing of that is ever bound to something else."""
         if getattr(self._function, "__aclnn_constant__", False):
             return None
         names = [one.name for one in arguments for _ in owners_in(one.form)]
-        return Reach(self._function, request.owners, names)
+        return CapturedVariables(self._function, request.owners, names)
 
     def _refuse_unfollowed(self, first: Trace, second: Trace) -> None:
         """Refuse arrays that the function gets from outside by a way that cannot be followed."""

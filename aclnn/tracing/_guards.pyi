@@ -22,7 +22,7 @@ ABSENT: int
 
 Node = tuple[int, int, Any, int, Any]
 
-class Outside:
+class Guards:
     count: int
     offsets: list[int]
     def __init__(self, nodes: Sequence[Node]) -> None: ...

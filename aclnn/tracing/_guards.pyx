@@ -1,6 +1,6 @@
 """Looking up again what a compiled function reaches besides its arguments.
 
-A function's *outside* is a list of nodes. Each says how its object is reached from that of an
+The guards of a function are a list of nodes. Each says how its object is reached from that of an
 earlier node, and what it has to be for a plan to hold: the same object, an equal value, an object
 of the same type, a list of the same length, an array of the same description. No code of the user's
 runs meanwhile: attributes are those that the instance or its class has.
@@ -66,7 +66,7 @@ cdef struct node_t:
     uint64_t contents
 
 
-cdef class Outside:
+cdef class Guards:
     """The nodes of one trace.
 
     Parameters
@@ -81,15 +81,15 @@ cdef class Outside:
     >>> scope = {"w": np.zeros(3), "n": 2}
     >>> nodes = [
     ...     (-1, GLOBAL, (scope, "w"), ARRAY, scope["w"]), (-1, GLOBAL, (scope, "n"), EQUAL, 2)]
-    >>> outside = Outside(nodes)
-    >>> outside.bind([(0, 0)])
-    >>> outside.differing(())
+    >>> guards = Guards(nodes)
+    >>> guards.bind([(0, 0)])
+    >>> guards.differing(())
     -1
     >>> scope["w"] = np.ones(3)
-    >>> outside.look_up(()).arrays
+    >>> guards.look_up(()).arrays
     [array([1., 1., 1.])]
     >>> scope["n"] = 3
-    >>> outside.differing(()), outside.look_up(())
+    >>> guards.differing(()), guards.look_up(())
     (1, None)
     """
 

@@ -23,8 +23,8 @@ import numpy as np
 from aclnn.acl.errors import invalid
 from aclnn.execution._operand import reads
 from aclnn.execution.arrays import as_ndarray
-from aclnn.tracing import _outside
-from aclnn.tracing._outside import (
+from aclnn.tracing import _guards
+from aclnn.tracing._guards import (
     ABSENT,
     ALIAS,
     ARRAY,
@@ -41,7 +41,7 @@ from aclnn.tracing._outside import (
     OWNER,
     SEQUENCE,
     VALUE,
-    Outside,
+    Guards,
 )
 from aclnn.tracing.nesting import is_array
 
@@ -69,13 +69,13 @@ _INTEGERS = frozenset(
 )
 
 
-class Reach:
+class CapturedVariables:
     """The nodes of what a function reaches, as they are before it is traced.
 
     Attributes
     ----------
     nodes : list of tuple
-        As `_outside.Outside` takes them.
+        As `_guards.Guards` takes them.
     texts : list of str
         What each node is called in code, such as ``self.layers[0].w``.
     arrays : dict of int to (int, object)
@@ -97,14 +97,14 @@ class Reach:
         self._everything = everything
         self._home = {_root_of(getattr(function, "__module__", ""))}
         self._home |= {_root_of(type(one).__module__) for one in owners}
-        self._wider: Reach | None = None
+        self._wider: CapturedVariables | None = None
         known = -1
         while known != len(self._names) + len(self._spelled):
             known = len(self._names) + len(self._spelled)
             self._walk(*self._roots)
 
     def _walk(self, function: Any, owners: Sequence[Any], owner_names: Sequence[str]) -> None:
-        self.nodes: list[_outside.Node] = []
+        self.nodes: list[_guards.Node] = []
         self.texts: list[str] = []
         self.arrays: dict[int, tuple[int, Any]] = {}
         self._seen: dict[int, int] = {}
@@ -126,26 +126,28 @@ class Reach:
         found = self._place_in(self, value, array)
         if found is None and not self._everything:
             if self._wider is None:  # the function may have bound it meanwhile, or not by a name
-                self._wider = Reach(*self._roots, everything=True)
+                self._wider = CapturedVariables(*self._roots, everything=True)
             found = self._place_in(self._wider, value, array)
             if found is not None:
                 return self._grafted(self._wider, found[0]), found[1]
         return (-1, 0) if found is None else found
 
-    def _place_in(self, reach: Reach, value: Any, array: np.ndarray) -> tuple[int, int] | None:
-        if id(value) in reach.arrays:
-            return reach.arrays[id(value)][0], 0
+    def _place_in(
+        self, captured: CapturedVariables, value: Any, array: np.ndarray
+    ) -> tuple[int, int] | None:
+        if id(value) in captured.arrays:
+            return captured.arrays[id(value)][0], 0
         low, high = _bounds(array)
         if low == high:
             return None
-        for node, one in reach.arrays.values():
+        for node, one in captured.arrays.values():
             memory = as_ndarray(one, "array")
             first, last = _bounds(memory)
             if first <= low and high <= last:
                 return node, array.ctypes.data - memory.ctypes.data
         return None
 
-    def _grafted(self, other: Reach, node: int) -> int:
+    def _grafted(self, other: CapturedVariables, node: int) -> int:
         """The node of another walk among the own ones."""
         if node < 0:
             return -1
@@ -161,15 +163,13 @@ class Reach:
 
     def changed(self, owners: Sequence[Any]) -> set[int]:
         """The nodes that are not as they were before the function was traced."""
-        return Outside(self.nodes).failing(owners)
+        return Guards(self.nodes).failing(owners)
 
     def keeps(self, one: Any) -> bool:
         """Whether an object is among the arguments, so that plans must not keep it alive."""
         return any(one is owner for owner in self._roots[1])
 
-    def outside(
-        self, held: Sequence[Any], owners: Sequence[Any]
-    ) -> tuple[Outside | None, list[str]]:
+    def guards(self, held: Sequence[Any], owners: Sequence[Any]) -> tuple[Guards | None, list[str]]:
         """Objects to look up at each call, with the name of each node.
 
         What the function has changed itself while it was traced is not.
@@ -199,7 +199,7 @@ class Reach:
             inputs.append((places[one.node] if one.node >= 0 else len(nodes) - 1, one.offset))
         if not nodes:
             return None, []
-        made = Outside(nodes)
+        made = Guards(nodes)
         made.bind(inputs)
         self._watch(made, {one.node for one in held}, places)
         return made, texts
@@ -212,13 +212,13 @@ class Reach:
                 self._need(other, needed)
 
     @staticmethod
-    def _moved(node: _outside.Node, places: Mapping[int, int]) -> _outside.Node:
+    def _moved(node: _guards.Node, places: Mapping[int, int]) -> _guards.Node:
         parent, access, key, role, expected = node
         if role == ALIAS:
             expected = places[expected]
         return places.get(parent, -1), access, key, role, expected
 
-    def _watch(self, made: Outside, inputs: set[int], places: Mapping[int, int]) -> None:
+    def _watch(self, made: Guards, inputs: set[int], places: Mapping[int, int]) -> None:
         """Let the elements of arrays count that are no inputs: the function may have read them."""
         computes = -1 in inputs  # from them, perhaps, arrays that it made
         for node, one in self.arrays.values():
