@@ -128,6 +128,16 @@ def unlink_words(app, doctree):
             node.replace_self(node.children)
 
 
+def own_nodes(app, doctree):
+    """What `eval-rst` parses has a document of its own, whose settings hold the environment.
+
+    A page's file would hold all pages known so far: writing and reading these took most of the build.
+    """
+    for node in doctree.findall():
+        if node.document is not doctree:
+            node.document = doctree
+
+
 def navigate_once(app, pagename, templatename, context, doctree, trees={}):  # noqa: B006
     """The navigation of operators' pages, which takes longest of all, made once.
 
@@ -154,5 +164,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", tidy_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", split_lines, priority=600)  # after napoleon
     app.connect("doctree-read", unlink_words)
+    app.connect("doctree-read", own_nodes)
     app.connect("html-page-context", navigate_once, priority=400)  # before the theme
     return {"parallel_read_safe": True}
