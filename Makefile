@@ -86,8 +86,9 @@ build: $(STAMP)
 demo: $(DEMO_STAMP)
 	$(BIN)/aclnn demo
 
+# All of it, or what TESTS names.
 test: $(STAMP)
-	$(BIN)/python -m pytest $(WORKERS)
+	$(BIN)/python -m pytest $(WORKERS) $(TESTS)
 
 # Those of the compiler's backend and of the device for PyTorch, which have to be installed for them.
 test-torch: $(STAMP)
