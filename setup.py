@@ -369,6 +369,7 @@ def translate(extensions: list[Extension], shared: str | None = SHARED) -> list[
 
     `shared`: the module that has what Cython adds; without it each has its own, which calls pass faster.
     """
+    declare_graph()
     notes = kept("translated")
     settings = repr([version("cython"), sys.version_info[:2], DIRECTIVES, shared])
     changed = [
@@ -426,6 +427,18 @@ def translated_now(extensions: list[Extension], shared: str | None) -> dict[str,
             inner = create_dependency_tree().all_dependencies(str(source))
             found[ext.name] += [source, source.with_suffix(".pxd"), *map(Path, inner)]
     return found
+
+
+def declare_graph() -> None:
+    """Write the declarations of `graph/` where Cython finds them under the names that they install as."""
+    folder, paths = HERE / GENERATED, (HERE / "graph").rglob("*.pxd")
+    names = {f"aclnn.{'.'.join(path.relative_to(HERE).parts)}": path for path in paths}
+    for stale in {path.name for path in folder.glob("aclnn.graph.*.pxd")} - names.keys():
+        (folder / stale).unlink()
+    for name, path in names.items():
+        if not (folder / name).exists() or (folder / name).read_bytes() != path.read_bytes():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / name)
 
 
 def take(path: Path) -> tuple[bytes, int] | None:

@@ -67,7 +67,7 @@ from aclnn.kernels.tile cimport (
     to_line,
 )
 from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
-from graph.runtime.kernel_abi cimport (
+from aclnn.graph.runtime.kernel_abi cimport (
     TILE_STREAM,
     kernel_number,
     prepare_kernel,

@@ -11,7 +11,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._frames cimport fastcall_t, put_error, take_error
 from aclnn.acl.numbers cimport numbers_of

@@ -83,8 +83,8 @@ from aclnn.compiler._plan_cache cimport (
 from aclnn.compiler._request cimport INHERIT, MAX_NUMBERS, NUMBER_FORMS, request_t
 from aclnn.compiler._settings cimport apply_limits, limits_now, thread_limits_t
 from aclnn.execution._executor cimport aclOpExecutor
-from graph.runtime.abi cimport program_failure
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.abi cimport program_failure
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 import atexit
 import os

@@ -1,13 +1,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from graph.runtime.abi cimport (
+from aclnn.graph.runtime.abi cimport (
     PROGRAM_NO_MEMORY,
     program_event,
     program_failure,
     program_run_fn,
     program_t,
 )
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._tensor_spec cimport TensorSpec, operand_t
 

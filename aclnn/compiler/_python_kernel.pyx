@@ -10,7 +10,7 @@ import ctypes
 
 import numpy as np
 
-from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, call_kernel
 
 from aclnn.acl._frames import calls_back
 from aclnn.compiler._compiled_call import note_failure

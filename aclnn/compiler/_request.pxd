@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._tensor_spec cimport operand_t
 

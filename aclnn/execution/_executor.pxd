@@ -1,7 +1,7 @@
 from aclnn.compiler._compiled_call cimport CompiledCall
 from aclnn.execution._bindings cimport Bindings
 from aclnn.execution._operand cimport Headers
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 cdef class aclOpExecutor(Bindings):
     cdef object run_with(self, Headers inputs, object out, object kind, Headers held, bytes numbers,

@@ -6,7 +6,7 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 from aclnn.acl._frames cimport fastcall_t, strip_error
 from aclnn.acl._tensor cimport aclTensor

@@ -10,7 +10,7 @@ from aclnn.execution._bindings cimport ArrayForm
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
 from aclnn.execution._operand cimport Headers, fits, read_array
 from aclnn.execution._tensors cimport read_tensor
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 
 def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None,

@@ -41,7 +41,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
-from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
 from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel

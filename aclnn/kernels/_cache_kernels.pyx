@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t
 
 from aclnn.kernels.element cimport copy_elements, unaligned_int32, unaligned_int64
 from aclnn.kernels.lines cimport line_of, lines_in
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 cdef enum:
     MOST_DIMS = 8

@@ -83,7 +83,7 @@ from aclnn.kernels.products.steps cimport (
     steps_state,
     view_of_rows,
 )
-from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number, tile_view
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, kernel_number, tile_view
 
 from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel, Packing

@@ -26,7 +26,7 @@ from aclnn.kernels.element cimport (
     unaligned_int64,
 )
 from aclnn.kernels.sorts cimport sorted_keys
-from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
 
 cdef extern from "double_math.h" nogil:
     double full_exp(double) noexcept

@@ -12,7 +12,7 @@ from aclnn.kernels.exactly cimport canonical  # no-cython-lint: as above
 from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
 from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: as above
 from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_set
-from graph.runtime.kernel_abi cimport kernel_number  # no-cython-lint: as above
+from aclnn.graph.runtime.kernel_abi cimport kernel_number  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_double  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_float, unaligned_int64  # no-cython-lint
 

@@ -64,7 +64,7 @@ from aclnn.kernels.simd.vector cimport (
     vi_stream,
 )
 from aclnn.kernels.tile cimport LINE, line_in, one_row, prefetch, to_line
-from graph.runtime.kernel_abi cimport (
+from aclnn.graph.runtime.kernel_abi cimport (
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_STREAM,

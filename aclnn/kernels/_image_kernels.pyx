@@ -24,7 +24,7 @@ from aclnn.kernels.element cimport (
     unaligned_int64,
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 

@@ -38,7 +38,7 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.indices cimport index_at, is_within
 from aclnn.kernels.lines cimport line_of, lines_in
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 from aclnn.acl.dtypes import ITEM_SIZES
 

@@ -1,6 +1,6 @@
 """The interface of opaque kernels, and the memory that states of kernels lie in."""
 
-from graph.runtime.kernel_abi cimport call_kernel
+from aclnn.graph.runtime.kernel_abi cimport call_kernel
 
 
 cdef class State:

@@ -12,7 +12,7 @@ from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
-from graph.runtime.kernel_abi cimport call_kernel
+from aclnn.graph.runtime.kernel_abi cimport call_kernel
 
 import math
 from typing import NamedTuple

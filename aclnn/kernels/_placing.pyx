@@ -7,7 +7,7 @@ and output are one-dimensional and have as many bytes; their dtypes may differ, 
 from libc.string cimport memcpy
 
 from aclnn.kernels._kernel_reference cimport State
-from graph.runtime.kernel_abi cimport array_view
+from aclnn.graph.runtime.kernel_abi cimport array_view
 
 from aclnn.graph.runtime.kernel import Kernel
 

@@ -55,7 +55,7 @@ from aclnn.kernels.products.product cimport (
     product_t,
     set_packed,
 )
-from graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, call_kernel, kernel_number
 
 from aclnn.acl.dtypes import ITEM_SIZES
 from aclnn.graph.runtime.kernel import Kernel, Packing

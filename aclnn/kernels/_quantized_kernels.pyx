@@ -36,7 +36,7 @@ from aclnn.kernels.element cimport (
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
-from graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context, kernel_number
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 

@@ -47,7 +47,7 @@ from aclnn.kernels.rows.whole cimport (
     whole_state,
 )
 from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
-from graph.runtime.kernel_abi cimport kernel_number, tile_kernel, tile_view
+from aclnn.graph.runtime.kernel_abi cimport kernel_number, tile_kernel, tile_view
 
 from typing import NamedTuple
 

@@ -44,7 +44,7 @@ from aclnn.kernels.element cimport (
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
 from aclnn.kernels.lines cimport line_of, lines_in
 from aclnn.kernels.sorts cimport entry_t, let_through, sorted_keys, wide_sort
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 BUILT = SETS_BUILT  # a bit for each instruction set whose loops are here
 

@@ -11,7 +11,7 @@ from aclnn.kernels.tile cimport (
     stream_bytes,
     transpose_block,
 )
-from graph.runtime.kernel_abi cimport TILE_STREAM, tile_view
+from aclnn.graph.runtime.kernel_abi cimport TILE_STREAM, tile_view
 
 cdef enum:
     RECAST = 512  # elements of a block of results that are converted once more

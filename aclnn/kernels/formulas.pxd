@@ -40,7 +40,7 @@ from aclnn.kernels.exactly cimport (
     times_sum,
 )
 from aclnn.kernels.number cimport number, real
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 cdef extern from "quotient.h" nogil:
     double exact_rest(double a, double q, double b) noexcept

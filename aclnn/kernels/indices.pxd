@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from aclnn.kernels.element cimport unaligned_int32, unaligned_int64
 from aclnn.kernels.lines cimport line_of, lines_in
-from graph.runtime.kernel_abi cimport array_view
+from aclnn.graph.runtime.kernel_abi cimport array_view
 
 cdef enum:
     INDEX_DIMS = 8

@@ -1,6 +1,6 @@
 """Lines of operands: where the elements along one axis begin, for each place along the others."""
 
-from graph.runtime.kernel_abi cimport array_view
+from aclnn.graph.runtime.kernel_abi cimport array_view
 
 
 cdef inline char *line_of(const array_view *view, const ptrdiff_t *shape, int ndim, int but,

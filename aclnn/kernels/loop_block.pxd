@@ -13,7 +13,7 @@ from aclnn.kernels.tile cimport (
     prefetch_row,
     stream_bytes,
 )
-from graph.runtime.kernel_abi cimport TILE_PREFETCH_FAR, TILE_STREAM, tile_view
+from aclnn.graph.runtime.kernel_abi cimport TILE_PREFETCH_FAR, TILE_STREAM, tile_view
 
 cdef enum:
     # Elements of a block whose results bypass the cache: few, so that reads and writes take turns.

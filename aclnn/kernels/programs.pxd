@@ -1,6 +1,6 @@
 """Programs of pointwise operations, as kernels of other kinds run them (`programs.h`)."""
 
-from graph.runtime.kernel_abi cimport tile_kernel, tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_kernel, tile_view
 
 cdef extern from "programs.h" nogil:
     enum:

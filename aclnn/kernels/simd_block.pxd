@@ -36,7 +36,12 @@ from aclnn.kernels.tile cimport (
     prefetch_row,
     transpose_block,
 )
-from graph.runtime.kernel_abi cimport TILE_PREFETCH_FAR, TILE_PREFETCH_NEAR, TILE_STREAM, tile_view
+from aclnn.graph.runtime.kernel_abi cimport (
+    TILE_PREFETCH_FAR,
+    TILE_PREFETCH_NEAR,
+    TILE_STREAM,
+    tile_view,
+)
 
 cdef enum:
     # Elements of a block:

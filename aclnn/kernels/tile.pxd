@@ -3,7 +3,7 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport llabs
 
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept

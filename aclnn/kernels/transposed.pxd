@@ -19,7 +19,7 @@ from aclnn.kernels.tile cimport (
     prefetch,
     transpose_block,
 )
-from graph.runtime.kernel_abi cimport TILE_PREFETCH_NEAR, tile_view
+from aclnn.graph.runtime.kernel_abi cimport TILE_PREFETCH_NEAR, tile_view
 
 cdef enum:
     TRANSPOSED = 65536    # bytes of the copies of a part of all operands

@@ -14,8 +14,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memmove, memset
 
-from graph.planner.beam cimport search_beam
-from graph.planner.boxing cimport (
+from aclnn.graph.planner.beam cimport search_beam
+from aclnn.graph.planner.boxing cimport (
     BOXED_LARGEST,
     boxing_t,
     list_boxes,
@@ -23,8 +23,8 @@ from graph.planner.boxing cimport (
     start_boxing,
     unpack,
 )
-from graph.planner.dives cimport search_dives
-from graph.planner.first_fit cimport (
+from aclnn.graph.planner.dives cimport search_dives
+from aclnn.graph.planner.first_fit cimport (
     by_keys,
     descend,
     first_fit,
@@ -32,8 +32,8 @@ from graph.planner.first_fit cimport (
     order_by_place,
     sort_by,
 )
-from graph.planner.forced cimport search_forced
-from graph.planner.problem cimport (
+from aclnn.graph.planner.forced cimport search_forced
+from aclnn.graph.planner.problem cimport (
     ENDLESS,
     FIRST_SEED,
     buffer_t,
@@ -45,7 +45,7 @@ from graph.planner.problem cimport (
     placed_t,
     work_t,
 )
-from graph.planner.tree cimport FOUND, NONE, STOPPED, grow, search_tree, tree_t
+from aclnn.graph.planner.tree cimport FOUND, NONE, STOPPED, grow, search_tree, tree_t
 
 
 cdef enum:

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memset
 
-from graph.planner.problem cimport ENDLESS, buffer_t, late, list_members, meet, part_t, work_t
+from aclnn.graph.planner.problem cimport ENDLESS, buffer_t, late, list_members, meet, part_t, work_t
 
 
 cdef enum:

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from graph.planner.problem cimport buffer_t, drawn, over, part_t, work_t
+from aclnn.graph.planner.problem cimport buffer_t, drawn, over, part_t, work_t
 
 
 cdef enum:

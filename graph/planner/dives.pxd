@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from graph.planner.beam cimport (
+from aclnn.graph.planner.beam cimport (
     advance,
     beam_t,
     begin,
@@ -19,7 +19,7 @@ from graph.planner.beam cimport (
     set_up,
     state_t,
 )
-from graph.planner.problem cimport (
+from aclnn.graph.planner.problem cimport (
     CLOCK_EVERY,
     FIRST_SEED,
     buffer_t,

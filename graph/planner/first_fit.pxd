@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memmove
 
-from graph.planner.problem cimport (
+from aclnn.graph.planner.problem cimport (
     CLOCK_EVERY,
     ENDLESS,
     FIRST_SEED,

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from graph.planner.problem cimport (
+from aclnn.graph.planner.problem cimport (
     ENDLESS,
     buffer_t,
     drawn,

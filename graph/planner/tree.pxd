@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport malloc, qsort
 from libc.string cimport memcpy
 
-from graph.planner.first_fit cimport by_keys
-from graph.planner.problem cimport (
+from aclnn.graph.planner.first_fit cimport by_keys
+from aclnn.graph.planner.problem cimport (
     CLOCK_EVERY,
     ENDLESS,
     buffer_t,

@@ -5,7 +5,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-from graph.runtime.abi cimport (
+from aclnn.graph.runtime.abi cimport (
     PROGRAM_CHECKED_FIRST,
     PROGRAM_CHECKED_LATE,
     PROGRAM_CONSTANT,
@@ -21,7 +21,7 @@ from graph.runtime.abi cimport (
     program_step,
     program_t,
 )
-from graph.runtime.kernel_abi cimport (
+from aclnn.graph.runtime.kernel_abi cimport (
     TILE_STREAM,
     call_kernel,
     kernel_number,

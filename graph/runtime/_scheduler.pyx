@@ -5,7 +5,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
-from graph.runtime.abi cimport (
+from aclnn.graph.runtime.abi cimport (
     PROGRAM_ALIGNMENT,
     PROGRAM_CONSTANT,
     PROGRAM_MAX_DIMS,
@@ -24,7 +24,7 @@ from graph.runtime.abi cimport (
     program_step,
     program_t,
 )
-from graph.runtime.kernel_abi cimport (
+from aclnn.graph.runtime.kernel_abi cimport (
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_SAWTOOTH,

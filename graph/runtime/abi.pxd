@@ -3,7 +3,7 @@
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t
 
-from graph.runtime.kernel_abi cimport call_kernel, kernel_number, prepare_kernel, tile_kernel
+from aclnn.graph.runtime.kernel_abi cimport call_kernel, kernel_number, prepare_kernel, tile_kernel
 
 cdef extern from "program.h" nogil:
     enum:

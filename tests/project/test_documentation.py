@@ -612,6 +612,12 @@ def test_the_kernel_interface_is_declared_once():
     assert found == ["graph/runtime/kernel_abi.pxd"]
 
 
+def test_the_graph_is_imported_by_its_installed_name():
+    bare = re.compile(r"^\s*(?:from graph\b|c?import graph\b)", re.M)
+    assert bare.search("x\nfrom graph.runtime.abi cimport step")
+    assert [path for path in modules() if bare.search(source(path))] == []
+
+
 def test_sizes_of_elements_are_written_once():
     """In C, for `aclDataTypeSize`; `aclnn.acl.dtypes` asks that."""
     assert [path for path in modules() if re.search(r"[\"']float32[\"']: 4\b", source(path))] == []

@@ -16,7 +16,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 cdef extern from "double_math.h" nogil:
     double full_pow(double, double) noexcept

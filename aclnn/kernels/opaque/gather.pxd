@@ -19,7 +19,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 cdef enum:
     OUT_OF_RANGE = 101  # an index that no element has; records say what that means

@@ -11,7 +11,7 @@ from aclnn.kernels.opaque.walk cimport (
     walk_t,
     walk_to,
 )
-from graph.runtime.kernel_abi cimport array_view, call_context
+from aclnn.graph.runtime.kernel_abi cimport array_view, call_context
 
 
 cdef inline void copy_some(const array_view *views, const char *x, char *y, ptrdiff_t begin,

@@ -5,7 +5,7 @@ from libc.stdlib cimport llabs
 
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.rows.running cimport lines_fn
-from graph.runtime.kernel_abi cimport array_view
+from aclnn.graph.runtime.kernel_abi cimport array_view
 
 cdef enum:
     MOST_DIMS = 8

@@ -79,7 +79,7 @@ from aclnn.kernels.products.product cimport (
 )
 
 from aclnn.kernels.products.steps cimport run_finish, view_of_rows
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     BLOCK_ROWS = 252   # of a that are packed at a time: a multiple of every tile's rows

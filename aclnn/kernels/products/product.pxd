@@ -14,7 +14,7 @@ from aclnn.kernels.products.microkernel cimport (
     panel_bytes,
 )
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
-from graph.runtime.kernel_abi cimport array_view, tile_kernel
+from aclnn.graph.runtime.kernel_abi cimport array_view, tile_kernel
 
 cdef enum:
     MOST_DIMS = 64

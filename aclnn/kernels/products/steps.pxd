@@ -10,7 +10,7 @@ from aclnn.kernels.products.product cimport (
     product_state,
 )
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t, run_program
-from graph.runtime.kernel_abi cimport kernel_number, prepare_kernel, tile_kernel, tile_view
+from aclnn.graph.runtime.kernel_abi cimport kernel_number, prepare_kernel, tile_kernel, tile_view
 
 cdef enum:
     STEP_LINE = 64

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.rows.vecd cimport VECD, v_set, v_store, vecd
 from aclnn.kernels.rows.walk cimport ACROSS, GROUPS, element, operand_t, output_t, spot_t
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef extern from "transpose.h" nogil:
     void transpose_block(const char *, ptrdiff_t, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t,

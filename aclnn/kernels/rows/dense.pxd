@@ -62,7 +62,7 @@ from aclnn.kernels.rows.vecw cimport (
     w_set,
 )
 from aclnn.kernels.rows.walk cimport element, output_t, row_state
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef extern from *:
     """

@@ -27,7 +27,7 @@ from aclnn.kernels.rows.vecd cimport (
     vecd,
 )
 from aclnn.kernels.rows.walk cimport GIVEN, element, group_t, operand_t, row_state, rows_along
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     AT_ONCE = 4 * FEW    # columns

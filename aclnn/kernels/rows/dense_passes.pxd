@@ -50,7 +50,7 @@ from aclnn.kernels.rows.walk cimport (
     run_fn,
     run_t,
 )
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     COLUMNS_AT_ONCE = 32  # of adjacent rows

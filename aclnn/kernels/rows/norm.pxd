@@ -38,7 +38,7 @@ from aclnn.kernels.rows.vecd cimport (
 )
 from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, of_row
 from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 # Of a group's values: a number near the mean, how far the mean is above it, 1 / standard
 # deviation, and which rows are uncertain.

@@ -38,7 +38,7 @@ from aclnn.kernels.rows.vecd cimport (
 from aclnn.kernels.rows.vecw cimport store_wide, to_next, vecw, w_high, w_low, w_of_two
 from aclnn.kernels.rows.walk cimport dense_fn, finish_fn, group_t, parts_of_row
 from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 cdef inline const elem_t *at(const elem_t *first, ptrdiff_t offset) noexcept nogil:
     return <const elem_t *>(<const char *>first + offset)

@@ -97,7 +97,7 @@ from aclnn.kernels.rows.vecw cimport (
 )
 from aclnn.kernels.rows.walk cimport BLOCK, dense_fn, group_t, of_row
 from aclnn.kernels.rows.walk cimport parts_of_row, row_state, run_fn, run_t
-from graph.runtime.kernel_abi cimport kernel_number
+from aclnn.graph.runtime.kernel_abi cimport kernel_number
 
 cdef extern from *:
     """

@@ -52,7 +52,7 @@ from aclnn.kernels.rows.walk cimport (
     spot_t,
     walk_t,
 )
-from graph.runtime.kernel_abi cimport kernel_number, tile_view
+from aclnn.graph.runtime.kernel_abi cimport kernel_number, tile_view
 
 
 cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,

@@ -10,7 +10,7 @@ from libc.stdlib cimport llabs
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.rows.sums cimport NOTHING, PARTS, reduction_t, sum_t, sums_of, used_parts
 from aclnn.kernels.rows.vecd cimport VECD, v_set, vecd
-from graph.runtime.kernel_abi cimport kernel_number, tile_view
+from aclnn.graph.runtime.kernel_abi cimport kernel_number, tile_view
 
 cdef enum:
     BLOCK = 64      # registers of a block along a row: 4 KiB

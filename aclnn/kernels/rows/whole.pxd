@@ -5,7 +5,7 @@ from libc.stdlib cimport llabs
 
 from aclnn.kernels.rows.walk cimport element
 from aclnn.kernels.unaligned cimport unaligned_int16, unaligned_int32, unaligned_int64
-from graph.runtime.kernel_abi cimport tile_view
+from aclnn.graph.runtime.kernel_abi cimport tile_view
 
 cdef enum:
     BESIDE = 256  # adjacent rows, added up at a time
