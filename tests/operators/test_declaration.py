@@ -1,8 +1,11 @@
 """Declarations that do not fit together are refused by name."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import samples
 from aclnn.graph.strides import contiguous_strides
 from setups import fresh
 
@@ -324,3 +327,59 @@ def test_results_are_what_rules_state_of_them():
         "index": (checks.aclDataType.ACL_INT64, (4, 1)),
     }
     assert checks.inferred(rules, ("out", "index")) is None  # nothing states the shape of `out`
+
+
+# --- Formulas for people --------------------------------------------------------------------------
+
+WRITTEN = {"·": "*", "²": "**2", "^": "**", "√input": "sqrt(input)", "⌊": "floor(", "⌈": "ceil("}
+WRITTEN |= {"⌋": ")", "⌉": ")", "log₂": "log2", "log₁₀": "log10", "between them": "else"}
+MEANT = {"ln": np.log, "max": np.maximum, "min": np.minimum}
+MEANT |= {one.__name__: one for one in (np.ceil, np.cos, np.exp, np.floor, np.log, np.log10)}
+MEANT |= {one.__name__: one for one in (np.log2, np.sin, np.sqrt, np.tanh, np.trunc)}
+IN_WORDS = ("trunc", "erf", "erfinv", "logit", "logit_backward")
+FORMULAS = [
+    name
+    for name, operator in REGISTRY.items()
+    if operator.expression and operator.functional and isinstance(operator.formula, str)
+]
+
+
+def value_of(text, names):
+    """The value of an operator's text: cases after one another, then what its own names stand for."""
+    for written, meant in WRITTEN.items():
+        text = text.replace(written, meant)
+    *cases, rest = text.split("; ")
+    rest, *further = re.split(r", (?=\w+ = )", rest)
+    for one in reversed(further):
+        name, _, value = one.partition(" = ")
+        names = {**names, name: eval(value, {**MEANT, **names})}
+    found = np.zeros(())
+    for case in reversed([*cases, rest]):
+        condition, _, value = case.removeprefix("else ").rpartition(": ")
+        value = eval(value, {**MEANT, **names})
+        condition = re.sub(r"(\S+ <) (\S+) (< \S+)", r"(\1 \2) & (\2 \3)", condition)
+        tests = [one.replace(" = ", " == ") for one in condition.split(" or ")]
+        holds = eval(" | ".join(f"({one})" for one in tests) if condition else "True", {**names})
+        found = np.where(holds, value, found)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in FORMULAS if name not in IN_WORDS])
+def test_formulas_for_people_are_what_is_computed(name):
+    operator, rng = REGISTRY[name], np.random.default_rng(5)
+    numbers = {role: rng.uniform(-4, 4, (9, 30)) for role in operator.inputs}
+    inputs = {role: one.astype(np.float32) for role, one in numbers.items()}
+    inputs[operator.inputs[-1]][0] = 0
+    inputs[operator.inputs[0]][1] = 0
+    options = samples.options(name) | {
+        one.role: one.default + 0.25 for one in operator.scalars if isinstance(one.default, float)
+    }
+    names = {role: one.astype(float) for role, one in inputs.items()} | options
+    # A gradient is g, the operand behind it x or y.
+    x, g = names[operator.inputs[-1]], names[operator.inputs[0]]
+    x = x if g is x or operator.inputs[0] == "grad_output" else g
+    short = {"x": x, "y": x, "g": g, "input": g}
+    with np.errstate(all="ignore"):
+        wanted = value_of(operator.expression, short | {"value": 1} | names)
+    found = samples.run(name, inputs, **options)
+    np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), 1e-5, 1e-6)
