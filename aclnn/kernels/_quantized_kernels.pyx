@@ -56,14 +56,21 @@ cdef extern from "quantized/tiles.h" nogil:
         TILE_COLS
         TILE_ROWS
         TILE_GROUP
+        COLUMNS_AT_ONCE
     int tile_of_quads(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
-                      ptrdiff_t) noexcept
+                      ptrdiff_t, int) noexcept
     int tile_of_pairs(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
-                      ptrdiff_t) noexcept
+                      ptrdiff_t, int) noexcept
     int tile_of_floats(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
-                       ptrdiff_t) noexcept
+                       ptrdiff_t, int) noexcept
     int tile_integers() noexcept
     float dot_of_bytes(const int8_t *, const float *, ptrdiff_t) noexcept
+    float dot_of_floats(const float *, const float *, ptrdiff_t) noexcept
+    void take_by_table(const char *, ptrdiff_t, const float *, float *, ptrdiff_t) noexcept
+    void rows_of_columns(const char *, ptrdiff_t, int, ptrdiff_t, int, const float *,
+                         const float *, float *) noexcept
+    float dot_of_nibbles(const char *, const float *, const char *, ptrdiff_t, ptrdiff_t,
+                         ptrdiff_t) noexcept
     void take_nibbles(const char *, ptrdiff_t, int, ptrdiff_t, int8_t *) noexcept
     void pack_quads_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
     void pack_pairs_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
@@ -79,8 +86,10 @@ cdef extern from "quantized/tiles.h" nogil:
 
 cdef enum:
     BLOCK = 256             # elements that are converted at a time
-    A_BLOCK = 512 << 10     # bytes of A that are packed at a time
+    A_BLOCK = 4 << 20       # bytes of A that are packed at a time
+    GROUPS_AT_ONCE = 256    # of a panel, which then stay in the nearest cache
     FEW_ROWS = 12           # of A, for which no panel of floats is made of a weight
+    FEWER_ROWS = 3          # the same where panels are made of columns at once
     BAD_GROUPS = 111        # codes of failures
     BAD_WEIGHT = 112
     RAW = 0                 # what becomes of sums
@@ -98,6 +107,7 @@ cdef enum:
     SILU = 5
 
 NIBBLE_UNITS = {"uint8": 1, "int32": 4}  # bytes of elements that hold integers of four bits
+FLOATS_OF_BYTES = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 RESULTS = {"int32": RAW, "int8": BYTES}  # what becomes of sums, by the dtype; else FLOATING
 
 
@@ -221,6 +231,14 @@ cdef void take_panel(const char *at, ptrdiff_t by, ptrdiff_t next_, const produc
             take_nibbles(at + i * by, next_, state.b_unit, cols, to + i * TILE_COLS)
 
 
+cdef inline void load_weights(const product_state *state, const char *at, ptrdiff_t by, float *to,
+                              ptrdiff_t n) noexcept nogil:
+    if state.table != NULL:
+        take_by_table(at, by, state.table, to, n)
+    else:
+        state.load_b(at, by, to, n)
+
+
 cdef void pack_floats(const array_view *views, const product_state *state, const char *at,
                       ptrdiff_t by, ptrdiff_t next_, const piece_t *piece, ptrdiff_t first,
                       int cols, float *to) noexcept nogil:
@@ -237,13 +255,13 @@ cdef void pack_floats(const array_view *views, const product_state *state, const
             k = 0
             while k < piece.k:
                 n = min(<ptrdiff_t>BLOCK, piece.k - k)
-                state.load_b(at + c * next_ + k * by, by, run, n)
+                load_weights(state, at + c * next_ + k * by, by, run, n)
                 for i in range(n):
                     to[(k + i) * TILE_COLS + c] = run[i]
                 k += n
     else:
         for k in range(piece.k):
-            state.load_b(at + k * by, next_, to + k * TILE_COLS, cols)
+            load_weights(state, at + k * by, next_, to + k * TILE_COLS, cols)
     if state.antiquant_scale < 0:
         return
     scales = &views[state.antiquant_scale]
@@ -259,6 +277,34 @@ cdef void pack_floats(const array_view *views, const product_state *state, const
                 load_of_group(&views[state.antiquant_offset], piece, group, first, cols, offset)
         for c in range(cols):
             to[k * TILE_COLS + c] = (to[k * TILE_COLS + c] + offset[c]) * scale[c]
+
+
+cdef bint pack_columns(const array_view *views, const product_state *state, const char *at,
+                       ptrdiff_t by, ptrdiff_t next_, const piece_t *piece, ptrdiff_t first,
+                       int cols, float *to) noexcept nogil:
+    """The same panel, of columns whose bytes are adjacent; false where that is not how they are."""
+    cdef const array_view *scales = &views[state.antiquant_scale]
+    cdef ptrdiff_t k = 0, n, group = 0
+    cdef ptrdiff_t of_group = max(<ptrdiff_t>1, (piece.k + scales.shape[1] - 1) // scales.shape[1])
+    cdef float[TILE_COLS_MOST] scale, offset
+    if state.group_size:
+        of_group = state.group_size
+    if COLUMNS_AT_ONCE == 0 or by != 1 or cols % COLUMNS_AT_ONCE or (of_group < piece.k
+                                                                     and of_group % 2):
+        return False
+    if cols < TILE_COLS:
+        memset(to, 0, piece.k * TILE_COLS * sizeof(float))
+    memset(offset, 0, sizeof(offset))
+    while k < piece.k:
+        n = min(of_group, piece.k - k)
+        load_of_group(scales, piece, group, first, cols, scale)
+        if state.antiquant_offset >= 0:
+            load_of_group(&views[state.antiquant_offset], piece, group, first, cols, offset)
+        rows_of_columns(at + k * state.column_bits // 8, next_, state.column_bits, n, cols, scale,
+                        offset, to + k * TILE_COLS)
+        k += n
+        group += 1
+    return True
 
 
 cdef void load_of_group(const array_view *view, const piece_t *piece, ptrdiff_t group,
@@ -391,6 +437,22 @@ cdef Py_ssize_t tile_cols() noexcept nogil:
     return TILE_COLS
 
 
+cdef float[4][256] TABLES
+
+
+cdef const float *table_of_floats(str name) except NULL:
+    """Find the floats that bytes of a dtype are."""
+    import ml_dtypes
+    import numpy as np
+
+    place = FLOATS_OF_BYTES.index(name)
+    bits = np.arange(256, dtype=np.uint8)
+    values = bits.view(getattr(ml_dtypes, name)).astype(np.float32).tolist()
+    for n in range(256):
+        TABLES[place][n] = values[n]
+    return TABLES[place]
+
+
 cdef void sum_groups(const float *x, ptrdiff_t k, ptrdiff_t of_group, float *to) noexcept nogil:
     """The sum of each group of a row, by which the offsets of a weight count."""
     cdef ptrdiff_t begin = 0, i, end
@@ -419,11 +481,14 @@ cdef void multiply_columns(const array_view *views, const product_state *state,
     cdef float *sums_of_a = <float *>parts.b
     cdef float[TILE_ROWS_MOST * TILE_COLS_MOST] sums
     cdef const int8_t *weight
+    cdef float *taken = <float *>parts.apart
     cdef const float *x
     cdef float scale, offset, found
     cdef panel_t panel
     cdef int cols, c, r
     memset(&panel, 0, sizeof(panel))
+    cdef bint at_once = (state.b_unit == 1 and rows == 1 and piece.k % 8 == 0
+                         and (of_group % 8 == 0 or groups == 1))
     for r in range(rows if offsets != NULL else 0):
         sum_groups(<const float *>(parts.a + r * step), piece.k, of_group, sums_of_a + r * groups)
     for number in range(first, last):
@@ -432,16 +497,30 @@ cdef void multiply_columns(const array_view *views, const product_state *state,
         for c in range(cols):
             column = number * TILE_COLS + c
             weight = <const int8_t *>(at + column * next_)
+            if at_once:
+                sums[c] = dot_of_nibbles(<const char *>weight, <const float *>parts.a,
+                                         place_of(scales, piece.number, 0, column),
+                                         scales.strides[1], piece.k, of_group)
+                for group in range(groups if offsets != NULL else 0):
+                    sums[c] += (load_float(scales, piece.number, group, column)
+                                * (load_float(offsets, piece.number, group, column)
+                                   * sums_of_a[group]))
+                continue
             if state.b_unit:
                 take_nibbles(at + column * next_, 1, state.b_unit, piece.k, parts.apart)
                 weight = parts.apart
+            elif state.table != NULL:
+                take_by_table(at + column * next_, 1, state.table, taken, piece.k)
             for group in range(groups):
                 size = min(of_group, piece.k - group * of_group)
                 scale = load_float(scales, piece.number, group, column)
                 offset = load_float(offsets, piece.number, group, column) if offsets != NULL else 0
                 for r in range(rows):
                     x = <const float *>(parts.a + r * step) + group * of_group
-                    found = dot_of_bytes(weight + group * of_group, x, size)
+                    if state.table != NULL:
+                        found = dot_of_floats(taken + group * of_group, x, size)
+                    else:
+                        found = dot_of_bytes(weight + group * of_group, x, size)
                     if offsets != NULL:
                         found += offset * sums_of_a[r * groups + group]
                     sums[r * TILE_COLS + c] += scale * found
@@ -451,11 +530,65 @@ cdef void multiply_columns(const array_view *views, const product_state *state,
                        <int32_t *>sums + r * TILE_COLS)
 
 
+cdef inline const char *place_of(const array_view *view, ptrdiff_t number, ptrdiff_t group,
+                                 ptrdiff_t column) noexcept nogil:
+    """The place of a number of a tensor [weight, group of k, column]."""
+    return (view.data + number * view.strides[0] + group * view.strides[1]
+            + column * view.strides[2])
+
+
 cdef inline float load_float(const array_view *view, ptrdiff_t number, ptrdiff_t group,
                              ptrdiff_t column) noexcept nogil:
-    """A number of a tensor [weight, group of k, column]."""
-    return (<const unaligned_float *>(view.data + number * view.strides[0]
-                                      + group * view.strides[1] + column * view.strides[2]))[0]
+    return (<const unaligned_float *>place_of(view, number, group, column))[0]
+
+
+cdef void pack_panel(const array_view *views, const product_state *state, const piece_t *piece,
+                     ptrdiff_t first, int cols, const quantized_product_parts *parts,
+                     panel_t *panel) noexcept nogil:
+    """Pack columns of B, as integers or as the floats that they stand for."""
+    cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
+    cdef int last = b.ndim - 1
+    cdef ptrdiff_t by = b.strides[last - 1], next_ = b.strides[last]
+    cdef const char *at = b.data + (piece.number * b.strides[0] if b.ndim > 2 else 0)
+    if state.column_bits and pack_columns(views, state, at + first * next_, by, next_, piece, first,
+                                          cols, <float *>parts.b):
+        return
+    if state.b_unit:
+        take_panel(at, by, next_, state, piece.k, first, cols, parts.apart)
+        at = <const char *>parts.apart
+        by, next_ = TILE_COLS, 1
+        if state.along_k:
+            by, next_ = 1, state.line
+    else:
+        at += piece.first_k * by + first * next_
+    if state.integers == 4:
+        pack_quads(<const int8_t *>at, by, next_, piece.k, cols, parts.b, panel.sums)
+    elif state.integers == 2:
+        pack_pairs(<const int8_t *>at, by, next_, piece.k, cols, parts.b)
+    else:
+        pack_floats(views, state, at, by, next_, piece, first, cols, <float *>parts.b)
+
+
+cdef void multiply_panel(const product_state *state, const char *a, ptrdiff_t step, ptrdiff_t rows,
+                         ptrdiff_t groups, const quantized_product_parts *parts) noexcept nogil:
+    """Multiply rows by a panel, part by part in the order of k, which add to the same sums."""
+    cdef ptrdiff_t begin = 0, n, done
+    cdef const char *part
+    cdef int32_t *sums
+    cdef int more
+    while begin < groups or begin == 0:
+        n, done, more = min(groups - begin, <ptrdiff_t>GROUPS_AT_ONCE), 0, begin > 0
+        part = parts.b + begin * TILE_GROUP * TILE_COLS
+        while done < rows:
+            sums = parts.sums + done * TILE_COLS
+            if state.integers == 4:
+                done += tile_of_quads(a + done * step, step, part, n, sums, rows - done, more)
+            elif state.integers == 2:
+                done += tile_of_pairs(a + done * step, step, part, n, sums, rows - done, more)
+            else:
+                done += tile_of_floats(a + done * step, step, part, n, sums, rows - done, more)
+        a += n * TILE_GROUP
+        begin += max(n, <ptrdiff_t>1)
 
 
 cdef void multiply(const array_view *views, const product_state *state, const piece_t *piece,
@@ -465,18 +598,16 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
     cdef const array_view *a = &views[0]
     cdef const array_view *b = &views[1 + (piece.number if state.several else 0)]
     cdef int last = b.ndim - 1
-    cdef ptrdiff_t by, next_
     cdef ptrdiff_t groups = (piece.k + state.integers - 1) // state.integers
-    cdef ptrdiff_t step = row_step(state, piece.k), row = from_, rows, done, got, number, i, first
-    cdef int32_t[TILE_ROWS_MOST * TILE_COLS_MOST] sums
+    cdef ptrdiff_t step = row_step(state, piece.k), row = from_, rows, number, i, first
     cdef char *packed_a = parts.a
-    cdef char *packed_b = parts.b
     cdef int8_t *apart = parts.apart
     cdef const char *at
     cdef panel_t panel
     cdef int cols
     memset(&panel, 0, sizeof(panel))
-    if (state.by_columns and to - from_ <= min(<ptrdiff_t>FEW_ROWS, state.block)
+    cdef ptrdiff_t few = FEWER_ROWS if COLUMNS_AT_ONCE and state.column_bits else FEW_ROWS
+    if (state.by_columns and to - from_ <= min(few, state.block)
             and b.strides[last - 1] == 1):
         at = b.data + (piece.number * b.strides[0] if b.ndim > 2 else 0)
         pack_a(a, piece, state, from_, to - from_, step, packed_a, apart)
@@ -489,40 +620,12 @@ cdef void multiply(const array_view *views, const product_state *state, const pi
         for number in range(first_panel, last_panel):
             first = number * TILE_COLS
             cols = <int>min(<ptrdiff_t>TILE_COLS, state.n - first)
-            by, next_ = b.strides[last - 1], b.strides[last]
-            at = b.data
-            if b.ndim > 2:
-                at += piece.number * b.strides[0]
-            if state.b_unit:
-                take_panel(at, by, next_, state, piece.k, first, cols, apart)
-                at = <const char *>apart
-                by, next_ = TILE_COLS, 1
-                if state.along_k:
-                    by, next_ = 1, state.line
-            else:
-                at += piece.first_k * by + first * next_
-            if state.integers == 4:
-                pack_quads(<const int8_t *>at, by, next_, piece.k, cols, packed_b, panel.sums)
-            elif state.integers == 2:
-                pack_pairs(<const int8_t *>at, by, next_, piece.k, cols, packed_b)
-            else:
-                pack_floats(views, state, at, by, next_, piece, first, cols, <float *>packed_b)
+            pack_panel(views, state, piece, first, cols, parts, &panel)
             prepare_panel(views, state, piece, first, cols, &panel)
-            done = 0
-            while done < rows:
-                if state.integers == 4:
-                    got = tile_of_quads(packed_a + done * step, step, packed_b, groups, sums,
-                                        rows - done)
-                elif state.integers == 2:
-                    got = tile_of_pairs(packed_a + done * step, step, packed_b, groups, sums,
-                                        rows - done)
-                else:
-                    got = tile_of_floats(packed_a + done * step, step, packed_b, groups, sums,
-                                         rows - done)
-                for i in range(got):
-                    finish_row(views, state, piece, &panel, row + done + i, first, cols,
-                               sums + i * TILE_COLS)
-                done += got
+            multiply_panel(state, packed_a, step, rows, groups, parts)
+            for i in range(rows):
+                finish_row(views, state, piece, &panel, row + i, first, cols,
+                           parts.sums + i * TILE_COLS)
         row += rows
 
 

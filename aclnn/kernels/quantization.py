@@ -75,7 +75,9 @@ RECORDS: tuple[Record, ...] = (
             bint shortens           # scales lose the bits that they would not have as such
             bint clears             # rows that no group has become zeros
             load_fn load_a, load_b
+            const float *table      # of what bytes of B stand for, where these are floats; else NULL
             store_fn store
+            int column_bits         # of integers whose columns may become rows at once; 0: none are
             bint by_columns         # whether few rows of A are multiplied by columns as they are
             ptrdiff_t block         # rows of A that are packed at a time
             ptrdiff_t row_parts     # into which rows are cut for threads
@@ -85,7 +87,7 @@ RECORDS: tuple[Record, ...] = (
         ),
         # Columns of single precision are summed in another order: no operator of its own has that.
         """
-        clears, shortens, nibbles
+        clears, shortens, nibbles, floats8
         along, list_kind = attr("along", 0), attr("list_kind", 0)
         activation, group_size = attr("activation", 0), attr("group_size", 0)
         weights = len(inputs) - len(attr("present", ())) - 1
@@ -93,7 +95,9 @@ RECORDS: tuple[Record, ...] = (
         a_unit, b_unit = NIBBLE_UNITS.get(inputs[0], 0), NIBBLE_UNITS[inputs[1]] if nibbles else 0
         along_k = nibbles == "k"
         m, k, n, out = a[-2], a[-1] * max(1, 2 * state.a_unit), result[-1], len(inputs)
-        whole = (inputs[0] == "int8" or state.a_unit > 0) and (inputs[1] == "int8" or state.b_unit > 0)
+        table = NULL if floats8 is None else table_of_floats(floats8)
+        whole = (inputs[0] == "int8" or state.a_unit > 0) and (
+            inputs[1] == "int8" or state.b_unit > 0) and floats8 is None
         integers = integers_of_tiles() if whole else 1
         out_size, result = ITEM_SIZES[outputs[0]], RESULTS.get(outputs[0], FLOATING)
         bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
@@ -101,22 +105,27 @@ RECORDS: tuple[Record, ...] = (
         single = inputs[0] == "float32" and inputs[max(0, state.antiquant_scale)] == "float32"
         by_columns = single and state.antiquant_scale >= 0 and state.several == 0 and (
             inputs[1] == "int8" or state.b_unit == 1 and state.along_k) and state.along != ALONG_K
+        is_unpacked = state.antiquant_scale >= 0 and state.along != ALONG_K and not whole
+        nibbles_by_k, bytes_of_b = state.b_unit == 1 and state.along_k, inputs[1] == "int8" and floats8 is None
+        column_bits = 4 if is_unpacked and nibbles_by_k else 8 if is_unpacked and bytes_of_b else 0
         load_a = NULL if whole else reader(inputs[0], "float32")
         load_b = NULL if whole else reader("int8" if state.b_unit else inputs[1], "float32")
         store = writer(outputs[0], "float32") if state.result == FLOATING else NULL
         panels, step = (state.n + tile_cols() - 1) // tile_cols(), packed_step(state.integers, k)
         block = max(tile_rows(), min(m, A_BLOCK // max(1, step) // tile_rows() * tile_rows()))
         line = (k + 63) // 64 * 64
-        apart = state.line * tile_cols() if state.b_unit else state.line if state.a_unit else 0
+        of_table = 4 * state.line if floats8 is not None and state.by_columns else 0
+        apart = state.line * tile_cols() if state.b_unit else state.line if state.a_unit else of_table
         row_parts = max(1, min(8, m // 64)) if batch * panels < 8 and state.along != ALONG_K else 1
         """,
         "(0.02 if whole else 0.03) * m * k * state.n * (batch if state.along == BATCHES else 1)"
         " + 0.2 * k * state.n * batch",
-        # Rows and a panel, packed; integers of four bits, each in a byte.
+        # Rows and a panel, packed; integers of four bits, each in a byte; sums of the rows and the panel.
         parts="""
             char a[max(64, (block * step + 63) // 64 * 64)]
             char b[step * TILE_COLS]
             int8_t apart[apart]
+            int32_t sums[block * TILE_COLS]
             """,
         chunks="batch * panels * state.row_parts",
         check=("check_groups", "() if state.along == BATCHES else (state.groups,)"),

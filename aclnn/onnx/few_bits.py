@@ -1,7 +1,7 @@
 """Products by weights of few bits, which stay so in memory, and of rows of several weights each.
 
-A plan has a weight's integers of four or eight bits, its scales and its offsets; numbers are made of them
-while they are multiplied. Integers of two bits take four.
+A plan has a weight's integers of four or eight bits, or its floats of eight, its scales and its offsets; numbers are
+made of them while they are multiplied. Integers of two bits take four.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from aclnn.tracing.opaque import of_kernel
 
 ours: Any = functional  # whose names are made from declarations
 EVERY_BITS = (2, 4, 8)
+FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 _SIZES = 1  # how a list of groups is given: by their numbers of rows
 _ROWS = 1  # what groups are of
 # What was made of arrays, as long as these are there: plans of a model share it.
@@ -44,6 +45,7 @@ class FewBits:
     ----------
     integers : array
         ``[..., n, k]`` of int8, or ``[..., n, k / 2]`` of uint8, each with two signed integers of four bits.
+        Bytes of floats are int8, too.
     scales : array
         ``[..., n, groups]`` of float32.
     offsets : array or None
@@ -51,6 +53,8 @@ class FewBits:
     block : int
         Elements of k that share a scale.
     k : int
+    floats : str or None
+        The dtype of the floats whose bytes the integers are.
     """
 
     integers: np.ndarray
@@ -58,6 +62,7 @@ class FewBits:
     offsets: np.ndarray | None
     block: int
     k: int
+    floats: str | None = None
 
     @property
     def n(self) -> int:
@@ -145,12 +150,13 @@ def of_scales(
     Parameters
     ----------
     integers : array
-        Of int8, uint8, or of four bits.
+        Of int8, uint8, float8, or of four bits.
     scales, zeros : array
         Of a tensor; of its columns, along `axis` 1; or of blocks of k, along `axis` 0.
     """
     name, (k, n) = integers.dtype.name, integers.shape
-    if k % 2 or name not in ("int8", "uint8", "int4", "uint4"):
+    is_float = name in FLOATS
+    if not is_float and (k % 2 or name not in ("int8", "uint8", "int4", "uint4")):
         return None
     if scales.ndim == 2:
         if axis != 0 or block < 2 or scales.shape != (-(-k // block), n):
@@ -160,6 +166,9 @@ def of_scales(
     else:
         block, scales = k, np.broadcast_to(scales.reshape(1, -1), (1, n))
         zeros = None if zeros is None else np.broadcast_to(zeros.reshape(1, -1), (1, n))
+    wide = np.ascontiguousarray(scales.T.astype(np.float32))
+    if is_float:  # whose zero is 0
+        return FewBits(np.ascontiguousarray(integers.view(np.int8).T), wide, None, block, k, name)
     centre = {"uint8": 128, "uint4": 8}.get(name, 0)
     rows = integers.T.astype(np.int16) - centre
     own = rows.astype(np.int8) if name in ("int8", "uint8") else paired(rows.astype(np.int8))
@@ -168,7 +177,6 @@ def of_scales(
         middle = np.zeros((), np.float32) if zeros is None else zeros.T.astype(np.float32)
         offsets = np.ascontiguousarray(np.broadcast_to(centre - middle, scales.T.shape))
         offsets = offsets.astype(np.float32)
-    wide = np.ascontiguousarray(scales.T.astype(np.float32))
     return FewBits(np.ascontiguousarray(own), wide, offsets, block, k)
 
 
@@ -179,7 +187,7 @@ def product(x: Any, weight: FewBits) -> Any:
         "quantized_product", rows, weight.integers.T, *weight.factors,
         shape=(rows.shape[0], weight.n), dtype=x.dtype, present=weight.names,
         group_size=weight.block if weight.block < weight.k else 0,
-        nibbles="k" if weight.halves else None,
+        nibbles="k" if weight.halves else None, floats8=weight.floats,
     )  # fmt: skip
     return made.reshape(*x.shape[:-1], weight.n)
 

@@ -134,6 +134,7 @@ def _certain(text: str) -> frozenset[str]:
 def _needed(text: str) -> tuple[str, frozenset[str]]:
     """The last operator of a pattern, and those that this cannot but read of."""
     tree = _parsed(text)
+    tree = tree.value if isinstance(tree, ast.NamedExpr) else tree
     assert isinstance(tree, ast.Call)
     first = [one.value if isinstance(one, ast.NamedExpr) else one for one in tree.args]
     read = [_kind(one) for one in first if isinstance(one, ast.Call)]

@@ -10,6 +10,7 @@ import numpy as np
 from aclnn.api import functional
 from aclnn.onnx.patterns import Found, Pattern, UnsuitedError
 from aclnn.onnx.quantized_forms import (
+    gemm_of_weight,
     product_of_weight,
     quantized_convolution,
     quantized_gemm,
@@ -288,6 +289,12 @@ def _patterns() -> tuple[Pattern, ...]:
             "quantized_weight",
             "MatMul(x, dw := DequantizeLinear(w, sw, zw_))",
             product_of_weight,
+            "w",
+        ),
+        (
+            "quantized_weight",
+            "(g := Gemm(x, dw := DequantizeLinear(w, sw, zw_), c_))",
+            gemm_of_weight,
             "w",
         ),
         *(("attention", text, _attention, ()) for text in _ATTENTIONS),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.api import functional
-from aclnn.onnx.few_bits import kept, of_scales
+from aclnn.onnx.few_bits import FewBits, kept, of_scales
 from aclnn.onnx.few_bits import product as few_bits_product
 from aclnn.onnx.patterns import Found, UnsuitedError
 from aclnn.onnx.quantized import (
@@ -254,21 +254,38 @@ def _integers_of(weight: Any, zero: int) -> Integers:
 
 
 def product_of_weight(found: Found) -> Any:
-    """A product of floats by a weight that DequantizeLinear makes of integers, which stay so."""
-    x, integers, scales = (found.values[name] for name in ("x", "w", "sw"))
+    """A product of floats by a weight that DequantizeLinear makes of few bits, which stay so."""
+    return few_bits_product(found.values["x"], _few_bits(found, False))
+
+
+def gemm_of_weight(found: Found) -> Any:
+    """The same as Gemm has it, with a bias or without."""
+    given = found.attributes("g")
+    if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or given.get("beta", 1.0) != 1:
+        raise UnsuitedError("a product with factors")
+    made = few_bits_product(found.values["x"], _few_bits(found, bool(given.get("transB", 0))))
+    bias = found.values.get("c_")
+    return made if bias is None else ours.add(made, bias)
+
+
+def _few_bits(found: Found, is_turned: bool) -> FewBits:
+    """The weight of a product as it is in memory."""
+    x, own, scales = (found.values[name] for name in ("x", "w", "sw"))
     zeros, given = found.values.get("zw_"), found.attributes("dw")
     if isinstance(scales, TracedArray) or isinstance(zeros, TracedArray):
         raise UnsuitedError("scales that are computed")
     kind = np.dtype(x.dtype)
-    if x.ndim < 2 or integers.ndim != 2 or kind.name not in ("float32", "float16", "bfloat16"):
+    if x.ndim < 2 or own.ndim != 2 or kind.name not in ("float32", "float16", "bfloat16"):
         raise UnsuitedError("no matrices of floats")
-    if given.get("output_dtype", 0) or scales.dtype != kind or x.shape[-1] != integers.shape[0]:
+    if given.get("output_dtype", 0) or scales.dtype != kind or x.shape[-1] != own.shape[is_turned]:
         raise UnsuitedError("a product of other numbers")
     axis, block = given.get("axis", 1) % 2, given.get("block_size", 0)
+    numbers = [None if one is None else np.asarray(one) for one in (scales, zeros)]
+    turned: list[Any] = [one.T if is_turned and one is not None else one for one in (own, *numbers)]
     weight = kept(
-        integers, ("scales", axis, block, id(scales)),
-        lambda: of_scales(integers, np.asarray(scales), zeros, axis, block),
+        own, ("scales", axis, block, is_turned, id(scales)),
+        lambda: of_scales(turned[0], turned[1], turned[2], axis ^ is_turned, block),
     )  # fmt: skip
     if weight is None:
         raise UnsuitedError("a weight of another kind")
-    return few_bits_product(x, weight)
+    return weight

@@ -326,6 +326,95 @@ def test_products_by_weights_of_few_bits_keep_them_so(dtype, kind, has_zero, row
     assert [one.name for one in model.report().patterns] == ["quantized_weight"]
 
 
+FLOATS8 = FLOATS[:4]
+
+
+def floats_of(dtype, shape):
+    """Floats of eight bits: every one but NaN and infinities, at random."""
+    every = np.arange(256, dtype=np.uint8).view(narrow(dtype))
+    return RNG.choice(every[np.isfinite(every.astype(np.float32))], shape)
+
+
+@each("rows", [1, 3, 40])
+@each("kind", ["tensor", "channel", "block"])
+@each("operator", ["MatMul", "Gemm", "turned"])
+@each("dtype", [*FLOATS8, "int8"])
+def test_products_by_weights_of_eight_bits_keep_them_so(dtype, operator, kind, rows):
+    """Of MatMul, and of Gemm with a bias and a weight of either order; of no plan that has it as float32."""
+    k, n, block = 48, 11, 16
+    weight = (
+        floats_of(dtype, (k, n)) if dtype in FLOATS8 else RNG.integers(-128, 128, (k, n), np.int8)
+    )
+    scale, attributes, spread = scales_of(kind, k, n, block)
+    is_turned = operator == "turned"
+    if is_turned:
+        attributes = {**attributes, "axis": 1 - attributes["axis"]}
+    constants = {"w": np.ascontiguousarray(weight.T) if is_turned else weight}
+    constants["s"] = np.ascontiguousarray(scale.T) if is_turned else scale
+    bias = RNG.standard_normal(n).astype(np.float32)
+    product = helper.make_node("MatMul", ["x", "d"], ["y"])
+    if operator != "MatMul":
+        constants["b"] = bias
+        product = helper.make_node("Gemm", ["x", "d", "b"], ["y"], transB=int(is_turned))
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["d"], **attributes), product]
+    x = RNG.standard_normal((rows, k)).astype(np.float32)
+    model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], constants), fallback="refuse")
+    wanted = x.astype(np.float64) @ (weight.astype(np.float64) * spread(scale).astype(np.float64))
+    wanted = wanted + (bias if operator != "MatMul" else 0)
+    np.testing.assert_allclose(model(x), wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())
+    assert [one.name for one in model.report().patterns] == ["quantized_weight"]
+    assert "folded" not in model.report().counts
+
+
+@each("operator", ["MatMul", "Gemm"])
+@each("dtype", FLOATS8)
+def test_products_between_quantisations_of_floats_are_the_standards(dtype, operator):
+    """Activations, weights and results of eight bits, as exporters write them, with a Relu."""
+    k, n = 64, 12
+    constants = {
+        "w": floats_of(dtype, (k, n)), "s": RNG.random(n).astype(np.float32) + 0.1, "t": np.float32(0.03),
+        "u": np.float32(20), "z": np.zeros((), narrow(dtype)),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "t", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "t", "z"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=1),
+        helper.make_node(operator, ["a", "d"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "u", "z"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "u", "z"], ["y"]),
+    ]
+    x = RNG.standard_normal((5, k)).astype(np.float32)
+    proto = model_of(nodes, {"x": x}, ["y"], constants)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    model = aclnn.from_onnx(proto, fallback="refuse")
+    # Sums in another order may round to the neighbour.
+    off = np.abs(model(x) - wanted)
+    assert np.mean(off > 0) < 0.05
+    assert (off <= 0.26 * np.maximum(np.abs(wanted), 20)).all()
+    assert [one.name for one in model.report().patterns] == ["quantized_weight"]
+
+
+def test_products_of_floats_of_eight_bits_write_nothing_behind_their_results():
+    """Of all remainders of tiles, of few rows and many, in blocks that end early."""
+    for number in range(60):
+        rows, k, n = (int(RNG.integers(1, most)) for most in (30, 70, 40))
+        weight, x = floats_of(FLOATS8[number % 4], (k, n)), RNG.standard_normal((rows, k))
+        constants = {"w": weight, "s": np.float32(0.5)}
+        nodes = [
+            helper.make_node("DequantizeLinear", ["w", "s"], ["d"]),
+            helper.make_node("MatMul", ["x", "d"], ["y"]),
+        ]
+        x = x.astype(np.float32)
+        model = aclnn.from_onnx(model_of(nodes, {"x": x}, ["y"], constants), fallback="refuse")
+        wanted = x.astype(np.float64) @ (weight.astype(np.float64) * 0.5)
+        with aclnn.num_threads(1), watched(wanted.size * 4) as memory:
+            out = memory.view(np.float32).reshape(wanted.shape)
+            model(x, out=out)
+            found = out.copy()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())
+
+
 def test_weights_in_blocks_stay_small_between_quantised_arrays():
     """Scales of blocks make no step on integers, but the product still reads the weight as it is."""
     scale, attributes, spread = scales_of("block", 32, 6, 16)
@@ -419,3 +508,47 @@ def test_images_of_quantised_convolutions_are_requantised_in_one_step():
     steps = [str(one) for one in model.executor(x).schedule.steps]
     assert len([one for one in steps if "requantize" in one]) == 1
     assert not [one for one in steps if "clamp" in one]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_products_by_weights_in_blocks_write_nothing_behind_their_results(bits):
+    """MatMulNBits of all remainders of tiles and of parts of k, of few rows and many, with zeros and without."""
+    for number in range(60):
+        rows, n, block = (
+            int(RNG.integers(1, 30)),
+            int(RNG.integers(1, 60)),
+            (16, 32, 128)[number % 3],
+        )
+        k = 2 * int(RNG.integers(1, 600)) if number % 4 == 0 else 32 * int(RNG.integers(1, 20))
+        blocks = -(-k // block)
+        whole = RNG.integers(0, 2**bits, (n, blocks * block))
+        zero = RNG.integers(0, 2**bits, (n, blocks))
+        parts = whole.astype(np.uint8).reshape(n, blocks, -1)
+        packed = parts if bits == 8 else parts[..., ::2] | parts[..., 1::2] << 4
+        scale = (RNG.random((n, blocks)) + 0.5).astype(np.float32)
+        given = {"w": packed, "s": scale.reshape(-1)}
+        middle = np.full((n, blocks), 2.0 ** (bits - 1))
+        if number % 2:
+            given["z"] = zero.astype(np.float32).reshape(-1)
+            middle = zero
+        attributes = {"K": k, "N": n, "bits": bits, "block_size": block}
+        domain = "com.microsoft"
+        node = helper.make_node("MatMulNBits", ["x", *given], ["y"], domain=domain, **attributes)
+        x = RNG.standard_normal((rows, k)).astype(np.float32)
+        graph = helper.make_graph(
+            [node],
+            "g",
+            [helper.make_tensor_value_info("x", 1, x.shape)],
+            [helper.make_tensor_value_info("y", 1, (rows, n))],
+            [onnx.numpy_helper.from_array(one, name) for name, one in given.items()],
+        )
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid(domain, 1)]
+        proto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        wide = (whole - np.repeat(middle, block, 1)) * np.repeat(scale.astype(np.float64), block, 1)
+        wanted = x.astype(np.float64) @ wide[:, :k].T
+        model = aclnn.from_onnx(proto, fallback="refuse")
+        with aclnn.num_threads(1), watched(wanted.size * 4) as memory:
+            out = memory.view(np.float32).reshape(wanted.shape)
+            model(x, out=out)
+            found = out.copy()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())

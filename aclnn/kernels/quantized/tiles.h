@@ -25,43 +25,56 @@ enum { TILE_COLS_MOST = 32, TILE_ROWS_MOST = 12, TILE_GROUP = 4 };
 #if defined(__AVX512BW__)
 enum { TILE_ROWS = 12, TILE_COLS = 32 };
 typedef __m512i tile_vec;
-#define TILE_ZERO() _mm512_setzero_si512()
-#define TILE_LOAD(p) _mm512_loadu_si512((const void *)(p))
-#define TILE_STORE(p, x) _mm512_storeu_si512((void *)(p), x)
-#define TILE_SPREAD(x) _mm512_set1_epi32(x)
+#define tile_zero() _mm512_setzero_si512()
+#define tile_load(p) _mm512_loadu_si512((const void *)(p))
+#define tile_store(p, x) _mm512_storeu_si512((void *)(p), x)
+#define tile_spread(p) _mm512_castps_si512(_mm512_broadcastss_ps(_mm_load_ss((const float *)(p))))
 #define TILE_PAIRS(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
-#define TILE_FLOATS(sum, a, b)                                                                         \
-    _mm512_castps_si512(_mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b),              \
-                                        _mm512_castsi512_ps(sum)))
+typedef __m512 float_vec;
+#define float_zero() _mm512_setzero_ps()
+#define float_load(p) _mm512_loadu_ps((const float *)(p))
+#define float_store(p, x) _mm512_storeu_ps((float *)(p), x)
+#define float_spread(p) _mm512_broadcastss_ps(_mm_load_ss((const float *)(p)))
+#define TILE_FLOATS(sum, a, b) _mm512_fmadd_ps(a, b, sum)
 #elif defined(__AVX2__)
 enum { TILE_ROWS = 6, TILE_COLS = 16 };
 typedef __m256i tile_vec;
-#define TILE_ZERO() _mm256_setzero_si256()
-#define TILE_LOAD(p) _mm256_loadu_si256((const __m256i_u *)(p))
-#define TILE_STORE(p, x) _mm256_storeu_si256((__m256i_u *)(p), x)
-#define TILE_SPREAD(x) _mm256_set1_epi32(x)
+#define tile_zero() _mm256_setzero_si256()
+#define tile_load(p) _mm256_loadu_si256((const __m256i_u *)(p))
+#define tile_store(p, x) _mm256_storeu_si256((__m256i_u *)(p), x)
+#define tile_spread(p) _mm256_castps_si256(_mm256_broadcast_ss((const float *)(p)))
 #define TILE_PAIRS(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
-#define TILE_FLOATS(sum, a, b)                                                                         \
-    _mm256_castps_si256(_mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b),              \
-                                        _mm256_castsi256_ps(sum)))
+typedef __m256 float_vec;
+#define float_zero() _mm256_setzero_ps()
+#define float_load(p) _mm256_loadu_ps((const float *)(p))
+#define float_store(p, x) _mm256_storeu_ps((float *)(p), x)
+#define float_spread(p) _mm256_broadcast_ss((const float *)(p))
+#define TILE_FLOATS(sum, a, b) _mm256_fmadd_ps(a, b, sum)
 #elif defined(__SSE2__)
 enum { TILE_ROWS = 6, TILE_COLS = 8 };
 typedef __m128i tile_vec;
-#define TILE_ZERO() _mm_setzero_si128()
-#define TILE_LOAD(p) _mm_loadu_si128((const __m128i_u *)(p))
-#define TILE_STORE(p, x) _mm_storeu_si128((__m128i_u *)(p), x)
-#define TILE_SPREAD(x) _mm_set1_epi32(x)
+#define tile_zero() _mm_setzero_si128()
+#define tile_load(p) _mm_loadu_si128((const __m128i_u *)(p))
+#define tile_store(p, x) _mm_storeu_si128((__m128i_u *)(p), x)
+#define tile_spread(p) _mm_castps_si128(_mm_load1_ps((const float *)(p)))
 #define TILE_PAIRS(sum, a, b) _mm_add_epi32(sum, _mm_madd_epi16(a, b))
-#define TILE_FLOATS(sum, a, b)                                                                         \
-    _mm_castps_si128(                                                                                  \
-        _mm_add_ps(_mm_mul_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)), _mm_castsi128_ps(sum)))
+typedef __m128 float_vec;
+#define float_zero() _mm_setzero_ps()
+#define float_load(p) _mm_loadu_ps((const float *)(p))
+#define float_store(p, x) _mm_storeu_ps((float *)(p), x)
+#define float_spread(p) _mm_load1_ps((const float *)(p))
+#define TILE_FLOATS(sum, a, b) _mm_add_ps(_mm_mul_ps(a, b), sum)
 #else
 enum { TILE_ROWS = 6, TILE_COLS = 8 };
 typedef struct { int32_t lane[4]; } tile_vec;
-static inline tile_vec TILE_ZERO(void) { tile_vec z = {{0}}; return z; }
-static inline tile_vec TILE_LOAD(const void *p) { tile_vec x; memcpy(&x, p, sizeof x); return x; }
-static inline void TILE_STORE(void *p, tile_vec x) { memcpy(p, &x, sizeof x); }
-static inline tile_vec TILE_SPREAD(int32_t x) { tile_vec y = {{x, x, x, x}}; return y; }
+static inline tile_vec tile_zero(void) { tile_vec z = {{0}}; return z; }
+static inline tile_vec tile_load(const void *p) { tile_vec x; memcpy(&x, p, sizeof x); return x; }
+static inline void tile_store(void *p, tile_vec x) { memcpy(p, &x, sizeof x); }
+static inline tile_vec tile_spread(const void *p) {
+    int32_t x;
+    memcpy(&x, p, sizeof x);
+    return (tile_vec){{x, x, x, x}};
+}
 static inline tile_vec TILE_PAIRS(tile_vec sum, tile_vec a, tile_vec b) {
     int i;
     for (i = 0; i < 4; i++)
@@ -69,57 +82,73 @@ static inline tile_vec TILE_PAIRS(tile_vec sum, tile_vec a, tile_vec b) {
             + (a.lane[i] >> 16) * (b.lane[i] >> 16);
     return sum;
 }
-static inline tile_vec TILE_FLOATS(tile_vec sum, tile_vec a, tile_vec b) {
-    float x[4], y[4], z[4];
+typedef struct { float lane[4]; } float_vec;
+static inline float_vec float_zero(void) { float_vec z = {{0}}; return z; }
+static inline float_vec float_load(const void *p) { float_vec x; memcpy(&x, p, sizeof x); return x; }
+static inline void float_store(void *p, float_vec x) { memcpy(p, &x, sizeof x); }
+static inline float_vec float_spread(const void *p) {
+    float x;
+    memcpy(&x, p, sizeof x);
+    return (float_vec){{x, x, x, x}};
+}
+static inline float_vec TILE_FLOATS(float_vec sum, float_vec a, float_vec b) {
     int i;
-    memcpy(x, &a, sizeof x), memcpy(y, &b, sizeof y), memcpy(z, &sum, sizeof z);
-    for (i = 0; i < 4; i++) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
-    memcpy(&sum, z, sizeof z);
+    for (i = 0; i < 4; i++) sum.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], sum.lane[i]);
     return sum;
 }
 #endif
 
-/* Rows from `a`, `step` bytes apart, times one panel: sums of a row lie `to` apart in `out`. */
-#define TILE_FUNCTIONS(NAME, TARGET, STEP)                                                             \
+/* Rows from `a`, `step` bytes apart, times one panel, of which there are so many `groups`: the sums of a row are
+ * TILE_COLS numbers of `out`. With `more` they are added to those that are there. */
+#define TILE_FUNCTIONS(NAME, TARGET, OF, STEP)                                                         \
     TARGET static inline __attribute__((always_inline)) void NAME##_of(                                \
-        const char *a, ptrdiff_t step, const char *b, ptrdiff_t groups, int32_t *out, const int rows) { \
-        enum { BYTES = sizeof(tile_vec) };                                                             \
-        tile_vec sums[TILE_ROWS][2];                                                                   \
+        const char *a, ptrdiff_t step, const char *b, ptrdiff_t groups, int32_t *out, const int rows,  \
+        const int more) {                                                                              \
+        enum { BYTES = sizeof(OF##_vec) };                                                             \
+        OF##_vec sums[TILE_ROWS][2];                                                                   \
+        const char *threes[TILE_ROWS / 3 + 1]; /* of three rows each: an address has few registers */  \
         ptrdiff_t g;                                                                                   \
         int r;                                                                                         \
-        _Pragma("GCC unroll 12") for (r = 0; r < rows; r++) sums[r][0] = sums[r][1] = TILE_ZERO();     \
-        for (g = 0; g < groups; g++, b += 2 * BYTES) {                                                 \
-            const tile_vec b0 = TILE_LOAD(b), b1 = TILE_LOAD(b + BYTES);                               \
+        if (more) {                                                                                    \
             _Pragma("GCC unroll 12") for (r = 0; r < rows; r++) {                                      \
-                int32_t group;                                                                         \
-                tile_vec x;                                                                            \
-                memcpy(&group, a + r * step + TILE_GROUP * g, TILE_GROUP);                             \
-                x = TILE_SPREAD(group);                                                                \
+                sums[r][0] = OF##_load(out + r * TILE_COLS);                                           \
+                sums[r][1] = OF##_load(out + r * TILE_COLS + TILE_COLS / 2);                           \
+            }                                                                                          \
+        } else {                                                                                       \
+            _Pragma("GCC unroll 12") for (r = 0; r < rows; r++) sums[r][0] = sums[r][1] = OF##_zero(); \
+        }                                                                                              \
+        _Pragma("GCC unroll 4") for (r = 0; 3 * r < rows; r++) threes[r] = a + 3 * r * step;           \
+        _Pragma("GCC unroll 2") for (g = 0; g < groups; g++, b += 2 * BYTES) {                         \
+            const OF##_vec b0 = OF##_load(b), b1 = OF##_load(b + BYTES);                               \
+            _Pragma("GCC unroll 12") for (r = 0; r < rows; r++) {                                      \
+                const OF##_vec x = OF##_spread(threes[r / 3] + r % 3 * step);                          \
                 sums[r][0] = STEP(sums[r][0], x, b0);                                                  \
                 sums[r][1] = STEP(sums[r][1], x, b1);                                                  \
             }                                                                                          \
+            _Pragma("GCC unroll 4") for (r = 0; 3 * r < rows; r++) threes[r] += TILE_GROUP;            \
         }                                                                                              \
         _Pragma("GCC unroll 12") for (r = 0; r < rows; r++) {                                          \
-            TILE_STORE(out + r * TILE_COLS, sums[r][0]);                                               \
-            TILE_STORE(out + r * TILE_COLS + TILE_COLS / 2, sums[r][1]);                               \
+            OF##_store(out + r * TILE_COLS, sums[r][0]);                                               \
+            OF##_store(out + r * TILE_COLS + TILE_COLS / 2, sums[r][1]);                               \
         }                                                                                              \
     }                                                                                                  \
     TARGET static int NAME(const char *a, ptrdiff_t step, const char *b, ptrdiff_t groups,             \
-                           int32_t *out, ptrdiff_t rows) {                                             \
-        if (rows >= TILE_ROWS) return NAME##_of(a, step, b, groups, out, TILE_ROWS), TILE_ROWS;        \
-        if (rows >= 8 && TILE_ROWS > 8) return NAME##_of(a, step, b, groups, out, 8 % TILE_ROWS), 8;   \
-        if (rows >= 4) return NAME##_of(a, step, b, groups, out, 4), 4;                                \
-        if (rows >= 2) return NAME##_of(a, step, b, groups, out, 2), 2;                                \
-        return NAME##_of(a, step, b, groups, out, 1), 1;                                               \
+                           int32_t *out, ptrdiff_t rows, int more) {                                   \
+        if (rows >= TILE_ROWS) return NAME##_of(a, step, b, groups, out, TILE_ROWS, more), TILE_ROWS;  \
+        if (rows >= 8 && TILE_ROWS > 8)                                                                \
+            return NAME##_of(a, step, b, groups, out, 8 % TILE_ROWS, more), 8;                         \
+        if (rows >= 4) return NAME##_of(a, step, b, groups, out, 4, more), 4;                          \
+        if (rows >= 2) return NAME##_of(a, step, b, groups, out, 2, more), 2;                          \
+        return NAME##_of(a, step, b, groups, out, 1, more), 1;                                         \
     }
 
-TILE_FUNCTIONS(tile_of_pairs, , TILE_PAIRS)
-TILE_FUNCTIONS(tile_of_floats, , TILE_FLOATS)
+TILE_FUNCTIONS(tile_of_pairs, , tile, TILE_PAIRS)
+TILE_FUNCTIONS(tile_of_floats, , float, TILE_FLOATS)
 
 #if defined(__AVX512BW__)
 #define TILE_VNNI __attribute__((target("avx512vnni")))
 #define TILE_QUADS(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
-TILE_FUNCTIONS(tile_of_quads, TILE_VNNI, TILE_QUADS)
+TILE_FUNCTIONS(tile_of_quads, TILE_VNNI, tile, TILE_QUADS)
 /* Integers of a group: four where the CPU has the instruction for it, else two. */
 static inline int tile_integers(void) { return __builtin_cpu_supports("avx512vnni") ? 4 : 2; }
 #else
@@ -198,6 +227,137 @@ static inline float dot_of_bytes(const int8_t *w, const float *x, ptrdiff_t n) {
     return sum;
 }
 
+/* The same of floats, which bytes stand for by a table. */
+static inline void take_by_table(const char *w, ptrdiff_t step, const float *table, float *to, ptrdiff_t n) {
+    ptrdiff_t i;
+    for (i = 0; i < n; i++) to[i] = table[(uint8_t)w[i * step]];
+}
+static inline float dot_of_floats(const float *w, const float *x, ptrdiff_t n) {
+    float lane[16] = {0}, sum;
+    ptrdiff_t i;
+    int c;
+    for (i = 0; i + 16 <= n; i += 16)
+        for (c = 0; c < 16; c++) lane[c] += w[i + c] * x[i + c];
+    for (c = 0; c < 8; c++) lane[c] += lane[c + 8];
+    for (c = 0; c < 4; c++) lane[c] += lane[c + 4];
+    sum = lane[0] + lane[2] + (lane[1] + lane[3]);
+    for (; i < n; i++) sum += w[i] * x[i];
+    return sum;
+}
+
+/* Columns of integers of `bits`, whose bytes are adjacent, as rows of floats: (integer + offset) * scale, of each
+ * column its own. Where vectors do it, 16 bytes of eight columns change places at a time. */
+static inline int32_t integer_at(const char *x, int bits, ptrdiff_t i) {
+    if (bits == 8) return (int8_t)x[i];
+    return (int32_t)((((uint8_t)x[i / 2] >> (i % 2 * 4)) & 15) ^ 8) - 8;
+}
+#if defined(__AVX2__)
+enum { COLUMNS_AT_ONCE = 8 };
+static inline __attribute__((always_inline)) void spread_columns(const char *x, ptrdiff_t next, const int bits,
+                                                                 __m256 scale, __m256 offset, float *to) {
+    __m256i both[4], places[4], low[2], high[2];
+    int i, j;
+    _Pragma("GCC unroll 4") for (i = 0; i < 4; i++) {
+        const __m128i one = _mm_loadu_si128((const __m128i_u *)(x + i * next));
+        const __m128i other = _mm_loadu_si128((const __m128i_u *)(x + (i + 4) * next));
+        both[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(one), other, 1);
+    }
+    _Pragma("GCC unroll 2") for (i = 0; i < 2; i++) {
+        low[i] = _mm256_unpacklo_epi32(both[2 * i], both[2 * i + 1]);
+        high[i] = _mm256_unpackhi_epi32(both[2 * i], both[2 * i + 1]);
+    }
+    places[0] = _mm256_unpacklo_epi64(low[0], low[1]), places[1] = _mm256_unpackhi_epi64(low[0], low[1]);
+    places[2] = _mm256_unpacklo_epi64(high[0], high[1]), places[3] = _mm256_unpackhi_epi64(high[0], high[1]);
+    _Pragma("GCC unroll 4") for (j = 0; j < 4; j++) {
+        _Pragma("GCC unroll 8") for (i = 0; i < 32 / bits; i++, to += TILE_COLS) {
+            const __m256i top = _mm256_slli_epi32(places[j], 32 - bits * (i + 1));
+            const __m256 whole = _mm256_cvtepi32_ps(_mm256_srai_epi32(top, 32 - bits));
+            _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_add_ps(whole, offset), scale));
+        }
+    }
+}
+#else
+enum { COLUMNS_AT_ONCE = 0 };
+#endif
+static inline void rows_of_columns(const char *x, ptrdiff_t next, int bits, ptrdiff_t k, int cols,
+                                   const float *scale, const float *offset, float *to) {
+    ptrdiff_t i, done = 0;
+    int c = 0;
+#if defined(__AVX2__)
+    const ptrdiff_t unit = 128 / bits;
+    for (; c + 8 <= cols; c += 8) {
+        const __m256 by = _mm256_loadu_ps(scale + c), plus = _mm256_loadu_ps(offset + c);
+        const char *at = x + c * next;
+        for (done = 0; done + unit <= k; done += unit, at += 16) {
+            if (bits == 4) spread_columns(at, next, 4, by, plus, to + done * TILE_COLS + c);
+            else spread_columns(at, next, 8, by, plus, to + done * TILE_COLS + c);
+        }
+    }
+    for (i = done; i < k; i++) {
+        int before;
+        for (before = 0; before < c; before++)
+            to[i * TILE_COLS + before]
+                = ((float)integer_at(x + before * next, bits, i) + offset[before]) * scale[before];
+    }
+#endif
+    (void)done;
+    for (; c < cols; c++)
+        for (i = 0; i < k; i++)
+            to[i * TILE_COLS + c] = ((float)integer_at(x + c * next, bits, i) + offset[c]) * scale[c];
+}
+
+/* The sum of products of integers of four bits, in groups of a scale each, and floats: k and groups are multiples of
+ * eight. Lanes are added at the end. */
+static inline float dot_of_nibbles(const char *w, const float *x, const char *scales, ptrdiff_t step, ptrdiff_t k,
+                                   ptrdiff_t of_group) {
+    float lane[8] = {0}, scale;
+    ptrdiff_t begin, end, i;
+    int c;
+#if defined(__AVX2__)
+    const __m256i shifts = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+    __m256 sum = _mm256_setzero_ps();
+    (void)c, (void)lane;
+#define EIGHT(sum, n)                                                                                 \
+    do {                                                                                              \
+        int32_t bits;                                                                                 \
+        memcpy(&bits, w + (n) / 2, 4);                                                                \
+        sum = _mm256_fmadd_ps(                                                                        \
+            _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(bits), shifts), 28)), \
+            _mm256_loadu_ps(x + (n)), sum);                                                           \
+    } while (0)
+    for (begin = 0; begin < k; begin = end, scales += step) {
+        __m256 part = _mm256_setzero_ps(), other = part;
+        end = begin + of_group < k ? begin + of_group : k;
+        for (i = begin; i + 32 <= end; i += 32) {
+            EIGHT(part, i);
+            EIGHT(other, i + 8);
+            EIGHT(part, i + 16);
+            EIGHT(other, i + 24);
+        }
+        for (; i < end; i += 8) EIGHT(part, i);
+        memcpy(&scale, scales, 4);
+        sum = _mm256_fmadd_ps(_mm256_set1_ps(scale), _mm256_add_ps(part, other), sum);
+    }
+#undef EIGHT
+    {
+        __m128 half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
+        half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+        return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+    }
+#else
+    for (begin = 0; begin < k; begin = end, scales += step) {
+        float part[8] = {0};
+        end = begin + of_group < k ? begin + of_group : k;
+        for (i = begin; i < end; i += 8)
+            for (c = 0; c < 8; c++) part[c] += (float)integer_at(w, 4, i + c) * x[i + c];
+        memcpy(&scale, scales, 4);
+        for (c = 0; c < 8; c++) lane[c] += scale * part[c];
+    }
+    for (c = 0; c < 4; c++) lane[c] += lane[c + 4];
+    return lane[0] + lane[2] + (lane[1] + lane[3]);
+#endif
+}
+
 /* Rows of int8 with k side by side, as groups; what lies beyond k is 0 in B, so anything here. */
 static inline void pack_quads_of_row(const int8_t *x, ptrdiff_t step, ptrdiff_t k, char *to) {
     ptrdiff_t i;
@@ -240,7 +400,7 @@ TILE_VNNI static inline __attribute__((always_inline)) void transpose_groups(con
                                                                              char *to) {
     __m512i rows[16], other[16];
     int i;
-    _Pragma("GCC unroll 16") for (i = 0; i < 16; i++) rows[i] = TILE_LOAD(x + i * next);
+    _Pragma("GCC unroll 16") for (i = 0; i < 16; i++) rows[i] = tile_load(x + i * next);
     _Pragma("GCC unroll 8") for (i = 0; i < 8; i++) {
         other[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
         other[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
@@ -258,10 +418,10 @@ TILE_VNNI static inline __attribute__((always_inline)) void transpose_groups(con
         const __m512i high = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0xdd);
         const __m512i high2 = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0xdd);
         const ptrdiff_t step = TILE_GROUP * TILE_COLS;
-        TILE_STORE(to + i * step, _mm512_shuffle_i32x4(low, low2, 0x88));
-        TILE_STORE(to + (8 + i) * step, _mm512_shuffle_i32x4(low, low2, 0xdd));
-        TILE_STORE(to + (4 + i) * step, _mm512_shuffle_i32x4(high, high2, 0x88));
-        TILE_STORE(to + (12 + i) * step, _mm512_shuffle_i32x4(high, high2, 0xdd));
+        tile_store(to + i * step, _mm512_shuffle_i32x4(low, low2, 0x88));
+        tile_store(to + (8 + i) * step, _mm512_shuffle_i32x4(low, low2, 0xdd));
+        tile_store(to + (4 + i) * step, _mm512_shuffle_i32x4(high, high2, 0x88));
+        tile_store(to + (12 + i) * step, _mm512_shuffle_i32x4(high, high2, 0xdd));
     }
 }
 /* What of a whole panel these can pack: gives how many k. */
@@ -280,13 +440,13 @@ TILE_VNNI static ptrdiff_t pack_whole_quads(const int8_t *x, ptrdiff_t by, ptrdi
 /* 128 times the sum of each column. */
 TILE_VNNI static void add_quads(const char *packed, ptrdiff_t groups, int32_t *sums) {
     const __m512i factor = _mm512_set1_epi8(-128); /* which counts as 128 */
-    __m512i a = TILE_ZERO(), b = TILE_ZERO();
+    __m512i a = tile_zero(), b = tile_zero();
     for (; groups > 0; groups--, packed += TILE_GROUP * TILE_COLS) {
-        a = _mm512_dpbusd_epi32(a, factor, TILE_LOAD(packed));
-        b = _mm512_dpbusd_epi32(b, factor, TILE_LOAD(packed + 64));
+        a = _mm512_dpbusd_epi32(a, factor, tile_load(packed));
+        b = _mm512_dpbusd_epi32(b, factor, tile_load(packed + 64));
     }
-    TILE_STORE(sums, a);
-    TILE_STORE(sums + 16, b);
+    tile_store(sums, a);
+    tile_store(sums + 16, b);
 }
 #else
 static inline ptrdiff_t pack_whole_quads(const int8_t *x, ptrdiff_t by, ptrdiff_t next, ptrdiff_t k,
