@@ -13,7 +13,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -630,10 +630,7 @@ def opaque_facts(records: Iterable[Any]) -> str:
         f"from aclnn.kernels.{body} cimport {', '.join(one.name for one in own if one.body == body)}\n"
         for body in dict.fromkeys(one.body for one in own)
     ]
-    text.append("from libc.stdint cimport int8_t, uint8_t\n")
-    text.append(f"from aclnn.kernels.element cimport load, store, {', '.join(ELEMENTS)}\n\n")
-    text.append(element_functions("load", READ_AS))
-    text.append(element_functions("store", WRITTEN_AS) + "\n\n")
+    text += [conversion("reader", READ_AS), conversion("writer", WRITTEN_AS)]
     calls = library_calls(records)
     text += [f"def {name}{NODE}:\n{lines}\n\n\n" for lines, name in calls.items()]
     text.append("FACTS = {\n")
@@ -655,15 +652,24 @@ def maker_of(record: Any, calls: Mapping[str, str]) -> str:
     return f"_opaque_kernels:{function}"
 
 
-def element_functions(kind: str, pairs: Mapping[str, Iterable[str]]) -> str:
-    """The table of functions that convert elements as they are read or written, by both dtypes."""
-    lines = [f"cdef dict {kind.upper()}S = {{\n"]
-    for computed, dtypes in pairs.items():
-        for dtype in dtypes:
-            types = [TYPES[dtype], TYPES[computed]]
-            ends = ", ".join(types if kind == "load" else reversed(types))
-            lines.append(f'    ("{dtype}", "{computed}"): <size_t><{kind}_fn>{kind}[{ends}],\n')
-    return "".join([*lines, "}\n"])
+def conversion(name: str, pairs: Mapping[str, Iterable[str]]) -> str:
+    """The function that gives what converts elements, by their dtype and the one that is computed in."""
+    kind = "load" if name == "reader" else "store"
+    types = [TYPES[dtype] for wide, some in pairs.items() for dtype in (*some, wide)]
+    own = [one for one in dict.fromkeys(types) if one in ELEMENTS]
+    lines = [f"from libc.stdint cimport {one}" for one in ("int8_t", "uint8_t") if one in types]
+    lines.append(f"from aclnn.kernels.element cimport {', '.join([kind, f'{kind}_fn', *own])}\n\n")
+    lines.append(f"cdef {kind}_fn {name}(str dtype, str computed) except NULL:")
+    for wide, some in pairs.items():
+        lines.append(f'    if computed == "{wide}":')
+        for dtype in some:
+            ends = [TYPES[dtype], TYPES[wide]]
+            ends = ends if kind == "load" else ends[::-1]
+            lines.append(f'        if dtype == "{dtype}":')
+            lines.append(f"            return <{kind}_fn>{kind}[{', '.join(ends)}]")
+    verb = "reads {dtype} as" if kind == "load" else "writes {dtype} from"
+    lines.append(f'    raise ValueError(f"no kernel {verb} {{computed}}")\n\n\n')
+    return "\n".join(lines)
 
 
 # --- Nodes of opaque kernels ------------------------------------------------------------------------
@@ -843,37 +849,21 @@ def nodes(records: Iterable[Any]) -> str:
     if not any(one.per_set for one in records):
         names += ["reader", "writer"]
     else:
-        own = conversion(records, "reader", READ_BY_SETS)
-        own += conversion(records, "writer", WRITTEN_BY_SETS)
+        own = conversions(records)
     makers = "".join([node_kernel(one) for one in records])
     return NODE_IMPORTS.format(names=", ".join(names)) + own + makers
 
 
-def conversion(records: Iterable[Any], name: str, pairs: Mapping[str, Iterable[str]]) -> str:
-    """The function that gives what converts elements, by their dtype and the one that is computed in.
-
-    It has those that arguments of the records name.
-    """
-    calls = [call for one in records for call in calls_of(name, one.arguments)]
-    named = [one for call in calls for one in ast.walk(call.args[1])]
-    computed = sorted({one.value for one in named if isinstance(one, ast.Constant)})
-    if not computed:
-        return ""
-    kind = "load" if name == "reader" else "store"
-    types = [TYPES[dtype] for wide in computed for dtype in (*pairs[wide], wide)]
-    own = [one for one in dict.fromkeys(types) if one in ELEMENTS]
-    lines = ["from libc.stdint cimport int8_t"] if "int8_t" in types else []
-    lines.append(f"from aclnn.kernels.element cimport {', '.join([kind, f'{kind}_fn', *own])}\n\n")
-    lines.append(f"cdef {kind}_fn {name}(str dtype, str computed) except NULL:")
-    for wide in computed:
-        for dtype in pairs[wide]:
-            ends = [TYPES[dtype], TYPES[wide]]
-            ends = ends if kind == "load" else ends[::-1]
-            lines.append(f'    if dtype == "{dtype}" and computed == "{wide}":')
-            lines.append(f"        return <{kind}_fn>{kind}[{', '.join(ends)}]")
-    verb = "reads {dtype} as" if kind == "load" else "writes {dtype} from"
-    lines.append(f'    raise ValueError(f"no kernel {verb} {{computed}}")\n\n\n')
-    return "\n".join(lines)
+def conversions(records: Sequence[Any]) -> str:
+    """What reads and writes elements in a module with loops for each instruction set: what arguments name."""
+    text = ""
+    for name, pairs in ("reader", READ_BY_SETS), ("writer", WRITTEN_BY_SETS):
+        calls = [call for one in records for call in calls_of(name, one.arguments)]
+        named = [one for call in calls for one in ast.walk(call.args[1])]
+        computed = {one.value for one in named if isinstance(one, ast.Constant)}
+        if computed:
+            text += conversion(name, {wide: pairs[wide] for wide in sorted(computed)})
+    return text
 
 
 def calls_of(function: str, text: str) -> Iterator[ast.Call]:

@@ -8,7 +8,6 @@ from libc.stddef cimport size_t
 from libc.string cimport memset
 
 from aclnn.kernels._kernel_reference cimport checked_by, refer_to
-from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.opaque.gather cimport check_gather
 from aclnn.kernels.opaque.walk cimport opaque_state
 from aclnn.kernels.rows.running cimport lines_fn
@@ -49,24 +48,10 @@ class OpaqueFacts(NamedTuple):
     failures: tuple
 
 
-# Made of the records: LOADS and STORES by dtypes of elements and of what is computed in; FACTS and
-# MAKERS by kernel, the latter as "module:function"; and functions that make kernels of nodes with
-# factories of the instruction set in use.
+# Made of records: `reader` and `writer`, which give what converts elements of a dtype to the one
+# that is computed in, and back; FACTS and MAKERS by kernel, the latter as "module:function"; and
+# functions that make kernels of nodes with factories of the instruction set in use.
 include "opaque_facts.pxi"
-
-
-cdef load_fn reader(str dtype, str computed) except NULL:
-    """Function that converts elements of a dtype to one that is computed in."""
-    if (dtype, computed) not in LOADS:
-        raise ValueError(f"no kernel reads {dtype} as {computed}")
-    return <load_fn><size_t>LOADS[dtype, computed]
-
-
-cdef store_fn writer(str dtype, str computed) except NULL:
-    """Function that converts elements of a dtype that is computed in to another one."""
-    if (dtype, computed) not in STORES:
-        raise ValueError(f"no kernel writes {dtype} from {computed}")
-    return <store_fn><size_t>STORES[dtype, computed]
 
 
 cdef object size_of(tuple shape):
