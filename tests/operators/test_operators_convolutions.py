@@ -794,3 +794,28 @@ def test_bounds_of_results_are_those_of_single_calls(low, high):
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
         assert np.isnan(found).all() == (np.isnan(low) or np.isnan(high))
+
+
+@each("width", (1, 2, 3, 5, 7, 8, 9, 10, 14, 17, 33))
+def test_columns_of_several_rows_of_any_width(width):
+    """A register's positions lie in one row of the image or in many; no byte behind scratch or results."""
+    rng = np.random.default_rng(49)
+    for height, channels, rows, step in (
+        (1, 3, 5, 1),
+        (4, 30, 7, 1),
+        (9, 40, 13, 2),
+        (13, 5, 24, 1),
+    ):
+        size = [(n - 1) * step + 1 for n in (height, width)]
+        x = rng.standard_normal((2, channels, *size)).astype(np.float32)
+        w = rng.standard_normal((rows, channels, 3, 3)).astype(np.float32)
+        options = ((step, step), (1, 1), (1, 1), False, (0, 0), 1)
+        wanted = reference(x, w, None, *options)
+        assert wanted.shape[2:] == (height, width)
+        with aclnn.num_threads(1):
+            ex = aclnn.executor("convolution", x, w, None, *options)
+            with watched(ex.workspace_size) as workspace, watched(wanted.size * 4) as memory:
+                out = memory.view(np.float32).reshape(wanted.shape)
+                ex.run(workspace=workspace, out=out)
+                found = out.copy()
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5 * np.abs(wanted).max())

@@ -314,30 +314,48 @@ static const direct_fn direct_tiles[TILE_ROWS][TILE_VECTORS][2] = {
 
 /* --- Columns --------------------------------------------------------------------------------------- */
 
+/* Vectors that make up a row of a panel, in their order: what lies behind a run of positions gives way to the next one, or
+ * to the next row. */
+typedef struct {
+    int count;
+    const char *from[2 * IMAGE_RUNS];
+    ptrdiff_t at[2 * IMAGE_RUNS], left[2 * IMAGE_RUNS]; /* of the panel's columns; of positions of the run */
+} direct_pieces;
+
+INLINED void direct_pack_of(const int count, const direct_pieces *pieces, const ptrdiff_t *offsets, ptrdiff_t depth,
+                            ptrdiff_t step, float *to) {
+    for (ptrdiff_t k = 0; k < depth; k++, to += step)
+#pragma GCC unroll 4
+        for (int i = 0; i < count; i++) vf_store(to + pieces->at[i], vf_load(pieces->from[i] + offsets[k]));
+}
 /* A panel of n columns from several rows of positions, or of fewer than its registers hold. */
 static void direct_pack(const direct_t *d, const ptrdiff_t *offsets, ptrdiff_t depth, ptrdiff_t col, ptrdiff_t n,
                         const int vectors, float *to) {
-    const char *from[2 * IMAGE_RUNS];
-    ptrdiff_t first[2 * IMAGE_RUNS];
-    int runs = 0;
-    for (ptrdiff_t at = col; at < col + n; runs++) {
+    const ptrdiff_t step = vectors * F32_LANES;
+    direct_pieces pieces;
+    pieces.count = 0;
+    for (ptrdiff_t at = col; at < col + n;) {
         const image_run run = image_run_at(d->image, at, col + n);
-        from[runs] = d->image->data + run.from;
-        first[runs] = at - col;
+        for (ptrdiff_t j = 0; j < run.count; j += F32_LANES, pieces.count++) {
+            pieces.from[pieces.count] = d->image->data + run.from + j * 4;
+            pieces.at[pieces.count] = at - col + j;
+            pieces.left[pieces.count] = run.count - j;
+        }
         at += run.count;
     }
-    for (ptrdiff_t k = 0; k < depth; k++, to += vectors * F32_LANES)
-        for (int r = 0; r < runs; r++) { /* what lies behind a run gives way to the next one, or the next k */
-            const char *place = from[r] + offsets[k];
-            if (d->in_place) {
-                const ptrdiff_t count = (r + 1 < runs ? first[r + 1] : n) - first[r];
-                for (ptrdiff_t j = 0; j < count; j += F32_LANES)
-                    vf_store(to + first[r] + j, f32_widened_first(OF_F32, place + j * 4, count - j));
-                continue;
-            }
-            vf_store(to + first[r], vf_load(place));
-            if (vectors > 1) vf_store(to + first[r] + F32_LANES, vf_load(place + F32_LANES * 4));
-        }
+    if (d->in_place) {
+        for (ptrdiff_t k = 0; k < depth; k++, to += step)
+            for (int i = 0; i < pieces.count; i++)
+                vf_store(to + pieces.at[i], f32_widened_first(OF_F32, pieces.from[i] + offsets[k], pieces.left[i]));
+        return;
+    }
+    switch (pieces.count) {
+    case 1: direct_pack_of(1, &pieces, offsets, depth, step, to); break;
+    case 2: direct_pack_of(2, &pieces, offsets, depth, step, to); break;
+    case 3: direct_pack_of(3, &pieces, offsets, depth, step, to); break;
+    case 4: direct_pack_of(4, &pieces, offsets, depth, step, to); break;
+    default: direct_pack_of(pieces.count, &pieces, offsets, depth, step, to);
+    }
 }
 
 /* Columns of a tile, and their panel. */
