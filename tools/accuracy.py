@@ -14,6 +14,7 @@ extended precision, products with those in float64.
 """
 
 import argparse
+import importlib.util
 import itertools
 import json
 import sys
@@ -35,6 +36,12 @@ from references import ADDENDS, EXTENDED, PRODUCTS, ROWS, attention, numbers
 from wide import WIDE
 
 ROOT = Path(__file__).parent.parent
+for path in sorted(
+    (ROOT / "tests" / "operators").glob("test_*.py")
+):  # with references of their own
+    if "@references.rows_of(" in path.read_text(encoding="utf-8"):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 PAGE = ROOT / "docs" / "numbers.md"
 DATA = ROOT / "aclnn" / "operators" / "accuracy.json"
 HALVES = [np.dtype(kind) for kind in (np.float16, ml_dtypes.bfloat16)]
@@ -320,7 +327,7 @@ def main():
     for name in set(wanted) - set(OPERATORS):
         parser.error(
             f"{name} has no reference: a judge in tests/support/oracle.py, or a line in `ROWS` or `EXTENDED` of "
-            f"tests/support/references.py; exact ones are named in the text of {PAGE.name}"
+            f"tests/support/references.py, or a function under `rows_of` in its tests; exact ones are named in the text of {PAGE.name}"
         )
     for table, rows in measured(wanted, arguments.every):
         made = []

@@ -5,6 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+import references
 import wide
 from calls import (
     BF16,
@@ -602,6 +603,12 @@ def test_the_checks_of_reductions():
     assert "INT32 or INT64" in refused("aclnnArgMax", x, 1, False, out)[1]
     assert "without an element" in refused("aclnnAmax", empty((0,)), dims([0]), False, empty(()))[1]
     assert aclnn.amax(np.zeros((0, 3), np.float32), (1,)).shape == (0,)
+
+
+@references.rows_of("cumsum")
+def running_sums(kind, shape, axis):
+    (x,) = references.numbers(kind, shape)
+    return {"": (aclnn.cumsum(x, axis), np.cumsum(x.astype(wide.WIDE), axis), np.abs(x).max())}
 
 
 @named("dtype", REAL, ids=str)
