@@ -145,7 +145,6 @@ UNLIKE = {
     "addmm": Unlike({"input": (2, 4), "mat1": (2, 3), "mat2": (3, 4)}),
     "baddbmm": Unlike({"input": (2, 2, 4), "batch1": (2, 2, 3), "batch2": (2, 3, 4)}),
     "addbmm": Unlike({"input": (2, 4), "batch1": (3, 2, 3), "batch2": (3, 3, 4)}),
-    "mv": Unlike({"vec": (3,)}),
     "addmv": Unlike({"input": (2,), "mat": (2, 3), "vec": (3,)}),
     "gemm": Unlike({"b": (3, 4), "c": (2, 4)}),
     "scaled_dot_product_attention": Unlike({"attn_mask": (2, 2)}),
@@ -412,7 +411,9 @@ FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional
 
 
 def shape_of(name, role):
-    return UNLIKE.get(name, NOTHING).shapes.get(role, SHAPE)
+    """That of `UNLIKE`, else the usual one, or a row of it where a rule says one dimension."""
+    of_row = any(rule.text == f"`{role}` has 1 dimensions" for rule in REGISTRY[name].rules)
+    return UNLIKE.get(name, NOTHING).shapes.get(role, SHAPE[1:] if of_row else SHAPE)
 
 
 def inputs(name, dtype=np.float32, seed=0, fill=None):
