@@ -71,6 +71,8 @@ cdef extern from "quantized/tiles.h" nogil:
                          const float *, float *) noexcept
     float dot_of_nibbles(const char *, const float *, const char *, ptrdiff_t, ptrdiff_t,
                          ptrdiff_t) noexcept
+    float dot_of_offsets(const char *, ptrdiff_t, const char *, ptrdiff_t, const float *,
+                         ptrdiff_t) noexcept
     void take_nibbles(const char *, ptrdiff_t, int, ptrdiff_t, int8_t *) noexcept
     void pack_quads_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
     void pack_pairs_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
@@ -501,10 +503,11 @@ cdef void multiply_columns(const array_view *views, const product_state *state,
                 sums[c] = dot_of_nibbles(<const char *>weight, <const float *>parts.a,
                                          place_of(scales, piece.number, 0, column),
                                          scales.strides[1], piece.k, of_group)
-                for group in range(groups if offsets != NULL else 0):
-                    sums[c] += (load_float(scales, piece.number, group, column)
-                                * (load_float(offsets, piece.number, group, column)
-                                   * sums_of_a[group]))
+                if offsets != NULL:
+                    sums[c] += dot_of_offsets(place_of(scales, piece.number, 0, column),
+                                              scales.strides[1],
+                                              place_of(offsets, piece.number, 0, column),
+                                              offsets.strides[1], sums_of_a, groups)
                 continue
             if state.b_unit:
                 take_nibbles(at + column * next_, 1, state.b_unit, piece.k, parts.apart)

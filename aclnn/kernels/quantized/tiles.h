@@ -358,6 +358,27 @@ static inline float dot_of_nibbles(const char *w, const float *x, const char *sc
 #endif
 }
 
+/* What offsets add to such a sum: of each group its scale, offset, and sum of floats. Numbers of groups that are
+ * adjacent are multiplied in lanes. */
+static inline float dot_of_offsets(const char *scales, ptrdiff_t step, const char *offsets, ptrdiff_t next,
+                                   const float *sums, ptrdiff_t groups) {
+    float lane[8] = {0}, scale[8], offset[8], found;
+    ptrdiff_t g = 0;
+    int c;
+    if (step == sizeof(float) && next == sizeof(float))
+        for (; g + 8 <= groups; g += 8) {
+            memcpy(scale, scales + g * step, sizeof scale), memcpy(offset, offsets + g * next, sizeof offset);
+            for (c = 0; c < 8; c++) lane[c] += scale[c] * (offset[c] * sums[g + c]);
+        }
+    for (c = 0; c < 4; c++) lane[c] += lane[c + 4];
+    found = lane[0] + lane[2] + (lane[1] + lane[3]);
+    for (; g < groups; g++) {
+        memcpy(scale, scales + g * step, sizeof(float)), memcpy(offset, offsets + g * next, sizeof(float));
+        found += scale[0] * (offset[0] * sums[g]);
+    }
+    return found;
+}
+
 /* Rows of int8 with k side by side, as groups; what lies beyond k is 0 in B, so anything here. */
 static inline void pack_quads_of_row(const int8_t *x, ptrdiff_t step, ptrdiff_t k, char *to) {
     ptrdiff_t i;
