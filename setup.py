@@ -66,9 +66,11 @@ GENERIC_FLAGS = {
 }  # fmt: skip
 # These loops are as fast without the copies that -O3 makes of them, and a fifth to a quarter shorter; what vectors they
 # get, a cost model of -O3 decides. Sums of rows, pooling, attention and transposed operands took 1.1 to 1.6 times as
-# long, and four loops of formulas had no vectors.
+# long, gathers 1.1 to 1.2 times, and four loops of formulas had no vectors.
 SHORT_FLAGS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 SHORT = ("_product_kernels", "_convolution_kernels", "_quantized_kernels")
+# A file of loops declares what Cython adds to its module, which others of that module use.
+LOOP_WARNINGS = ("-Wno-unused-function", "-Wno-unused-variable")
 OVER_VECTORS = ("_simd_kernels", "_fused_kernels")
 # Modules that an instruction set takes from another one, where its own gain less than a tenth: comparisons, gathers
 # and conversions that wait for memory. `_kernels` reads the masks of the loops over vectors, one for each vector of
@@ -133,6 +135,7 @@ DIRECTIVES = {
     "boundscheck": True,  # of lists and tuples: an IndexError, where a process would end; arrays of C have none
     "cdivision": True,  # C's division: no exception for zero, which formulas meet and mean
     "initializedcheck": False,
+    "auto_pickle": False,  # classes that have pickles say what is in them
 }
 
 
@@ -752,7 +755,7 @@ def kernel_extension(stem: str, files: list[Path], sets: list[str]) -> Extension
     """A family's module: what Python sees once, and its loops once for each instruction set."""
     # What Python sees of these has declarations with vectors.
     flags = kernel_variants()[sets[0]] if stem in OVER_VECTORS else ()
-    ext = extension(module_of(stem), str(files[0]), (*flags, "-Os"))
+    ext = extension(module_of(stem), str(files[0]), (*flags, "-Os", *LOOP_WARNINGS))
     tables = extension(f"{module_of(stem)}.sets", str(files[-1]))
     tables.define_macros += [(f"ACLNN_HAS_{isa.upper()}", None) for isa in sets]
     ext.loops = [tables]
@@ -770,7 +773,7 @@ def loop_flags(stem: str, isa: str) -> tuple[str, ...]:
         flags = GENERIC_FLAGS.get(stem, ())
     else:
         flags = (*kernel_variants()[isa], *(SHORT_FLAGS if stem in SHORT else ()))
-    return *flags, *OWN_FLAGS.get(stem, ())
+    return *flags, *OWN_FLAGS.get(stem, ()), *LOOP_WARNINGS
 
 
 # Commands that compile. All others pack or describe the sources, for which translating these would take

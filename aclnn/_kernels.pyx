@@ -19,16 +19,20 @@ from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from aclnn.kernels._kernel_reference cimport State
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, SET_GENERIC, set_in_use, take_set
+from aclnn.kernels.conversion cimport load, load_odd, number_t, store
+from aclnn.kernels.instruction_sets cimport (
+    SETS,
+    SETS_BUILT,
+    SET_GENERIC,
+    set_in_use,
+    take_set,
+    use_set,
+)
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
     half_t,
-    load,
     load_fn,
-    load_odd,
-    number_t,
-    store,
     store_fn,
     unaligned_complex128,
     unaligned_complex64,
@@ -363,6 +367,29 @@ cdef store_fn store_from(str dtype, number_type computed) except NULL:
     if computed == IN_WHOLE:
         return storer(dtype, <const unaligned_int64 *>NULL)
     return storer(dtype, <const unaligned_complex128 *>NULL)
+
+
+cdef load_fn load_of(int isa, str dtype, str computed) except NULL:
+    """The function that converts elements of a dtype to one that is computed in, for other modules.
+
+    `isa`: whose instructions it has, or -1: those of this thread's last call.
+    """
+    cdef int before = set_in_use()
+    take_set(before if isa < 0 else isa)
+    try:
+        return load_as(dtype, <number_type><int>DTYPE_OF.index(computed))
+    finally:
+        use_set(before)
+
+
+cdef store_fn store_of(int isa, str dtype, str computed) except NULL:
+    """The function that rounds what was computed to elements of a dtype."""
+    cdef int before = set_in_use()
+    take_set(before if isa < 0 else isa)
+    try:
+        return store_from(dtype, <number_type><int>DTYPE_OF.index(computed))
+    finally:
+        use_set(before)
 
 
 COMPLEX = {"complex64", "complex128"}

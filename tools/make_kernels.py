@@ -27,20 +27,12 @@ LOOPS_IN = {
 }
 MOST_INPUTS = 4
 NAMES = "abcd"  # of a formula's inputs
-# The types of elements, and in what opaque kernels compute with which of them.
-TYPES = {
-    "float32": "unaligned_float", "float64": "unaligned_double", "float16": "half_t", "bfloat16": "bfloat16_t",
-    "int8": "int8_t", "uint8": "uint8_t", "int16": "unaligned_int16", "int32": "unaligned_int32",
-    "int64": "unaligned_int64", "bool": "bool_t",
-}  # fmt: skip
-ELEMENTS = [
-    one for one in TYPES.values() if not one.endswith("int8_t")
-]  # those that C does not have
+# The elements that opaque kernels read and write, by what they compute in.
 SINGLE = ("float32", "float16", "bfloat16")
 WHOLE = ("int8", "uint8", "int16", "int32", "int64", "bool")
 READ_AS = {"float32": SINGLE, "float64": (*SINGLE, "float64"), "int64": WHOLE}
 WRITTEN_AS = READ_AS | {"float64": (*SINGLE, "float64", *WHOLE[:-1])}
-# In modules with loops for each instruction set, which convert elements themselves.
+# In modules with loops for each instruction set.
 READ_BY_SETS = {"float32": (*SINGLE, "int8", "int32"), "float64": (*SINGLE, "float64")}
 WRITTEN_BY_SETS = {"float32": SINGLE, "float64": (*SINGLE, "float64")}
 TAB = "    "
@@ -630,7 +622,7 @@ def opaque_facts(records: Iterable[Any]) -> str:
         f"from aclnn.kernels.{body} cimport {', '.join(one.name for one in own if one.body == body)}\n"
         for body in dict.fromkeys(one.body for one in own)
     ]
-    text += [conversion("reader", READ_AS), conversion("writer", WRITTEN_AS)]
+    text += [conversion("reader", READ_AS, "-1"), conversion("writer", WRITTEN_AS, "-1")]
     calls = library_calls(records)
     text += [f"def {name}{NODE}:\n{lines}\n\n\n" for lines, name in calls.items()]
     text.append("FACTS = {\n")
@@ -652,23 +644,28 @@ def maker_of(record: Any, calls: Mapping[str, str]) -> str:
     return f"_opaque_kernels:{function}"
 
 
-def conversion(name: str, pairs: Mapping[str, Iterable[str]]) -> str:
-    """The function that gives what converts elements, by their dtype and the one that is computed in."""
+def conversion(name: str, pairs: Mapping[str, Iterable[str]], isa: str = "set_in_use()") -> str:
+    """The function that gives what converts elements, by their dtype and the one that is computed in.
+
+    It takes that from `_kernels`, for the instruction set that it passes: the one in use, or -1 where a module has
+    no loops for each.
+    """
     kind = "load" if name == "reader" else "store"
-    types = [TYPES[dtype] for wide, some in pairs.items() for dtype in (*some, wide)]
-    own = [one for one in dict.fromkeys(types) if one in ELEMENTS]
-    lines = [f"from libc.stdint cimport {one}" for one in ("int8_t", "uint8_t") if one in types]
-    lines.append(f"from aclnn.kernels.element cimport {', '.join([kind, f'{kind}_fn', *own])}\n\n")
-    lines.append(f"cdef {kind}_fn {name}(str dtype, str computed) except NULL:")
-    for wide, some in pairs.items():
-        lines.append(f'    if computed == "{wide}":')
-        for dtype in some:
-            ends = [TYPES[dtype], TYPES[wide]]
-            ends = ends if kind == "load" else ends[::-1]
-            lines.append(f'        if dtype == "{dtype}":')
-            lines.append(f"            return <{kind}_fn>{kind}[{', '.join(ends)}]")
+    known = {(dtype, wide) for wide, some in pairs.items() for dtype in some}
+    lines = [
+        f"from aclnn._kernels cimport {kind}_of",
+        f"from aclnn.kernels.element cimport {kind}_fn",
+    ]
+    if isa == "set_in_use()":
+        lines.append("from aclnn.kernels.instruction_sets cimport set_in_use")
     verb = "reads {dtype} as" if kind == "load" else "writes {dtype} from"
-    lines.append(f'    raise ValueError(f"no kernel {verb} {{computed}}")\n\n\n')
+    lines += [
+        "\n",
+        f"cdef {kind}_fn {name}(str dtype, str computed) except NULL:",
+        f"    if (dtype, computed) not in {{{', '.join(map(repr, sorted(known)))}}}:",
+        f'        raise ValueError(f"no kernel {verb} {{computed}}")',
+        f"    return {kind}_of({isa}, dtype, computed)\n\n\n",
+    ]
     return "\n".join(lines)
 
 

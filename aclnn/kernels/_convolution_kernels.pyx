@@ -19,7 +19,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memset
 
-from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn._kernels cimport load_of, store_of
+from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.exactly cimport times_sigma
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
@@ -1281,20 +1282,12 @@ cdef void take_tap(const slopes_t *c, const array_view *view, const char *source
 
 # --- The kernel's reference -----------------------------------------------------------------------
 
-cdef load_fn loader(str dtype):
-    if dtype == "float32":
-        return <load_fn>load[float, float]
-    if dtype == "float16":
-        return <load_fn>load[half_t, float]
-    return <load_fn>load[bfloat16_t, float]
+cdef load_fn loader(str dtype) except NULL:
+    return load_of(set_in_use(), dtype, "float32")
 
 
-cdef store_fn storer(str dtype):
-    if dtype == "float32":
-        return <store_fn>store[float, float]
-    if dtype == "float16":
-        return <store_fn>store[float, half_t]
-    return <store_fn>store[float, bfloat16_t]
+cdef store_fn storer(str dtype) except NULL:
+    return store_of(set_in_use(), dtype, "float32")
 
 
 # Activations that results take in registers; the last two where there are vectors.

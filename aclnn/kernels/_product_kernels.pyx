@@ -10,16 +10,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from aclnn.kernels.unaligned cimport unaligned_double, unaligned_float
+from aclnn._kernels cimport load_of, store_of
 from aclnn.kernels.element cimport (
-    bfloat16_t,
     half_of_f32,
     half_of_f64,
-    half_t,
     half_to_f32,
-    load,
     load_fn,
-    store,
-    store_fn,
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.number cimport real
@@ -136,28 +132,14 @@ cdef void load_double_by_half(const double *src, ptrdiff_t stride, double *dst,
         dst[i] = half_to_f32(half_of_f64(at[0]))
 
 
-cdef load_fn loader(str dtype, bint by_half, real like) except NULL:
-    if dtype == "float32":
-        return <load_fn>load_by_half[real] if by_half else <load_fn>load[float, real]
-    if dtype == "float64":
-        return <load_fn>load_double_by_half if by_half else <load_fn>load[double, real]
-    if dtype == "float16":
-        return <load_fn>load[half_t, real]
-    if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, real]
-    raise ValueError(f"no product reads {dtype}")
-
-
-cdef store_fn storer(str dtype, real like) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[real, float]
-    if dtype == "float64":
-        return <store_fn>store[real, double]
-    if dtype == "float16":
-        return <store_fn>store[real, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[real, bfloat16_t]
-    raise ValueError(f"no product writes {dtype}")
+cdef load_fn loader(str dtype, bint by_half, str computed) except NULL:
+    if by_half and dtype == "float32":
+        if computed == "float64":
+            return <load_fn>load_by_half[double]
+        return <load_fn>load_by_half[float]
+    if by_half and dtype == "float64":
+        return <load_fn>load_double_by_half
+    return load_of(set_in_use(), dtype, computed)
 
 
 # --- References to kernels ------------------------------------------------------------------------
@@ -371,10 +353,9 @@ cdef int set_state(ProductState ref, tuple in_dtypes, str out_dtype, bint wide,
     for which in range(<int>len(in_dtypes) - state.extras):
         rounded = by_half and which < 2
         set_kind(state, which, in_dtypes[which], wide, rounded)
-        state.load[which] = (loader(in_dtypes[which], rounded, <double>0) if wide
-                             else loader(in_dtypes[which], rounded, <float>0))
+        state.load[which] = loader(in_dtypes[which], rounded, computed)
     set_kind(state, OUT, out_dtype, wide, False)
-    state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
+    state.store = store_of(set_in_use(), out_dtype, computed)
     state.halves = state.kinds[A] == OF_BF16 and state.kinds[B] == OF_BF16
     state.pairs = state.halves and multiplies_pairs()
     return 0

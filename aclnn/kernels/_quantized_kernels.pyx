@@ -28,10 +28,11 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from aclnn.kernels.element cimport (
-    load,
+    copy_bits,
     unaligned_float,
     unaligned_int32,
     unaligned_int64,
+    unaligned_uint32,
     unaligned_uint64,
 )
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, take_set
@@ -117,8 +118,7 @@ RESULTS = {"int32": RAW, "int8": BYTES}  # what becomes of sums, by the dtype; e
 
 cdef inline void load_floats(const char *x, ptrdiff_t stride, float *to,
                              ptrdiff_t n) noexcept nogil:
-    load[unaligned_float, unaligned_float](<const unaligned_float *>x, stride,
-                                           <unaligned_float *>to, n)
+    copy_bits(<const unaligned_uint32 *>x, stride, <unaligned_uint32 *>to, sizeof(float), n)
 
 
 cdef inline float float_of_bits(uint32_t bits) noexcept nogil:

@@ -18,7 +18,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from aclnn.kernels._kernel_reference cimport State
-from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
+from aclnn._kernels cimport load_of, store_of
+from aclnn.kernels.element cimport bfloat16_t, half_t, load_fn, store_fn
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.rows.folds cimport multiply_behind, multiply_beside, square_behind
 from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
@@ -123,13 +124,7 @@ cdef int set_passes_for(row_state *state, str name, str dtype, str rounded) exce
 
 
 cdef load_fn loader(str dtype) except NULL:
-    if dtype == "float32":
-        return <load_fn>load[float, double]
-    if dtype == "float16":
-        return <load_fn>load[half_t, double]
-    if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, double]
-    return <load_fn>load[double, double]
+    return load_of(set_in_use(), dtype, "float64")
 
 
 cdef widen_fn widener(str dtype) except NULL:
@@ -143,13 +138,7 @@ cdef widen_fn widener(str dtype) except NULL:
 
 
 cdef store_fn storer(str dtype) except NULL:
-    if dtype == "float32":
-        return <store_fn>store[double, float]
-    if dtype == "float16":
-        return <store_fn>store[double, half_t]
-    if dtype == "bfloat16":
-        return <store_fn>store[double, bfloat16_t]
-    return <store_fn>store[double, double]
+    return store_of(set_in_use(), dtype, "float64")
 
 
 cdef int set_whole(whole_state *state, str dtype) except -1:

@@ -5,7 +5,14 @@ from libc.string cimport memcpy, memset
 
 from aclnn.kernels.cast cimport cast_row
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load, unaligned_float
+from aclnn.kernels.element cimport (
+    bfloat16_t,
+    bfloat16_to_f32,
+    copy_element,
+    half_t,
+    halves_to_floats,
+    unaligned_float,
+)
 from aclnn.kernels.simd.loop_args cimport (
     EXCEPTIONAL,
     F16,
@@ -135,12 +142,14 @@ cdef inline const unaligned_float *floats_at(const char *source, ptrdiff_t begin
                                              elem_type type,
                                              unaligned_float *values) noexcept nogil:
     """Elements as float32: in place, or converted into `values`."""
+    cdef ptrdiff_t i
     if type == F32:
         return <const unaligned_float *>source + begin
     if type == F16:
-        load(<const half_t *>source + begin, sizeof(half_t), values, n)
+        halves_to_floats(<const half_t *>source + begin, values, n)
     else:
-        load(<const bfloat16_t *>source + begin, sizeof(bfloat16_t), values, n)
+        for i in range(n):
+            values[i] = bfloat16_to_f32((<const bfloat16_t *>source)[begin + i])
     return values
 
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cases import each
+from guarded_memory import watched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -417,6 +418,26 @@ def test_arrays_that_are_not_those_of_the_plan_fail():
     assert isa.product_kernels().run(ref, [view(a), view(a.T), view(gaps)]) != 0
     assert (out == 0).all()
     assert (gaps == 0).all()
+
+
+@each("dtype", list(DTYPES))
+@each("size", [1, 3, 9, 17, 70])
+def test_elements_are_converted_with_each_instruction_set(dtype, size):
+    """They lie apart; nothing before, behind or between results is written."""
+    rng = np.random.default_rng(size)
+    a, b = (operand(rng, (size, size), dtype, "gaps") for _ in range(2))
+    step = 2 * np.dtype(DTYPES[dtype]).itemsize
+    strides = [a.strides, b.strides, (size * step, step)]
+    for name in isa.available():
+        module = isa.product_kernels(name)
+        ref = module.product_kernel((dtype,) * 2, (dtype,), m=size, n=size, k=size, strides=strides)
+        with watched(size * size * step) as memory:
+            before = memory.copy()
+            out = np.ndarray((size, size), DTYPES[dtype], memory, 0, strides[2])
+            assert module.run(ref, [view(a), view(b), view(out)]) == 0
+            between = np.arange(memory.size) % step >= step // 2
+            assert (memory[between] == before[between]).all()
+            assert_near(out, a, b, inner=2.0**-53 if dtype == "float64" else 2.0**-24)
 
 
 @each("dtypes", [("int32", "float32"), ("float32", "bool"), ("complex64",) * 2])

@@ -194,8 +194,9 @@ def test_states_of_kernels_with_loops_for_each_instruction_set(made_in):
     assert "part_of(scratch, (n + 1) * sizeof(float), &used)" in states
     assert "max(8, n) * (8 if state.wide else 4) * sizeof(char), &used)" in states
     assert nodes.count("cdef load_fn reader(") == 1
-    assert "return <load_fn>load[half_t, unaligned_double]" in nodes
-    assert "return <load_fn>load[int8_t, unaligned_float]" in nodes
+    assert "('float16', 'float64')" in nodes
+    assert "('int8', 'float32')" in nodes
+    assert "return load_of(set_in_use(), dtype, computed)" in nodes
     assert "writer" not in nodes
     assert "places_of(('a', 'b*', 'c?', 'result'), " in nodes
     assert '"other", inputs, outputs, both, &state, sizeof(state), 1.0,' in nodes
@@ -457,6 +458,17 @@ def test_what_several_files_of_loops_call_is_in_one_of_them(tmp_path):
     )
     (own,) = [text for text in texts if "chunk(n)" in text]
     assert f"{hidden} {name}(int n) {{" in own
+
+
+def test_conversions_of_elements_are_compiled_in_one_module():
+    """A hundred functions, and seconds of translation, for each module that includes them."""
+    users = [
+        path.relative_to(ROOT).as_posix()
+        for kind in ("*.pyx", "*.pxd")
+        for path in (ROOT / "aclnn").rglob(kind)
+        if "aclnn.kernels.conversion cimport" in path.read_text()
+    ]
+    assert users == ["aclnn/_kernels.pyx"]
 
 
 def test_loops_with_variables_that_python_sets_are_refused(tmp_path):
