@@ -114,7 +114,7 @@ def test_margins_that_cut_off_are_those_of_the_runtime(mode, pads):
 
 @pytest.mark.parametrize("centred", [0, 1])
 @pytest.mark.parametrize("most", [0, 3, 100])
-@pytest.mark.parametrize("count", [60, 500])  # 500 are more than are compared with each other
+@pytest.mark.parametrize("count", [60, 500])
 def test_boxes_are_suppressed_as_the_runtime_does(centred, most, count):
     places = RNG.uniform(0, 1, (2, count, 2))
     sizes = RNG.uniform(0.02, 0.4 if count < 100 else 0.1, (2, count, 2))
@@ -125,6 +125,37 @@ def test_boxes_are_suppressed_as_the_runtime_does(centred, most, count):
     made, wanted = results("NonMaxSuppression", [boxes, scores, *limits], center_point_box=centred)
     assert np.array_equal(made[0], wanted[0])
     assert bool(len(made[0])) == bool(most)
+
+
+def test_boxes_without_area_and_without_numbers_suppress_none():
+    boxes = np.float32(
+        [[[0, 0, 1, 1], [0, 0, 1, 1], [0.5, 0.5, 0.5, 2], [np.nan, 0, 1, 1], [1, 1, 0, 0], [0, 0, np.inf, 1]]]
+    )  # fmt: skip
+    scores = np.float32([[[0.9, 0.8, 0.95, 0.99, 0.5, 0.4]]])
+    limits = np.int64([10]), np.float32([0.5]), np.float32([0.0])
+    model, given = model_of("NonMaxSuppression", [boxes, scores, *limits])
+    found = aclnn.from_onnx(model)(*given.values())
+    assert np.asarray(found)[:, 2].tolist() == [3, 2, 0, 5]
+
+
+def test_order_of_boxes_is_checked_before_it_is_followed():
+    from aclnn.onnx._boxes import kept
+
+    boxes = np.zeros((3, 5), np.float32)
+    for order, rows, error in (
+        (np.int64([0, 3]), boxes, IndexError),
+        (np.int64([-1]), boxes, IndexError),
+        (np.int32([0]), boxes, ValueError),
+        (np.int64([0]), boxes.astype(np.float64), ValueError),
+        (np.int64([0]), boxes[:, :4].copy(), ValueError),
+        (np.int64([[0]]), boxes, ValueError),
+    ):
+        with pytest.raises(error):
+            kept(order, rows, 0.5, 2)
+    around = np.int64([-7, 2, 1, 0, -7])
+    assert kept(around[1:4], boxes, 0.5, 2) == 2
+    assert around.tolist() == [-7, 2, 1, 0, -7]
+    assert kept(around[1:4], boxes, 0.5, -1) == 0
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])

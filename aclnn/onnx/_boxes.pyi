@@ -1,0 +1,3 @@
+import numpy as np
+
+def kept(order: np.ndarray, boxes: np.ndarray, limit: float, most: int) -> int: ...
