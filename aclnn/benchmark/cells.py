@@ -122,9 +122,11 @@ class Cell:
         >>> [cell.dtype for cell in select(["elu_backward"], regimes=["mixed"])]
         ['float16→float32', 'float32→bfloat16']
         """
-        given = "+".join(dict.fromkeys(operand.dtype for operand in self.inputs))
-        mixed = "+" in given
-        return given if mixed or given == self.out.dtype else f"{given}→{self.out.dtype}"
+        arguments = "+".join(dict.fromkeys(operand.dtype for operand in self.inputs))
+        mixed = "+" in arguments
+        return (
+            arguments if mixed or arguments == self.out.dtype else f"{arguments}→{self.out.dtype}"
+        )
 
     @property
     def title(self) -> str:
@@ -327,8 +329,8 @@ def _laid_out(
 def _accepted(operator: str, inputs: Sequence[Operand], out: str) -> bool:
     """Whether an operator takes such operands, for a whole output of a dtype."""
     declared = REGISTRY[operator]
-    given = [*inputs, Operand(out, inputs[-1].shape)]
-    specs = [TensorSpec(dtypes.of_name(one.dtype), one.shape, ()) for one in given]
+    arguments = [*inputs, Operand(out, inputs[-1].shape)]
+    specs = [TensorSpec(dtypes.of_name(one.dtype), one.shape, ()) for one in arguments]
     tensors = dict(zip((*declared.inputs, "out"), specs, strict=True))
     return declared.accepts(tensors, get_soc_version())
 

@@ -55,7 +55,7 @@ class Chain:
         """The result by another library's functions."""
         values = list(arrays)
         for name, operands in self.calls:
-            values.append(forms(name)(*[values[place] for place in operands]))
+            values.append(forms(name)(*[values[index] for index in operands]))
         return values[-1]
 
     def into(
@@ -78,13 +78,13 @@ class Chain:
             elif target is None:
                 target = between()
             free += [values[p] for p in {*operands} if p >= first and last_use[p] == number]
-            given = [values[place] for place in operands]
-            calls.append((forms(name), given, target))
+            arguments = [values[index] for index in operands]
+            calls.append((forms(name), arguments, target))
             values.append(target)
 
         def run() -> Any:
-            for form, given, target in calls:
-                form(*given, out=target)
+            for form, arguments, target in calls:
+                form(*arguments, out=target)
             return out
 
         return run

@@ -258,7 +258,7 @@ def measure_cell(
     timers |= _yardsticks(cell, memory, threads)
     pause = PAUSE if threads > 1 else 0.0
     samples = alternate(timers, settings.rounds, settings.budget, pause)
-    place = {
+    index = {
         "operator": cell.operator,
         "dtype": cell.dtype,
         "regime": cell.regime.name,
@@ -266,7 +266,7 @@ def measure_cell(
         "elements": cell.regime.elements,
         "workspace_bytes": ours.workspace_size(cell, memory),
     }
-    return _row(place, memory.nbytes, threads, samples, keys), notes
+    return _row(index, memory.nbytes, threads, samples, keys), notes
 
 
 def measure_rows(
@@ -328,13 +328,13 @@ def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
 
 
 def _row(
-    place: Row, nbytes: int, threads: int, samples: dict[str, Sample], peers: Sequence[str]
+    index: Row, nbytes: int, threads: int, samples: dict[str, Sample], peers: Sequence[str]
 ) -> Row:
     """Measurements of a cell, behind the columns that identify it."""
     mine = samples["aclnn"].median
     against = {name: s.median / mine for name, s in samples.items() if name != "aclnn"}
     return {
-        **place,
+        **index,
         "threads": threads,
         "isa": isa.name(),
         "bytes": nbytes,

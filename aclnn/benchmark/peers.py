@@ -186,10 +186,10 @@ def _with_out(operator: Operator, form: Any) -> Callable[..., Call] | None:
         return None
 
     def make(*operands: Any, out: Any) -> Call:
-        given = known | dict(zip(tensors, operands, strict=True)) | {outs[0]: out}
-        by_place = [given[one.name] for one in rest if not one.kwarg_only]
+        arguments = known | dict(zip(tensors, operands, strict=True)) | {outs[0]: out}
+        by_place = [arguments[one.name] for one in rest if not one.kwarg_only]
         by_name = [one.name for one in rest if one.kwarg_only] + outs
-        return partial(form, *by_place, **{name: given[name] for name in by_name})
+        return partial(form, *by_place, **{name: arguments[name] for name in by_name})
 
     return make
 
@@ -440,8 +440,8 @@ class Inductor:
             out.view(torch.int16).numpy().view(memory.out.dtype) if out.element_size() == 2 else out
         )
 
-        def compute(*given: Any) -> None:
-            _aten().copy_(given[-1], chain.by(partial(getattr, _aten()), given[:-1]))
+        def compute(*arguments: Any) -> None:
+            _aten().copy_(arguments[-1], chain.by(partial(getattr, _aten()), arguments[:-1]))
 
         compiled = torch.compile(compute, dynamic=False)
 
@@ -483,8 +483,8 @@ class LoopInC:
         if not standard.can_compute(cell.operator, standard.C_FUNCTIONS):
             return None
         loop, columns = _loop_in_c(cell.operator), memory.out.shape[-1]
-        given = [array.ctypes.data for array in (*memory.inputs, memory.out)]
-        return lambda: loop(*given, memory.out.size // columns, columns, self._threads)
+        arguments = [array.ctypes.data for array in (*memory.inputs, memory.out)]
+        return lambda: loop(*arguments, memory.out.size // columns, columns, self._threads)
 
 
 LOOP_IN_C = """

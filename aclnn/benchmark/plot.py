@@ -130,14 +130,14 @@ def _label(axes: Any, places: dict[tuple[str, str, str], float]) -> None:
         groups = ((name, list(members)) for name, members in groupby(places, key))
         return [(name, places[m[0]], places[m[-1]]) for name, m in groups]
 
-    operators = spans(lambda place: place[:2])
+    operators = spans(lambda index: index[:2])
     axes.set_xticks(
         [(first + last) / 2 for _, first, last in operators],
         [name[1].removesuffix("_backward") for name, _, _ in operators],
         rotation=90,
         fontsize=8,
     )
-    for number, (name, first, last) in enumerate(spans(lambda place: place[0])):
+    for number, (name, first, last) in enumerate(spans(lambda index: index[0])):
         if number % 2:
             axes.axvspan(first - 1.4, last + 1.4, color="#f0f0f4", zorder=0)
         axes.text(

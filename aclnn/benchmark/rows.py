@@ -180,18 +180,22 @@ def _plain(name: str) -> Form:
     """Softmax and its like."""
     return Form(
         lambda made, axis: partial(getattr(aclnn, name), made["x"], axis, out=made["out"]),
-        lambda given, torch, axis: partial(
-            getattr(torch.ops.aten, f"_{name}").out, given["x"], axis, False, out=given["out"]
+        lambda arguments, torch, axis: partial(
+            getattr(torch.ops.aten, f"_{name}").out,
+            arguments["x"],
+            axis,
+            False,
+            out=arguments["out"],
         ),
         ("x",),
     )
 
 
 def _plain_gradient(name: str, output: str) -> Form:
-    def theirs(given: Any, torch: Any, axis: int) -> Call:
+    def theirs(arguments: Any, torch: Any, axis: int) -> Call:
         form = getattr(torch.ops.aten, f"_{name}_data").out
-        operands = (given["grad"], given["y"], axis, given["grad"].dtype)
-        return partial(form, *operands, **{output: given["out"]})
+        operands = (arguments["grad"], arguments["y"], axis, arguments["grad"].dtype)
+        return partial(form, *operands, **{output: arguments["out"]})
 
     return Form(
         lambda made, axis: partial(
@@ -206,7 +210,9 @@ def _plain_gradient(name: str, output: str) -> Form:
 def _reduction(name: str, counterpart: str = "", moved: int = 1) -> Form:
     return Form(
         lambda made, axis: partial(getattr(aclnn, name), made["x"], axis),
-        lambda given, torch, axis: partial(getattr(torch, counterpart or name), given["x"], axis),
+        lambda arguments, torch, axis: partial(
+            getattr(torch, counterpart or name), arguments["x"], axis
+        ),
         ("x",),
         moved=moved,
     )
@@ -224,16 +230,24 @@ def _layer_norm_gradient(made: Made, axis: int) -> Call:
     return partial(aclnn.native_layer_norm_backward, *operands)
 
 
-def _torch_layer_norm(given: Any, torch: Any, axis: int) -> Call:
-    shape = tuple(given["gamma"].shape)
+def _torch_layer_norm(arguments: Any, torch: Any, axis: int) -> Call:
+    shape = tuple(arguments["gamma"].shape)
     form = torch.ops.aten.native_layer_norm
-    return partial(form, given["x"], shape, given["gamma"], given["beta"], EPS)
+    return partial(form, arguments["x"], shape, arguments["gamma"], arguments["beta"], EPS)
 
 
-def _torch_layer_norm_gradient(given: Any, torch: Any, axis: int) -> Call:
-    shape = tuple(given["gamma"].shape)
-    _, mean, rstd = _torch_layer_norm(given, torch, axis)()
-    operands = (given["grad"], given["x"], shape, mean, rstd, given["gamma"], given["beta"])
+def _torch_layer_norm_gradient(arguments: Any, torch: Any, axis: int) -> Call:
+    shape = tuple(arguments["gamma"].shape)
+    _, mean, rstd = _torch_layer_norm(arguments, torch, axis)()
+    operands = (
+        arguments["grad"],
+        arguments["x"],
+        shape,
+        mean,
+        rstd,
+        arguments["gamma"],
+        arguments["beta"],
+    )
     return partial(torch.ops.aten.native_layer_norm_backward, *operands, [True] * 3)
 
 
@@ -242,28 +256,28 @@ def _rms_norm_gradient(made: Made, axis: int) -> Call:
     return partial(aclnn.rms_norm_backward, made["grad"], made["x"], made["gamma"], rstd)
 
 
-def _torch_rms_norm(given: Any, torch: Any, axis: int) -> Call:
-    shape = tuple(given["gamma"].shape)
-    return partial(torch.nn.functional.rms_norm, given["x"], shape, given["gamma"], EPS)
+def _torch_rms_norm(arguments: Any, torch: Any, axis: int) -> Call:
+    shape = tuple(arguments["gamma"].shape)
+    return partial(torch.nn.functional.rms_norm, arguments["x"], shape, arguments["gamma"], EPS)
 
 
-def _torch_rms_norm_gradient(given: Any, torch: Any, axis: int) -> Call:
+def _torch_rms_norm_gradient(arguments: Any, torch: Any, axis: int) -> Call:
     """PyTorch has it only as what autograd records."""
-    leaves = [given[name].clone().requires_grad_() for name in ("x", "gamma")]
+    leaves = [arguments[name].clone().requires_grad_() for name in ("x", "gamma")]
     made = _torch_rms_norm({"x": leaves[0], "gamma": leaves[1]}, torch, axis)()
-    return partial(torch.autograd.grad, made, leaves, given["grad"], retain_graph=True)
+    return partial(torch.autograd.grad, made, leaves, arguments["grad"], retain_graph=True)
 
 
-def _torch_swiglu(given: Any, torch: Any, axis: int) -> Call:
-    first, second = given["x"].chunk(2, -1)
+def _torch_swiglu(arguments: Any, torch: Any, axis: int) -> Call:
+    first, second = arguments["x"].chunk(2, -1)
     return lambda: torch.nn.functional.silu(first) * second
 
 
 def _geglu(approximate: int) -> Form:
     """PyTorch's calls: the second half's GELU, and a product."""
 
-    def theirs(given: Any, torch: Any, axis: int) -> Call:
-        first, second = given["x"].chunk(2, -1)
+    def theirs(arguments: Any, torch: Any, axis: int) -> Call:
+        first, second = arguments["x"].chunk(2, -1)
         gelu = torch.nn.functional.gelu
         name = "tanh" if approximate else "none"
         return lambda: first * gelu(second, approximate=name)

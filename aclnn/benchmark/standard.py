@@ -101,12 +101,12 @@ def _steps_of_node(node: Node, operands: Sequence[str], first: int) -> list[Step
     formula, values = _formula_of(node)
     values |= dict(zip(formula.operands, operands, strict=True))
     steps = []
-    for place, one in enumerate(formula.body):
+    for index, one in enumerate(formula.body):
         attributes = tuple(
             [(key, values[v.name] if isinstance(v, Number) else v) for key, v in one.attributes]
         )
-        given = tuple([values[x] if isinstance(x, str) else x for x in one.inputs])
-        steps.append(Step(one.operator, given, attributes, str(first + place)))
+        value = tuple([values[x] if isinstance(x, str) else x for x in one.inputs])
+        steps.append(Step(one.operator, value, attributes, str(first + index)))
         values |= dict.fromkeys(one.outputs, steps[-1].result)
     return steps
 
@@ -192,8 +192,8 @@ def compute(
     steps = steps_of(chain)
     for step in steps:
         form = _forms()[step.operator]
-        given = [values[one] if isinstance(one, str) else number(one) for one in step.operands]
-        scope = dict(zip(form.taken, given, strict=False))
+        argument = [values[one] if isinstance(one, str) else number(one) for one in step.operands]
+        scope = dict(zip(form.taken, argument, strict=False))
         scope |= {key: number(value) for key, value in step.attributes}
         value = eval(form.code, {**functions, **scope, "number": number})
         values[step.result] = keep(step.result, value)
@@ -278,6 +278,6 @@ def c_statements(chain: str, operands: Sequence[str]) -> str:
         lines.append(f"const float t{name} = {value};")
         return CText(f"t{name}")
 
-    given = [CText(one) for one in operands]
-    last = compute(chain, C_FUNCTIONS, given, CText.number, keep)
+    argument = [CText(one) for one in operands]
+    last = compute(chain, C_FUNCTIONS, argument, CText.number, keep)
     return "\n".join([*lines, f"return {last};"])

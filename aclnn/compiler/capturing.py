@@ -126,7 +126,10 @@ class Memory:
         numbers: Iterable[tuple[float, float, int]] = (),
     ) -> None:
         """Record a call that phase one has checked, on operands with their names."""
-        values = [None if given is None else self.read(given[1], given[0]) for given in inputs]
+        values = [
+            None if arguments is None else self.read(arguments[1], arguments[0])
+            for arguments in inputs
+        ]
         places = [self.recording.number(forms) for forms in numbers]
         made = self.recording.call(operator, call, values, places, frozenset(outputs))
         for role, (name, layout) in outputs.items():
@@ -150,7 +153,7 @@ class Memory:
         the same each time.
         """
         stores = [(held, layout) for held in self._held for layout in held.stores]
-        order = {address: place for place, address in enumerate(self._labels)}
+        order = {address: index for index, address in enumerate(self._labels)}
         stores.sort(key=lambda store: order.get(store[1].address, len(order)))
         outputs = []
         for held, layout in stores:

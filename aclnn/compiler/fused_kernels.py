@@ -110,7 +110,7 @@ def fuse(
     True
     """
     library = isa.fused_kernels()
-    if library is None or not {place.dtype for place in places.values()} <= SIZES.keys():
+    if library is None or not {index.dtype for index in places.values()} <= SIZES.keys():
         return None
     writes = tuple([part.output for part in parts if part.output in kept])
     made = {part.output for part in parts}
@@ -186,7 +186,7 @@ def _counts_with_room(
         if not fit or numbers > limits["numbers"]:
             break
         *inputs, out = op.operands
-        reads.update(place for place in inputs if place not in made)
+        reads.update(index for index in inputs if index not in made)
         made.add(out)
         last = begin + count - 1
         writes += 1
@@ -224,7 +224,7 @@ def _longest(
 
 def _can_join(step: Step, op: Op) -> bool:
     """Whether a program may hold an op: its operands lie by rows, and its dtypes have steps or calls."""
-    operands = [step.operands[place] for place in op.operands]
+    operands = [step.operands[index] for index in op.operands]
     return op.outputs == 1 and all(
         operand.dtype in SIZES and not _is_transposed(operand) for operand in operands
     )
@@ -331,7 +331,7 @@ def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tup
     if dtype in HALVES and any(part.params[k] not in (1, -1) for k in facts.unit):
         return None
     # Loads of half precision make signaling NaNs quiet.
-    reads_memory = any(place not in made for place in part.inputs)
+    reads_memory = any(index not in made for index in part.inputs)
     if form.facts.keeps_bits and out in HALVES and out in inputs and reads_memory:
         return None
     return form.formula, dtype
@@ -411,7 +411,7 @@ class _Writer:
         self.blocks: list[str] = []  # dtypes of the slots that blocks have
         self.numbers: list[tuple[int, int, str, Any]] = []
         self._places = places
-        self._number = {place: n for n, place in enumerate([*reads, *writes])}
+        self._number = {index: n for n, index in enumerate([*reads, *writes])}
         self._reads = set(reads)
         self._writes = set(writes)
         self._streams = streams
@@ -429,15 +429,15 @@ class _Writer:
         self._unpacked: list[tuple[str, int, int]] = []  # results that go to rows with gaps
         self._held: int | None = None  # the place whose value is in the registers
         self._told_apart = set(writes) | {
-            place
+            index
             for part, form, own in zip(parts, forms, on_registers, strict=True)
             if not _is_blind(part, form if own else None)
-            for place in part.inputs
+            for index in part.inputs
         }
         groups = [0]
         for before, after in pairwise(on_registers):
             groups.append(groups[-1] + (not (before and after)))
-        self._waiting = Counter(place for part in parts for place in part.inputs)
+        self._waiting = Counter(index for part in parts for index in part.inputs)
         self._crossing = self._values_between(parts, groups, on_registers)
         self._left: Counter[int] = Counter()
         group = -1
@@ -471,7 +471,7 @@ class _Writer:
         made = {part.output: group for part, group in zip(parts, groups, strict=True)}
         found = {part.output for part, own in zip(parts, on_registers, strict=True) if not own}
         for part, group in zip(parts, groups, strict=True):
-            found.update(place for place in part.inputs if made.get(place, group) != group)
+            found.update(index for index in part.inputs if made.get(index, group) != group)
         return found
 
     def _begin(self, parts: Sequence[Part]) -> None:
@@ -482,14 +482,14 @@ class _Writer:
         self._unpacked = []
         self._free_blocks += self._freed
         self._freed = []
-        for place in dict.fromkeys(place for part in parts for place in part.inputs):
-            one = self._places[place]
-            if place in self._reads and one.layout == "strided" and place not in self._block_of:
-                self._copy(one.dtype, self._number[place], self._take_block(place, one.dtype))
+        for index in dict.fromkeys(index for part in parts for index in part.inputs):
+            one = self._places[index]
+            if index in self._reads and one.layout == "strided" and index not in self._block_of:
+                self._copy(one.dtype, self._number[index], self._take_block(index, one.dtype))
         self._held = None
         self._slots.clear()
         self._free_slots = list(range(self._slots_used))
-        self._left = Counter(place for part in parts for place in part.inputs)
+        self._left = Counter(index for part in parts for index in part.inputs)
 
     # --- On registers ---------------------------------------------------------------------------
 
@@ -499,19 +499,19 @@ class _Writer:
         inputs, target = list(part.inputs), part.output
         if part.params == part.kernel.form.facts.commutes and self._held == inputs[1] != inputs[0]:
             inputs.reverse()
-        for place in inputs[1:]:
-            if not self._in_memory(place):
-                self._hold(place)
-                self._spill(place)
+        for index in inputs[1:]:
+            if not self._in_memory(index):
+                self._hold(index)
+                self._spill(index)
         if inputs:
             self._hold(inputs[0])
         else:
             self._let_go()
-        for place in inputs:
-            self._left[place] -= 1
+        for index in inputs:
+            self._left[index] -= 1
         if inputs and self._is_waited_for(inputs[0]):
             self._spill(inputs[0])
-        others = [self._source(place) for place in inputs[1:]] + [-1, -1]
+        others = [self._source(index) for index in inputs[1:]] + [-1, -1]
         if dtype == "path":
             own = _of_floats(part.kernel)
             params = self._take_numbers(part._replace(kernel=own), "")
@@ -526,9 +526,9 @@ class _Writer:
         if out != result:
             self.steps.append(("formula", "cast", out, False, 0, -1, -1))
         self._held = target
-        for place in inputs:
-            if place in self._slots and not self._left[place]:
-                self._free_slots.append(self._slots.pop(place))
+        for index in inputs:
+            if index in self._slots and not self._left[index]:
+                self._free_slots.append(self._slots.pop(index))
         self._keep(target)
 
     def _keep(self, target: int) -> None:
@@ -552,28 +552,28 @@ class _Writer:
             target in self._writes and self._places[target].layout == "dense" and not self._streams
         )
 
-    def _in_memory(self, place: int) -> bool:
+    def _in_memory(self, index: int) -> bool:
         """Whether a value is stored as floats."""
-        if place in self._slots:
+        if index in self._slots:
             return True
-        if place in self._reads or self._is_elsewhere(place):
-            one = self._places[place]
-            return one.dtype == "float32" or (place in self._reads and one.layout == "repeated")
+        if index in self._reads or self._is_elsewhere(index):
+            one = self._places[index]
+            return one.dtype == "float32" or (index in self._reads and one.layout == "repeated")
         return False
 
-    def _is_elsewhere(self, place: int) -> bool:
+    def _is_elsewhere(self, index: int) -> bool:
         """Whether a value is stored where every group of steps finds it."""
-        return place in self._block_of or (place in self._crossing and self._is_read_back(place))
+        return index in self._block_of or (index in self._crossing and self._is_read_back(index))
 
-    def _source(self, place: int) -> int:
+    def _source(self, index: int) -> int:
         """Place of a value in memory."""
-        if place in self._slots:
-            return self._first_slot + self._slots[place]
-        if place in self._block_of:
-            return self._block_of[place]
-        one, number = self._places[place], self._number[place]
-        if self._far and place in self._reads - self._fetched and one.layout == "dense":
-            self._fetched.add(place)
+        if index in self._slots:
+            return self._first_slot + self._slots[index]
+        if index in self._block_of:
+            return self._block_of[index]
+        one, number = self._places[index], self._number[index]
+        if self._far and index in self._reads - self._fetched and one.layout == "dense":
+            self._fetched.add(index)
             self.steps.append(("prefetch", one.dtype, number, False))
         return number
 
@@ -582,33 +582,33 @@ class _Writer:
         kernel = isa.kernels().copy_kernel(SIZES[dtype])
         self.steps.append(("call", kernel, 0, (source, target)))
 
-    def _hold(self, place: int) -> None:
+    def _hold(self, index: int) -> None:
         """Have a value in the registers."""
-        if self._held == place:
+        if self._held == index:
             return
         self._let_go()
-        where = self._source(place)
-        dtype = "float32" if place in self._slots else self._places[place].dtype
-        self.steps.append(("load", dtype, where, place in self._told_apart))
-        self._held = place
+        where = self._source(index)
+        dtype = "float32" if index in self._slots else self._places[index].dtype
+        self.steps.append(("load", dtype, where, index in self._told_apart))
+        self._held = index
 
-    def _is_waited_for(self, place: int | None) -> bool:
+    def _is_waited_for(self, index: int | None) -> bool:
         """Whether a value is read again and nowhere but in the registers."""
-        if place is None or place in self._reads or place in self._slots:
+        if index is None or index in self._reads or index in self._slots:
             return False
-        return self._left[place] > 0 and not self._is_elsewhere(place)
+        return self._left[index] > 0 and not self._is_elsewhere(index)
 
     def _let_go(self) -> None:
         if self._is_waited_for(self._held):
             assert self._held is not None
             self._spill(self._held)
 
-    def _spill(self, place: int) -> None:
-        if place in self._slots:
+    def _spill(self, index: int) -> None:
+        if index in self._slots:
             return
         slot = self._free_slots.pop() if self._free_slots else self._slots_used
         self._slots_used = max(self._slots_used, slot + 1)
-        self._slots[place] = slot
+        self._slots[index] = slot
         self.steps.append(("store", "float32", self._first_slot + slot, False))
 
     # --- Calls ----------------------------------------------------------------------------------
@@ -616,42 +616,42 @@ class _Writer:
     def _call(self, part: Part) -> None:
         """A call of the node's own kernel on a block."""
         dtypes, target = part.kernel.form.dtypes, part.output
-        inputs = [self._as(place, dtype) for place, dtype in zip(part.inputs, dtypes, strict=False)]
+        inputs = [self._as(index, dtype) for index, dtype in zip(part.inputs, dtypes, strict=False)]
         params = self._take_numbers(part, "")
-        place = self._places[target]
-        direct = target in self._writes and place.dtype == dtypes[-1]
+        index = self._places[target]
+        direct = target in self._writes and index.dtype == dtypes[-1]
         if direct and (self._is_read_back(target) or not self._waiting[target]):
             self.steps.append(("call", part.kernel, params, (*inputs, self._number[target])))
             return
-        if place.dtype == dtypes[-1]:
-            out = self._take_block(target, place.dtype)
+        if index.dtype == dtypes[-1]:
+            out = self._take_block(target, index.dtype)
             self.steps.append(("call", part.kernel, params, (*inputs, out)))
         else:
             between = self._take_block(None, dtypes[-1])
             self.steps.append(("call", part.kernel, params, (*inputs, between)))
-            out = self._take_block(target, place.dtype)
-            self._convert(dtypes[-1], place.dtype, between, out)
+            out = self._take_block(target, index.dtype)
+            self._convert(dtypes[-1], index.dtype, between, out)
             self._free_blocks.append(between)
         if target in self._writes:
-            self._copy(place.dtype, out, self._number[target])
+            self._copy(index.dtype, out, self._number[target])
 
-    def _as(self, place: int, dtype: str) -> int:
+    def _as(self, index: int, dtype: str) -> int:
         """Place of a value in a dtype that a call reads."""
-        held = self._places[place].dtype
-        where = self._block_of.get(place, self._number.get(place, -1))
+        held = self._places[index].dtype
+        where = self._block_of.get(index, self._number.get(index, -1))
         if held == dtype:
             return where
         found = self._take_block(None, dtype)
         self._convert(held, dtype, where, found)
         return found
 
-    def _convert(self, held: str, wanted: str, source: int, target: int) -> None:
-        kernel = isa.kernels().cast_kernel(held, wanted)
+    def _convert(self, held: str, requested: str, source: int, target: int) -> None:
+        kernel = isa.kernels().cast_kernel(held, requested)
         self.steps.append(("call", kernel, 0, (source, target)))
 
     # --- Memory and numbers ---------------------------------------------------------------------
 
-    def _take_block(self, place: int | None, dtype: str) -> int:
+    def _take_block(self, index: int | None, dtype: str) -> int:
         """A slot of blocks; of a place, until nothing reads it any more."""
         size = SIZES[dtype]
         for number in self._free_blocks:
@@ -661,16 +661,16 @@ class _Writer:
         else:
             number = self._first_block + len(self.blocks)
             self.blocks.append(dtype)
-        if place is not None:
-            self._block_of[place] = number
+        if index is not None:
+            self._block_of[index] = number
         return number
 
     def _done_with(self, places: Sequence[int]) -> None:
-        for place in places:
-            self._waiting[place] -= 1
-        for place in set(places):
-            if not self._waiting[place] and place in self._block_of:
-                self._freed.append(self._block_of.pop(place))
+        for index in places:
+            self._waiting[index] -= 1
+        for index in set(places):
+            if not self._waiting[index] and index in self._block_of:
+                self._freed.append(self._block_of.pop(index))
 
     def _take_numbers(self, part: Part, prepared: str) -> int:
         """Room for the numbers of a part; where it begins."""

@@ -76,7 +76,7 @@ class Request:
         count, (listed,) = len(self.operands) - self.n_inputs, self.operator.outputs
         sized = self.operator.sized(count)
         name = self.names.get(listed, listed)
-        names = {role: f"{name}[{place}]" for place, role in enumerate(sized.outputs)}
+        names = {role: f"{name}[{index}]" for index, role in enumerate(sized.outputs)}
         object.__setattr__(self, "operator", sized)
         object.__setattr__(self, "names", {**self.names, **names})
 
@@ -169,9 +169,9 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
 def _check_bytes(operator: Operator, call: Call) -> None:
     """Check that kernels can address every tensor: elements of four bits come in pairs."""
     listed = [
-        (f"{call.names[role]}[{place}]", spec)
+        (f"{call.names[role]}[{index}]", spec)
         for role, specs in call.lists.items()
-        for place, spec in enumerate(specs)
+        for index, spec in enumerate(specs)
     ]
     for name, spec in [(call.names[role], spec) for role, spec in call.tensors.items()] + listed:
         if spec.size and spec.in_bytes() is None:

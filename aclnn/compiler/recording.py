@@ -239,10 +239,10 @@ class Recording:
             That of the single call.
         """
         operands = [None if value is None else self._specs[value] for value in inputs]
-        given = outputs or [None] * len(operator.outputs)
+        arguments = outputs or [None] * len(operator.outputs)
         request = phase_one.Request(
             operator,
-            [*operands, *given],
+            [*operands, *arguments],
             len(operands),
             numbers,
             None,
@@ -257,7 +257,7 @@ class Recording:
         call: Call,
         inputs: Sequence[int | None],
         numbers: Sequence[Number] = (),
-        wanted: frozenset[str] | None = None,
+        requested: frozenset[str] | None = None,
     ) -> dict[str, int]:
         """Record a call that passed its rules.
 
@@ -272,7 +272,7 @@ class Recording:
         numbers : sequence of int or tuple
             For each number of the operator its place, from `number`, or its forms: then it is part
             of the plan.
-        wanted : frozenset of str, optional
+        requested : frozenset of str, optional
             The outputs that are made, by default all.
 
         Returns
@@ -283,10 +283,10 @@ class Recording:
         results = phase_one.infer(operator, call)
         made = {}
         for role in operator.outputs if operator.makes is None else results:
-            if role in results and (wanted is None or role in wanted):
+            if role in results and (requested is None or role in requested):
                 dtype, shape = results[role]
-                given = call.tensors.get(role)
-                dense = _dense(dtype if given is None else given.dtype, shape)
+                argument = call.tensors.get(role)
+                dense = _dense(dtype if argument is None else argument.dtype, shape)
                 made[role] = self._value(_in_bytes(dense))
         phase_one.refuse_sizes(call.names, {r: self._specs[value] for r, value in made.items()})
         taken = operator.by_role(inputs)
@@ -351,12 +351,12 @@ class Recording:
         self._record(join, made)
         return made
 
-    def filled(self, given: Number, dtype: aclDataType, shape: tuple[int, ...]) -> int:
+    def filled(self, arguments: Number, dtype: aclDataType, shape: tuple[int, ...]) -> int:
         """A value all of whose elements are one number.
 
         Parameters
         ----------
-        given : int or tuple
+        arguments : int or tuple
             Its place, from `number`, or its own forms: rounded to float32, exact, and whole; in
             place of the last a complex one has the bits of its imaginary part.
         dtype : aclDataType
@@ -367,12 +367,12 @@ class Recording:
         form = {"float32": 0, "int64": 2}.get(reads, 1)
         number: graph.Argument | float | int
         imaginary = 0.0
-        if isinstance(given, tuple):
-            number = given[form]
-            (imaginary,) = struct.unpack("d", struct.pack("q", given[2]))
+        if isinstance(arguments, tuple):
+            number = arguments[form]
+            (imaginary,) = struct.unpack("d", struct.pack("q", arguments[2]))
         else:
             kind = "whole" if form == 2 else "real"
-            number = graph.Argument(len(NUMBER_FORMS) * given + form, kind)
+            number = graph.Argument(len(NUMBER_FORMS) * arguments + form, kind)
 
         def join(joining: _Joining) -> None:
             params = (number, imaginary) if reads == "complex128" else (number,)
@@ -413,7 +413,7 @@ class Recording:
         order = tuple(sorted(range(rank), key=lambda axis: (-abs(strides[axis]), axis)))
         back = tuple(sorted(range(rank), key=order.__getitem__))
         dense = contiguous_strides(tuple([found.shape[axis] for axis in order]))
-        made = self._value(found.changed(strides=tuple([dense[place] for place in back])))
+        made = self._value(found.changed(strides=tuple([dense[index] for index in back])))
 
         def join(joining: _Joining) -> None:
             builder = joining.builder
@@ -562,8 +562,8 @@ class Recording:
             operator,
             call,
             tensors,
-            [place for place, value in enumerate(self.operands) if value is not None]
-            + [place for place, output in written if output.is_written],
+            [index for index, value in enumerate(self.operands) if value is not None]
+            + [index for index, output in written if output.is_written],
             len(self.operands),
             rows,
             tuple(
@@ -620,10 +620,10 @@ class Recording:
         """Name and operands of several calls in place of an operator's."""
         names = [*self.input_names, *[output.name for output in self.outputs]]
         pairs = zip(names, tensors, strict=True)
-        given = {name: spec for name, spec in pairs if spec is not None}
+        value = {name: spec for name, spec in pairs if spec is not None}
         first = len(self.input_names)
         program = Program(self.name, tuple(names[:first]), tuple(names[first:]), summary)
-        return program, Call(given, {}, {}, {name: name for name in names}, self.soc)
+        return program, Call(value, {}, {}, {name: name for name in names}, self.soc)
 
     def _replacing(self) -> list[list[int]]:
         """Overlaps as outputs replace inputs: rows of how inputs lie to outputs."""
@@ -820,8 +820,8 @@ def single_call(request: phase_one.Request, soc: str) -> Recording:
     """
     call, done = phase_one.check_call(request, soc)
     operator = request.operator
-    given = not call.makes_absent or all(role in call.tensors for role in operator.outputs)
-    results = {} if done and given else phase_one.infer(operator, call)
+    value = not call.makes_absent or all(role in call.tensors for role in operator.outputs)
+    results = {} if done and value else phase_one.infer(operator, call)
     recording = Recording(operator.name, soc)
     recording._single, recording.ends_early = (operator, call), done
     operands, lists = recording._take_operands(operator, call)

@@ -54,7 +54,7 @@ class ResultSteps:
             places = [n - own if n >= 0 else results[-1 - n] for n in step.inputs]
             made = len(extras) + len(parts)
             dtypes[made] = step.dtype
-            kernel = _kernel_of(step, tuple([dtypes[place] for place in places]))
+            kernel = _kernel_of(step, tuple([dtypes[index] for index in places]))
             parts.append((kernel, tuple(places), made, step.numbers, step.itemsize))
             results.append(made)
         layout = partial(_layout, axis=-2 if turned else -1)
@@ -115,7 +115,7 @@ def _program(
 ) -> tuple[tuple[Any, ...], ...] | None:
     """All steps as one program; None where there are none, or it would be too large."""
     last = parts[-1][2]
-    places = {place: Place(dtype) for place, dtype in dtypes.items()}
+    places = {index: Place(dtype) for index, dtype in dtypes.items()}
     places |= {n: Place(value.dtype.name, layout(value)) for n, value in enumerate(extras)}
     places[last] = Place(out.dtype.name, layout(out))
     counts = [numbers for *_, numbers, _ in parts]

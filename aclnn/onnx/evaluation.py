@@ -78,7 +78,7 @@ def said(error: Exception) -> str:
 
 def model_of(
     node: Any, opsets: Mapping[str, int], known: Mapping[str, np.ndarray],
-    given: Mapping[str, tuple[np.dtype, Sequence[int]]],
+    arguments: Mapping[str, tuple[np.dtype, Sequence[int]]],
 ) -> Any:  # fmt: skip
     """A model of one node: what is known are initialisers, what is given are inputs."""
     import onnx
@@ -86,7 +86,7 @@ def model_of(
     helper = onnx.helper
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
-        for name, (dtype, shape) in given.items()
+        for name, (dtype, shape) in arguments.items()
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in known.items()]
@@ -151,9 +151,9 @@ def _with_function(model: Any, domain: str) -> Any:
         one.name: onnx.helper.make_tensor_type_proto(one.data_type, one.dims)
         for one in model.graph.initializer
     }
-    given = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+    value = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
     if schema.has_context_dependent_function:
-        body = schema.get_context_dependent_function(node.SerializeToString(), given)
+        body = schema.get_context_dependent_function(node.SerializeToString(), value)
         function = onnx.FunctionProto.FromString(body)
     else:
         function = schema.function_body

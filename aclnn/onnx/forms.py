@@ -32,11 +32,11 @@ ours: Any = functional  # whose names are made from declarations
 _OF_PRODUCTS = ("float32", "float16", "bfloat16")
 
 
-def operand(given: Any, rank: int) -> Any:
+def operand(value: Any, rank: int) -> Any:
     """A constant of one element as a number, which needs no memory, with arrays of a rank."""
-    if not isinstance(given, np.ndarray) or given.size != 1 or given.ndim > rank:
-        return given
-    return given.reshape(-1)[0].item()
+    if not isinstance(value, np.ndarray) or value.size != 1 or value.ndim > rank:
+        return value
+    return value.reshape(-1)[0].item()
 
 
 def _operands(step: Step) -> list[Any]:
@@ -52,12 +52,12 @@ def _named(name: str, **options: str) -> Form:
     """A form of the inputs; `options` are the ONNX names of its options."""
 
     def form(step: Step) -> Any:
-        given = {
+        arguments = {
             ours: step.attributes[theirs]
             for ours, theirs in options.items()
             if theirs in step.attributes
         }
-        return getattr(ours, name)(*step.inputs, **given)
+        return getattr(ours, name)(*step.inputs, **arguments)
 
     return form
 
@@ -309,18 +309,18 @@ def _transposed_convolution(step: Step) -> Any:
 def _margins_of_result(step: Step, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The margins, before and after each axis, that a transposed convolution leaves out of its whole result."""
     axes, mode = len(whole), step.attribute("auto_pad", "NOTSET")
-    wanted = step.attribute("output_shape")
-    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+    requested = step.attribute("output_shape")
+    if requested is None and mode in ("SAME_UPPER", "SAME_LOWER"):
         strides = step.attribute("strides", (1,) * axes)
-        wanted = [size * by for size, by in zip(step.inputs[0].shape[2:], strides, strict=True)]
-    if wanted is None:
+        requested = [size * by for size, by in zip(step.inputs[0].shape[2:], strides, strict=True)]
+    if requested is None:
         pads = (
             tuple(step.attribute("pads", (0,) * (2 * axes)))
             if mode == "NOTSET"
             else (0,) * (2 * axes)
         )
         return pads[:axes], pads[axes:]
-    less = [size - want for size, want in zip(whole, wanted[-axes:], strict=True)]
+    less = [size - want for size, want in zip(whole, requested[-axes:], strict=True)]
     halves, others = tuple([n // 2 for n in less]), tuple([n - n // 2 for n in less])
     return (halves, others) if mode == "SAME_UPPER" else (others, halves)
 
@@ -441,7 +441,7 @@ def _same(x: Any) -> Any:
 
 def _by_name(name: str) -> Callable[..., Any]:
     """A functional form whose declaration is read when a node needs it."""
-    return lambda *given: getattr(ours, name)(*given)
+    return lambda *arguments: getattr(ours, name)(*arguments)
 
 
 def _reduced(
@@ -554,10 +554,10 @@ def _top_k(step: Step) -> Any:
 
 
 def _reshape(step: Step) -> Any:
-    x, wanted = step.inputs[0], step.whole(1, "shape") or ()
+    x, requested = step.inputs[0], step.whole(1, "shape") or ()
     if step.attribute("allowzero", 0):
-        return x.reshape(wanted)
-    return x.reshape(tuple([x.shape[n] if size == 0 else size for n, size in enumerate(wanted)]))
+        return x.reshape(requested)
+    return x.reshape(tuple([x.shape[n] if size == 0 else size for n, size in enumerate(requested)]))
 
 
 def _flatten(step: Step) -> Any:
@@ -627,10 +627,10 @@ def _gather(step: Step) -> Any:
     axis = from_start(step.attribute("axis", 0), table.ndim)
     if not isinstance(index, np.ndarray) or index.ndim:
         return ours.gather_v2(table, axis, index)
-    size, place = table.shape[axis], int(index)
-    if not -size <= place < size:
-        raise step.refused(f"an index is {place}, must be from {-size} to {size - 1}")
-    return table[(*(slice(None),) * axis, place)]
+    size, position = table.shape[axis], int(index)
+    if not -size <= position < size:
+        raise step.refused(f"an index is {position}, must be from {-size} to {size - 1}")
+    return table[(*(slice(None),) * axis, position)]
 
 
 def _gather_elements(step: Step) -> Any:
@@ -656,8 +656,8 @@ def _pad(step: Step) -> Any:
         return _pad_by_places(step, x, pads, axes or range(x.ndim), mode)
     margins = [0] * (2 * x.ndim)
     places = [from_start(axis, x.ndim) for axis in axes or range(x.ndim)]
-    for place, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
-        last = 2 * (x.ndim - 1 - place)  # PyTorch's order: from the last dimension on
+    for index, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
+        last = 2 * (x.ndim - 1 - index)  # PyTorch's order: from the last dimension on
         margins[last : last + 2] = before, after
     return ours.constant_pad_nd(x, margins, step.scalar(2, "value", 0))
 
@@ -665,15 +665,15 @@ def _pad(step: Step) -> Any:
 def _pad_by_places(step: Step, x: Any, pads: Sequence[int], axes: Sequence[int], mode: str) -> Any:
     """Margins of the tensor's own elements: NumPy says which, axis by axis."""
     for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
-        place = from_start(axis, x.ndim)
+        index = from_start(axis, x.ndim)
         if not before and not after:
             continue
         # What is cut off is gone before margins are made of the rest.
-        left = np.arange(x.shape[place])[max(-before, 0) : x.shape[place] + min(after, 0)]
+        left = np.arange(x.shape[index])[max(-before, 0) : x.shape[index] + min(after, 0)]
         if not left.size:
             raise step.broken(f"pads {list(pads)} in mode {mode} leave nothing of {list(x.shape)}")
         places = np.pad(left, (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
-        x = ours.gather_v2(x, place, places)
+        x = ours.gather_v2(x, index, places)
     return x
 
 

@@ -99,7 +99,7 @@ def formulas() -> dict[str, tuple[Formula, ...]]:
 def formula_for(
     kernel: str,
     n_operands: int,
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     places: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> tuple[Formula, dict[str, Any]] | None:
@@ -109,7 +109,7 @@ def formula_for(
     ----------
     kernel : str
     n_operands : int
-    given : sequence of numbers
+    arguments : sequence of numbers
         The node's parameters: all that the record names, the first of them, or none.
     places : mapping
         What `PLACES` names.
@@ -122,14 +122,14 @@ def formula_for(
     >>> formula_for("matmul", 3, (), {}, facts)[0].body[-1].operator
     'Add'
     """
-    known = {**facts, "given": len(given)}
+    known = {**facts, "given": len(arguments)}
     for one in formulas().get(kernel, ()):
         own = [name for name in one.numbers if name not in PLACES]
-        if len(one.operands) != n_operands or (given and len(own) > len(given)):
+        if len(one.operands) != n_operands or (arguments and len(own) > len(arguments)):
             continue
         if one.optional != facts["present"] & {*one.operands}:
             continue
-        named = {**dict(zip(own, given, strict=False)), **places}
+        named = {**dict(zip(own, arguments, strict=False)), **places}
         if one.holds(named | known):
             return one, named
     return None

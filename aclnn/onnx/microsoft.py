@@ -165,11 +165,11 @@ def _dynamic_product(step: Step) -> Any:
 # --- Weights in blocks ------------------------------------------------------------------------------
 
 
-def _known(step: Step, place: int) -> Any:
+def _known(step: Step, index: int) -> Any:
     """A constant input; None where it is left out."""
-    found = step.given(place)
+    found = step.given(index)
     if isinstance(found, TracedArray):
-        raise NeededError([place])
+        raise NeededError([index])
     return found
 
 
@@ -203,7 +203,7 @@ def _few_bits_product(step: Step) -> Any:
     x, n, k = step.inputs[0], step.required("N"), step.required("K")
     if step.given(4) is not None or step.attribute("weight_prepacked", 0):
         raise step.refused("g_idx and weights that are packed for a device are not supported")
-    packed, scales, zeros = (_known(step, place) for place in (1, 2, 3))
+    packed, scales, zeros = (_known(step, index) for index in (1, 2, 3))
     bits, block = _bits(step), step.required("block_size")
     if not packed.size:
         raise step.refused("weights without elements are not supported")
@@ -356,9 +356,9 @@ def _scale_of(step: Step, size: int) -> float:
 
 def _multi_head_attention(step: Step) -> Any:
     query, key, value, bias, padding, added, past_key, past_value = (
-        step.given(place) for place in range(8)
+        step.given(index) for index in range(8)
     )
-    if any(step.given(place) is not None for place in (8, 9)) or step.n_outputs not in (1, 3):
+    if any(step.given(index) is not None for index in (8, 9)) or step.n_outputs not in (1, 3):
         raise step.refused("buffers of fixed lengths are not supported")
     heads = step.required("num_heads")
     if query.ndim == 5:  # of each head q, k and v side by side
@@ -392,7 +392,7 @@ def _multi_head_attention(step: Step) -> Any:
 
 
 def _attention(step: Step) -> Any:
-    x, weight, bias, mask, past, added = (step.given(place) for place in range(6))
+    x, weight, bias, mask, past, added = (step.given(index) for index in range(6))
     if step.attribute("do_rotary", 0) or step.given(6) is not None:
         raise step.refused("rotation and buffers of fixed lengths are not supported")
     made = ours.matmul(x, weight)
@@ -420,7 +420,7 @@ def _attended_parts(step: Step, made: Any, mask: Any, past: Any, added: Any) -> 
 
 def _quantized_attention(step: Step) -> Any:
     x, weight, bias, scale_x, scale_w, mask, zero_x, zero_w, past = (
-        step.given(place) for place in range(9)
+        step.given(index) for index in range(9)
     )
     if step.attribute("do_rotary", 0):
         raise step.refused("rotation is not supported")
@@ -481,11 +481,11 @@ _UNSUPPORTED_GROUPED = {
 
 def _grouped_attention(step: Step) -> Any:
     """GroupQueryAttention: with a cache that new keys and values are put into, each batch at its place."""
-    query, key, value, past_key, past_value, lengths = (step.given(place) for place in range(6))
+    query, key, value, past_key, past_value, lengths = (step.given(index) for index in range(6))
     for name, default in _UNSUPPORTED_GROUPED.items():
         if step.attribute(name, default) not in (default, -1):
             raise step.refused(f"{name} is not supported")
-    if any(step.given(place) is not None for place in range(11, 17)) or step.n_outputs > 3:
+    if any(step.given(index) is not None for index in range(11, 17)) or step.n_outputs > 3:
         raise step.refused("sinks, norms and scales of caches are not supported")
     heads, own = step.required("num_heads"), step.required("kv_num_heads")
     if key is None:  # q, k and v side by side
@@ -506,8 +506,8 @@ def _grouped_attention(step: Step) -> Any:
     places = begin + np.arange(rows, dtype=np.int64)
     if step.attribute("do_rotary", 0):
         cos, sin = step.given(7), step.given(8)
-        given = step.given(9)
-        at = places if given is None or is_first else given
+        argument = step.given(9)
+        at = places if argument is None or is_first else argument
         turned = bool(step.attribute("rotary_interleaved", 0))
         angles = _angles(cos, at), _angles(sin, at)
         q, k = (_rotated(one, *angles, turned) for one in (q, k))
@@ -572,7 +572,7 @@ def _mixture(step: Step) -> Any:
 def _quantized_mixture(step: Step) -> Any:
     x, router = step.inputs[:2]
     if step.attribute("quant_type", "int") != "int" or any(
-        step.given(place) is not None for place in range(14, 21)
+        step.given(index) is not None for index in range(14, 21)
     ):
         raise step.refused("only weights of integers are supported")
     bits, block = step.attribute("expert_weight_bits", 4), step.attribute("block_size", 0)
@@ -581,15 +581,15 @@ def _quantized_mixture(step: Step) -> Any:
     ):
         raise step.refused(f"weights of {bits} bits are not supported")
     weights: list[tuple[Any, Any]] = []
-    for place, zeros in ((2, 11), (5, 12), (8, 13)):
-        packed, scales, zero = (_known(step, one) for one in (place, place + 1, zeros))
+    for index, zeros in ((2, 11), (5, 12), (8, 13)):
+        packed, scales, zero = (_known(step, one) for one in (index, index + 1, zeros))
         if packed is None:
             weights.append((None, None))
             continue
         k = packed.shape[-1] * (8 // bits)
-        given = (packed, scales, zero, bits, block or k, k)
-        weight = kept(packed, (k, bits, block), partial(few_bits, *given))
-        weights.append((weight, step.given(place + 2)))
+        arguments = (packed, scales, zero, bits, block or k, k)
+        weight = kept(packed, (k, bits, block), partial(few_bits, *arguments))
+        weights.append((weight, step.given(index + 2)))
     return _mixed(step, x, router, weights)
 
 

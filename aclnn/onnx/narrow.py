@@ -77,14 +77,14 @@ def wanted_dtype(step: Step) -> np.dtype | None:
 
 
 def narrow_results(
-    step: Step, place: int, moved: Callable[[Step], Any]
+    step: Step, index: int, moved: Callable[[Step], Any]
 ) -> tuple[Any, ...] | None:  # fmt: skip
     """The result of a node that makes or reads numbers of few bits; None where that is not done in a plan.
 
     Parameters
     ----------
     step : Step
-    place : int
+    index : int
         Of the node in its graph.
     moved : callable
         The form of operators that only move elements.
@@ -92,7 +92,7 @@ def narrow_results(
     first = step.inputs[0]
     if isinstance(first, Carried) and step.kind in _MOVES:
         made = moved(replace(step, inputs=(first.raw, *step.inputs[1:])))
-        return (Carried(made, first.dtype, place),)
+        return (Carried(made, first.dtype, index),)
     function = ON_ARRAYS.get(step.kind)
     if function is None:
         return None
@@ -107,7 +107,7 @@ def narrow_results(
     assert to is not None
     # Of CastLike's second input and of zeros, which are constants, only what they are counts.
     operands = [step.inputs[0]] if step.kind == "CastLike" else list(step.inputs)
-    given = [one.raw if isinstance(one, Carried) else one for one in operands]
+    arguments = [one.raw if isinstance(one, Carried) else one for one in operands]
     kinds = [one.dtype if isinstance(one, Carried) else None for one in operands]
     is_narrow_result = is_narrow(to)
 
@@ -119,10 +119,10 @@ def narrow_results(
         found = function(replace(step, inputs=(*read, *rest)), to)
         return found.view(np.uint8) if is_narrow_result else found
 
-    if not any(isinstance(one, TracedArray) for one in given):
+    if not any(isinstance(one, TracedArray) for one in arguments):
         return None
-    made = as_step(step, run, given, first.shape, np.uint8 if is_narrow_result else to)
-    return (Carried(made, to, place) if is_narrow_result else made,)
+    made = as_step(step, run, arguments, first.shape, np.uint8 if is_narrow_result else to)
+    return (Carried(made, to, index) if is_narrow_result else made,)
 
 
 # --- On arrays --------------------------------------------------------------------------------------

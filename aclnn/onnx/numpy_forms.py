@@ -41,12 +41,12 @@ def as_step(
         Of the result.
     """
     places = [n for n, one in enumerate(operands) if isinstance(one, TracedArray)]
-    given = [None if n in places else one for n, one in enumerate(operands)]
+    value = [None if n in places else one for n, one in enumerate(operands)]
 
     def step(*views: Any, out: Any) -> None:
-        every = list(given)
-        for place, view in zip(places, views, strict=True):
-            every[place] = view
+        every = list(value)
+        for index, view in zip(places, views, strict=True):
+            every[index] = view
         try:
             with np.errstate(all="ignore"):
                 out[...] = function(*every)

@@ -165,9 +165,9 @@ class Structure:
         self.nodes, self.outputs = nodes, frozenset(outputs)
         self.makers = {name: n for n, one in enumerate(nodes) for name in one.output if name}
         self.readers: dict[str, set[int]] = {}
-        for place, names in enumerate(reads):
+        for index, names in enumerate(reads):
             for name in names:
-                self.readers.setdefault(name, set()).add(place)
+                self.readers.setdefault(name, set()).add(index)
         self._constants = constants
         self._found: dict[str, Any] = {}  # constants by the names that were asked for
 
@@ -199,31 +199,31 @@ class Structure:
 
     def maker(self, name: str, kinds: Sequence[str]) -> Any:
         """The node that makes a value, if it is of these operators."""
-        place = self.makers.get(name)
-        if place is None:
+        index = self.makers.get(name)
+        if index is None:
             return None
-        node = self.nodes[place]
+        node = self.nodes[index]
         is_one = node.op_type in kinds and node.domain in STANDARD and node.output[0] == name
         return node if is_one else None
 
-    def kinds_read(self, place: int) -> set[str]:
+    def kinds_read(self, index: int) -> set[str]:
         """The operators whose results a node reads."""
-        makers = [self.makers.get(name) for name in self.nodes[place].input]
+        makers = [self.makers.get(name) for name in self.nodes[index].input]
         return {self.nodes[one].op_type for one in makers if one is not None}
 
-    def is_inner(self, place: int, places: frozenset[int]) -> bool:
+    def is_inner(self, index: int, places: frozenset[int]) -> bool:
         """Whether the results of a node are read by nodes at these places alone."""
         return all(
             name not in self.outputs and self.readers.get(name, set()) <= places
-            for name in self.nodes[place].output
+            for name in self.nodes[index].output
             if name
         )
 
-    def may_be_inner(self, place: int, places: frozenset[int]) -> bool:
+    def may_be_inner(self, index: int, places: frozenset[int]) -> bool:
         """Whether a node may be part of a pattern, or be computed for it and for others."""
-        node = self.nodes[place]
+        node = self.nodes[index]
         is_first = all(self.makers.get(name) not in places for name in node.input)
-        return self.is_inner(place, places) or (is_first and node.op_type in SHARED)
+        return self.is_inner(index, places) or (is_first and node.op_type in SHARED)
 
     def readings(self, part: ast.expr, name: str, so_far: Reading) -> Iterator[Reading]:
         """The ways in which a value is what a part of a pattern says."""
@@ -263,12 +263,16 @@ class Structure:
             if is_optional:
                 yield from self.readings(part.args[0], name, so_far)
             return
-        given = [*node.input]
-        given += [""] * (len(part.args) - len(given))
-        if len(given) > len(part.args) and any(given[len(part.args) :]):
+        arguments = [*node.input]
+        arguments += [""] * (len(part.args) - len(arguments))
+        if len(arguments) > len(part.args) and any(arguments[len(part.args) :]):
             return
-        given = given[: len(part.args)]
-        orders = [given, given[::-1]] if kind in COMMUTATIVE and len(given) == 2 else [given]
+        arguments = arguments[: len(part.args)]
+        orders = (
+            [arguments, arguments[::-1]]
+            if kind in COMMUTATIVE and len(arguments) == 2
+            else [arguments]
+        )
         here = replace(so_far, places=so_far.places | {self.makers[name]})
         for order in orders:
             yield from self._all(part.args, order, here)
@@ -296,14 +300,14 @@ def _known(node: Any) -> dict[str, Any]:
         return {}
 
 
-def _is_number(value: Any, wanted: float) -> bool:
+def _is_number(value: Any, requested: float) -> bool:
     """Whether a constant is a number, as far as its dtype can say."""
     array = np.asarray(value)
     if array.size != 1 or array.dtype.kind not in "iufV":
         return False
     found = float(array.reshape(-1)[0])
     precision = 1e-6 if array.dtype.itemsize >= 4 else 2.0**-8
-    return abs(found - wanted) <= precision * abs(wanted)
+    return abs(found - requested) <= precision * abs(requested)
 
 
 def found_in(
@@ -321,11 +325,11 @@ def found_in(
     taken: set[int] = set()
     found = []
     places = range(len(structure.nodes)) if among is None else sorted(among)
-    there = {structure.nodes[place].op_type for place in places}
+    there = {structure.nodes[index].op_type for index in places}
     heads: dict[str, list[int]] = {}
-    for place in reversed(places):
-        heads.setdefault(structure.nodes[place].op_type, []).append(place)
-    makers = {place: structure.kinds_read(place) for place in places}
+    for index in reversed(places):
+        heads.setdefault(structure.nodes[index].op_type, []).append(index)
+    makers = {index: structure.kinds_read(index) for index in places}
     for pattern in patterns:
         if not _certain(pattern.text) <= there:
             continue
@@ -373,7 +377,7 @@ def result_of(
         named = {key: values.get(name) for key, name in reading.values.items()}
         if not _suits(reading, named, values):
             continue
-        of_names = {key: nodes[place] for key, place in reading.nodes.items()}
+        of_names = {key: nodes[index] for key, index in reading.nodes.items()}
         found = Found(named, of_names, opset, reading.values, call)
         try:
             result = match.pattern.form(found)
@@ -396,7 +400,8 @@ def _suits(reading: Reading, named: Mapping[str, Any], values: Mapping[str, Any]
     if any(one is None or isinstance(one, TracedArray) for one in numbers):
         return False
     if not all(
-        _is_number(one, wanted) for one, (_, wanted) in zip(numbers, reading.numbers, strict=True)
+        _is_number(one, requested)
+        for one, (_, requested) in zip(numbers, reading.numbers, strict=True)
     ):
         return False
     return all(
@@ -408,4 +413,4 @@ def _suits(reading: Reading, named: Mapping[str, Any], values: Mapping[str, Any]
 
 def nodes_of(match: Match, nodes: Sequence[Any]) -> tuple[str, ...]:
     """The names of a pattern's nodes in the file."""
-    return tuple([called(nodes[place]) for place in (*match.inner, match.head)])
+    return tuple([called(nodes[index]) for index in (*match.inner, match.head)])

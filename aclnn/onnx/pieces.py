@@ -73,10 +73,10 @@ def _mish(found: Found) -> Any:
 
 
 def _hard_swish(found: Found) -> Any:
-    given = found.attributes("s")
-    if given and (np.float32(given.get("alpha", 0.2)) != np.float32(1 / 6)):
+    arguments = found.attributes("s")
+    if arguments and (np.float32(arguments.get("alpha", 0.2)) != np.float32(1 / 6)):
         raise UnsuitedError("another slope")
-    if given.get("beta", 0.5) != 0.5:
+    if arguments.get("beta", 0.5) != 0.5:
         raise UnsuitedError("another shift")
     return ours.hardswish(_floating(found.values["x"]))
 
@@ -105,10 +105,10 @@ _RMS_NORMS = _over_root(_WIDE)
 def _reduced(found: Found, node: str, axes: str, x: Any) -> tuple[int, ...]:
     """The trailing dimensions that a mean is taken over."""
     attributes = found.attributes(node)
-    given = attributes.get("axes", found.values.get(axes))
-    if given is None or isinstance(given, TracedArray) or not attributes.get("keepdims", 1):
+    value = attributes.get("axes", found.values.get(axes))
+    if value is None or isinstance(value, TracedArray) or not attributes.get("keepdims", 1):
         raise UnsuitedError("axes")
-    places = sorted({int(one) % x.ndim for one in np.atleast_1d(given)})
+    places = sorted({int(one) % x.ndim for one in np.atleast_1d(value)})
     if not places or places != [*range(x.ndim - len(places), x.ndim)]:
         raise UnsuitedError("axes that are not the last ones")
     return tuple(x.shape[places[0] :])
@@ -245,10 +245,10 @@ def _rotary(found: Found) -> Any:
         raise UnsuitedError("no rotation of halves")
     bounds = []
     for start, end, axis, by in (("a", "b", "axes", "steps_"), ("a2", "b2", "axes2", "steps2_")):
-        given = [values[name] for name in (start, end, axis)]
-        if any(isinstance(one, TracedArray) or np.size(one) != 1 for one in given):
+        arguments = [values[name] for name in (start, end, axis)]
+        if any(isinstance(one, TracedArray) or np.size(one) != 1 for one in arguments):
             raise UnsuitedError("slices that are computed")
-        first, last, along = (int(np.reshape(one, -1)[0]) for one in given)
+        first, last, along = (int(np.reshape(one, -1)[0]) for one in arguments)
         step = values.get(by)
         if along % rank != rank - 1 or (step is not None and int(np.reshape(step, -1)[0]) != 1):
             raise UnsuitedError("slices of another axis")

@@ -82,8 +82,8 @@ def _folded(x: Any, windows: Windows, fold: Callable[[Any, Any], Any], fill: Any
         before, dilation, taps = windows.before[axis], windows.dilations[axis], windows.sizes[axis]
         last = (count - 1) * stride + (taps - 1) * dilation + 1 if count else 0
         ends = [0] * (2 * x.ndim)
-        place = 2 * (x.ndim - 3 - axis)
-        ends[place : place + 2] = before, max(0, last - size - before)
+        position = 2 * (x.ndim - 3 - axis)
+        ends[position : position + 2] = before, max(0, last - size - before)
         wide = ours.constant_pad_nd(x, ends, fill) if any(ends) else x
         index = [slice(None)] * (axis + 2)
         length = (count - 1) * stride + 1 if count else 0

@@ -148,9 +148,9 @@ class Graph:
         """The values that nodes from one place to another read of others, and those they make for others."""
         made: dict[str, None] = {}
         read: dict[str, None] = {}
-        for place in range(start, stop):
-            read |= dict.fromkeys([name for name in self.reads[place] if name not in made])
-            made |= dict.fromkeys([name for name in self.nodes[place].output if name])
+        for index in range(start, stop):
+            read |= dict.fromkeys([name for name in self.reads[index] if name not in made])
+            made |= dict.fromkeys([name for name in self.nodes[index].output if name])
         later = {*self.outputs}
         for names in self.reads[stop:]:
             later.update(names)
@@ -220,21 +220,21 @@ class Piece:
         matches: Mapping[int, Match],
     ) -> None:  # fmt: skip
         """Record nodes, patterns as one where they suit, else as the smaller ones that they have."""
-        waiting = {place for one in matches.values() for place in one.inner}
-        for place in places:
-            if place in waiting:
+        waiting = {index for one in matches.values() for index in one.inner}
+        for index in places:
+            if index in waiting:
                 continue
-            if place not in matches:
-                tracing.record(place, values)
+            if index not in matches:
+                tracing.record(index, values)
                 continue
-            match = matches[place]
+            match = matches[index]
             if tracing.joined(match, values):
                 continue
             left = [one for one in match.inner if one in waiting]
             waiting.difference_update(left)
-            within, every = self.graph.matches_within(match), {*left, place}
+            within, every = self.graph.matches_within(match), {*left, index}
             rest = {head: one for head, one in within.items() if {head, *one.inner} <= every}
-            self._record(tracing, values, [*left, place], rest)
+            self._record(tracing, values, [*left, index], rest)
 
 
 class _Recorder:
@@ -262,28 +262,28 @@ class _Recorder:
         )  # fmt: skip
         if result is None:
             return False
-        for place in (*match.inner, match.head):
-            graph.evaluations.pop(place, None)
-            graph.ways[place] = "kernel"
+        for index in (*match.inner, match.head):
+            graph.evaluations.pop(index, None)
+            graph.ways[index] = "kernel"
         graph.joined[match.head] = match
         values[head.output[0]] = result
         return True
 
-    def begin(self, place: int) -> None:
-        self.place = place
+    def begin(self, index: int) -> None:
+        self.place = index
         if self.trace is not None:
-            lines = _lines_of(self.graph.nodes[place])
+            lines = _lines_of(self.graph.nodes[index])
             self.trace.recording.origin = partial(tuple, lines)
 
-    def record(self, place: int, values: dict[str, Any]) -> None:
+    def record(self, index: int, values: dict[str, Any]) -> None:
         """Record a node of the graph."""
-        node = self.graph.nodes[place]
-        self.begin(place)
-        self.graph.evaluations.pop(place, None)
+        node = self.graph.nodes[index]
+        self.begin(index)
+        self.graph.evaluations.pop(index, None)
         try:
             results = self.results_of(node, values, self.graph.opset(node))
         except NeededError as needed:
-            raise CutError(place, [node.input[one] for one in needed.places]) from None
+            raise CutError(index, [node.input[one] for one in needed.places]) from None
         self.name_constants(dict(zip(node.output, results, strict=False)))
         values |= zip(node.output, results, strict=False)
 
@@ -379,8 +379,8 @@ class _Recorder:
             return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
         made = _formed(form_of(node.domain, node.op_type), step)
         kinds = [None if one is None else np.dtype(one.dtype) for one in inputs]
-        wanted = result_dtypes(node.domain, node.op_type, opset, kinds, len(made))
-        return [_as(one, dtype) for one, dtype in zip(made, wanted, strict=True)]
+        requested = result_dtypes(node.domain, node.op_type, opset, kinds, len(made))
+        return [_as(one, dtype) for one, dtype in zip(made, requested, strict=True)]
 
     # --- Bodies and other means -----------------------------------------------------------------------
 
@@ -393,22 +393,22 @@ class _Recorder:
             for name, one in zip(node.input, inputs, strict=True)
             if name and not isinstance(one, TracedArray)
         }
-        given = {
+        arguments = {
             name: one
             for name, one in zip(node.input, inputs, strict=True)
             if name and isinstance(one, TracedArray)
         }
-        described = {name: (np.dtype(one.dtype), one.shape) for name, one in given.items()}
+        described = {name: (np.dtype(one.dtype), one.shape) for name, one in arguments.items()}
         model = model_of(node, self.graph.opsets_with(node, opset), known, described)
         if failed is not None and broken_rule(model):
             raise failed
         if has_body("" if node.domain in STANDARD else node.domain, node.op_type, opset):
-            found = self.by_body(model, {**known, **given}, opset)
+            found = self.by_body(model, {**known, **arguments}, opset)
             if found is not None:
                 return found
         if not self.graph.fallback:
             raise failed or invalid(f"{titled(node)}: no operator stands for it")
-        return self.by_step(node, model, given, failed)
+        return self.by_step(node, model, arguments, failed)
 
     def by_body(self, model: Any, inputs: Mapping[str, Any], opset: int) -> Sequence[Any] | None:
         """The results by the standard's function body; None where it does not lead to an end here."""
@@ -431,7 +431,7 @@ class _Recorder:
         return [values[name] if name else None for name in model.graph.node[0].output]
 
     def by_step(
-        self, node: Any, model: Any, given: Mapping[str, TracedArray], failed: AclnnError | None
+        self, node: Any, model: Any, arguments: Mapping[str, TracedArray], failed: AclnnError | None
     ) -> Sequence[Any]:
         """The results by ONNX Runtime or the reference, as steps of the plan."""
         if failed is not None and not failed.message.startswith(titled(node)):
@@ -446,29 +446,31 @@ class _Recorder:
         if any(kind is None for kind in kinds):
             kinds = [one or other for one, other in zip(kinds, evaluation.described(), strict=True)]
         if any(kind is None for kind in kinds):
-            self.ask(node, given)
+            self.ask(node, arguments)
         if not all(kind is not None and dtypes.is_known(kind[0]) for kind in kinds):
             raise CutError(self.place)
         self.done("fallback")
         self.graph.evaluations.setdefault(self.place, []).append(evaluation)
-        operands = list(given.values())
+        operands = list(arguments.values())
         if not operands:
             assert self.anchor is not None
             operands = [self.anchor]
-        made = iter(_stepped(node, evaluation, operands, len(given), [one for one in kinds if one]))
+        made = iter(
+            _stepped(node, evaluation, operands, len(arguments), [one for one in kinds if one])
+        )
         return [next(made) if name else None for name in node.output]
 
-    def ask(self, node: Any, given: Mapping[str, TracedArray]) -> None:
+    def ask(self, node: Any, arguments: Mapping[str, TracedArray]) -> None:
         """Ask for the integers and numbers that sizes of results may follow from."""
-        wanted = [
-            place
-            for place, name in enumerate(node.input)
-            if name in given
-            and given[name].size <= MOST_ASKED
-            and (given[name].ndim == 0 or np.dtype(given[name].dtype).kind in "iu")
+        requested = [
+            index
+            for index, name in enumerate(node.input)
+            if name in arguments
+            and arguments[name].size <= MOST_ASKED
+            and (arguments[name].ndim == 0 or np.dtype(arguments[name].dtype).kind in "iu")
         ]
-        if wanted:
-            raise NeededError(wanted)
+        if requested:
+            raise NeededError(requested)
 
     # --- Branches and loops -----------------------------------------------------------------------------
 
@@ -484,7 +486,7 @@ class _Recorder:
                     raise NeededError([0])
                 branch = control.branch_of(node, inputs[0])
                 return self.inner(branch, [], values, opset)
-            run = lambda graph, given: self.inner(graph, given, values, opset)  # noqa: E731
+            run = lambda graph, value: self.inner(graph, value, values, opset)  # noqa: E731
             if node.op_type == "Loop":
                 if any(isinstance(one, TracedArray) for one in inputs[:2]):
                     raise NeededError(
@@ -515,11 +517,11 @@ class _Recorder:
         return max([max(one.shape, default=0) for one in inputs if one is not None], default=0)
 
     def inner(
-        self, graph: Any, given: Sequence[Any], outer: Mapping[str, Any], opset: int
+        self, graph: Any, arguments: Sequence[Any], outer: Mapping[str, Any], opset: int
     ) -> list[Any]:
         """The results of a graph of a node, recorded; what it reads of outer ones is there."""
         values = {**outer, **initializers(graph)}
-        values |= zip([one.name for one in graph.input], given, strict=True)
+        values |= zip([one.name for one in graph.input], arguments, strict=True)
         try:
             for inner in graph.node:
                 results = self.results_of(inner, values, opset)
@@ -627,13 +629,13 @@ def _as(array: Any, dtype: np.dtype | None) -> Any:
     return array.astype(dtype)
 
 
-def _check_results(results: Sequence[Any], node: Any, place: int) -> None:
+def _check_results(results: Sequence[Any], node: Any, index: int) -> None:
     if len(results) < len(node.output):
         raise invalid(f"{len(node.output)} outputs are named, {len(results)} are given")
     for one in results:
         if one is not None and not isinstance(one, TracedArray | Carried | np.ndarray | np.generic):
             raise (
-                CutError(place)
+                CutError(index)
                 if isinstance(one, list)
                 else invalid(f"it gives {shown(one)}, which is no array")
             )
@@ -770,14 +772,14 @@ class Runner:
 
     def _stop(self, at: int, found: Mapping[str, Any]) -> int:
         """The place up to which a piece goes."""
-        cuts = [place for place, names in self._needed.items() if not names <= found.keys()]
-        stops = [place for place in (*cuts, *self._alone) if place > at]
+        cuts = [index for index, names in self._needed.items() if not names <= found.keys()]
+        stops = [index for index in (*cuts, *self._alone) if index > at]
         stop = min(stops, default=len(self.graph.nodes))
-        for place in range(at, stop):
-            given = [found[name] for name in self.graph.reads[place] if name in found]
-            if not all(_is_traceable(one) for one in given):
-                self._alone.add(place)
-                return place
+        for index in range(at, stop):
+            arguments = [found[name] for name in self.graph.reads[index] if name in found]
+            if not all(_is_traceable(one) for one in arguments):
+                self._alone.add(index)
+                return index
         return stop
 
     def _piece(
@@ -828,9 +830,11 @@ class Runner:
     def _run_control(self, at: int, inputs: list[Any], found: Mapping[str, Any]) -> Sequence[Any]:
         node = self.graph.nodes[at]
 
-        def run(graph: Any, given: Sequence[Any]) -> list[Any]:
+        def run(graph: Any, arguments: Sequence[Any]) -> list[Any]:
             names = [one.name for one in graph.input]
-            return self._runner_of(at, graph).run({**found, **dict(zip(names, given, strict=True))})
+            return self._runner_of(at, graph).run(
+                {**found, **dict(zip(names, arguments, strict=True))}
+            )
 
         if node.op_type == "If":
             return run(control.branch_of(node, inputs[0]), [])

@@ -209,8 +209,8 @@ def quantized_convolution(found: Found) -> Any:
     (x, zero_x), (weight, zero_w) = (
         _quantized(found, a, b) for a, b in (("x", "zx_"), ("w", "zw_"))
     )
-    given = found.attributes("c")
-    step = Step("Conv", "", found.opset, (x, weight), given)
+    value = found.attributes("c")
+    step = Step("Conv", "", found.opset, (x, weight), value)
     scales, shift = _scales(found, 0), _shift(found, _result(found)[0])
     if shift is not None:
         if shift.shape != weight.shape[:1]:
@@ -221,10 +221,14 @@ def quantized_convolution(found: Found) -> Any:
 
 
 def quantized_gemm(found: Found) -> Any:
-    given = found.attributes("g")
-    if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or given.get("beta", 1.0) != 1:
+    arguments = found.attributes("g")
+    if (
+        arguments.get("transA", 0)
+        or arguments.get("alpha", 1.0) != 1
+        or arguments.get("beta", 1.0) != 1
+    ):
         raise UnsuitedError("a product with factors")
-    return _multiplied(found, bool(given.get("transB", 0)))
+    return _multiplied(found, bool(arguments.get("transB", 0)))
 
 
 def quantized_product(found: Found) -> Any:
@@ -260,10 +264,14 @@ def product_of_weight(found: Found) -> Any:
 
 def gemm_of_weight(found: Found) -> Any:
     """The same as Gemm has it, with a bias or without."""
-    given = found.attributes("g")
-    if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or given.get("beta", 1.0) != 1:
+    arguments = found.attributes("g")
+    if (
+        arguments.get("transA", 0)
+        or arguments.get("alpha", 1.0) != 1
+        or arguments.get("beta", 1.0) != 1
+    ):
         raise UnsuitedError("a product with factors")
-    made = few_bits_product(found.values["x"], _few_bits(found, bool(given.get("transB", 0))))
+    made = few_bits_product(found.values["x"], _few_bits(found, bool(arguments.get("transB", 0))))
     bias = found.values.get("c_")
     return made if bias is None else ours.add(made, bias)
 
@@ -271,15 +279,19 @@ def gemm_of_weight(found: Found) -> Any:
 def _few_bits(found: Found, is_turned: bool) -> FewBits:
     """The weight of a product as it is in memory."""
     x, own, scales = (found.values[name] for name in ("x", "w", "sw"))
-    zeros, given = found.values.get("zw_"), found.attributes("dw")
+    zeros, arguments = found.values.get("zw_"), found.attributes("dw")
     if isinstance(scales, TracedArray) or isinstance(zeros, TracedArray):
         raise UnsuitedError("scales that are computed")
     kind = np.dtype(x.dtype)
     if x.ndim < 2 or own.ndim != 2 or kind.name not in ("float32", "float16", "bfloat16"):
         raise UnsuitedError("no matrices of floats")
-    if given.get("output_dtype", 0) or scales.dtype != kind or x.shape[-1] != own.shape[is_turned]:
+    if (
+        arguments.get("output_dtype", 0)
+        or scales.dtype != kind
+        or x.shape[-1] != own.shape[is_turned]
+    ):
         raise UnsuitedError("a product of other numbers")
-    axis, block = given.get("axis", 1) % 2, given.get("block_size", 0)
+    axis, block = arguments.get("axis", 1) % 2, arguments.get("block_size", 0)
     numbers = [None if one is None else np.asarray(one) for one in (scales, zeros)]
     turned: list[Any] = [one.T if is_turned and one is not None else one for one in (own, *numbers)]
     weight = kept(

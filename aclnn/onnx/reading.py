@@ -123,9 +123,9 @@ def _read(
     proto, weights = _loaded(onnx, model)
     if not proto.HasField("graph"):  # what protobuf reads in an empty file
         raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
-    for name, given in (("dims", dims), ("inputs", inputs)):
-        if given is not None and not isinstance(given, Mapping):
-            raise invalid(f"{name} is {shown(given)}, must be a mapping of names")
+    for name, value in (("dims", dims), ("inputs", inputs)):
+        if value is not None and not isinstance(value, Mapping):
+            raise invalid(f"{name} is {shown(value)}, must be a mapping of names")
     if fallback not in FALLBACKS:
         raise invalid(f"fallback is {shown(fallback)}, must be one of {', '.join(FALLBACKS)}")
     options = {
@@ -272,10 +272,10 @@ class OnnxModel:
         arrays = {name: kinds_of_arrays.as_ndarray(one, name) for name, one in bound.items()}
         results = self._runner.run(arrays, workspace)
         self._tell()
-        given = [*bound.values()]
+        value = [*bound.values()]
         if out is not None:
             return _written(results, out, self.name)
-        handed = [_handed(given, one) for one in results]
+        handed = [_handed(value, one) for one in results]
         return handed[0] if len(handed) == 1 else program.result(*handed)
 
     def _tell(self) -> None:
@@ -383,8 +383,10 @@ class OnnxModel:
         return f"<OnnxModel {self.name}({takes}) -> {', '.join(self.outputs)}>"
 
 
-def _handed(given: Sequence[Any], result: Any) -> Any:
-    return kinds_of_arrays.like_inputs(given, result) if isinstance(result, np.ndarray) else result
+def _handed(arguments: Sequence[Any], result: Any) -> Any:
+    return (
+        kinds_of_arrays.like_inputs(arguments, result) if isinstance(result, np.ndarray) else result
+    )
 
 
 def _written(results: Sequence[Any], out: Any, name: str) -> Any:
@@ -407,11 +409,11 @@ class _Program:
 
     def __init__(
         self, proto: Any, weights: Mapping[str, np.ndarray], dims: Mapping[str, int],
-        given: Mapping[str, Any], fallback: str, patterns: bool,
+        arguments: Mapping[str, Any], fallback: str, patterns: bool,
     ):  # fmt: skip
         import onnx
 
-        self._proto, self._dims, self._given = proto, dims, given
+        self._proto, self._dims, self._given = proto, dims, arguments
         self._weights, weights = weights, dict(weights)
         graph = proto.graph
         self.fallback = fallback
@@ -419,16 +421,16 @@ class _Program:
         self.warned: set[str] = set()
         opsets = {("" if o.domain in STANDARD else o.domain): o.version for o in proto.opset_import}
         inputs = [*graph.input]
-        unknown = [name for name in given if name not in {one.name for one in inputs}]
+        unknown = [name for name in arguments if name not in {one.name for one in inputs}]
         if unknown:
             there = ", ".join([one.name for one in inputs]) or "none"
             raise invalid(f"{self.name} has no input {shown(unknown[0])}; those there are: {there}")
         _check_dims(self.name, dims, _names_of_dims(inputs))
         declared = {one.name: self._declared(onnx, one) for one in inputs}
-        for name, value in given.items():
+        for name, value in arguments.items():
             weights[name] = self._constant(name, value, declared[name])
         needed = [one for one in declared if one not in weights]
-        self.optional = {one for one in declared if one in weights and one not in given}
+        self.optional = {one for one in declared if one in weights and one not in arguments}
         self.inputs = {
             one: declared[one] for one in (*needed, *[n for n in declared if n in self.optional])
         }
@@ -474,7 +476,7 @@ class _Program:
             [self._size(info.name, n, one, names) for n, one in enumerate(kind.shape.dim)]
         )
 
-    def _size(self, owner: str, place: int, dim: Any, names: Sequence[str]) -> int | str:
+    def _size(self, owner: str, index: int, dim: Any, names: Sequence[str]) -> int | str:
         """The size of a dimension: a number, a name that ties it to others, or a name of its own."""
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return int(dim.dim_value)
@@ -482,7 +484,7 @@ class _Program:
         if name in self._dims:
             return self._dims[name]
         if name in ("", "?", "-1") or names.count(name) > 1:
-            return f"{owner}_{place}"
+            return f"{owner}_{index}"
         return str(name)
 
     def _constant(self, name: str, value: Any, declared: tuple[Any, Any]) -> np.ndarray:
@@ -542,15 +544,15 @@ class _Program:
         self._check(known)
         return {name: known[name] for name in names if name in known}
 
-    def _check(self, given: Mapping[str, Any]) -> None:
+    def _check(self, arguments: Mapping[str, Any]) -> None:
         sizes: dict[str, tuple[int, str]] = {}
         for name, (dtype, declared) in self.inputs.items():
-            if name not in given or dtype is None:
+            if name not in arguments or dtype is None:
                 continue
-            shape = tuple(given[name].shape) if hasattr(given[name], "shape") else None
+            shape = tuple(arguments[name].shape) if hasattr(arguments[name], "shape") else None
             if shape is None:
-                raise invalid(f"{self.name}: {name} is {shown(given[name])}, must be an array")
-            found = str(given[name].dtype).removeprefix("torch.")
+                raise invalid(f"{self.name}: {name} is {shown(arguments[name])}, must be an array")
+            found = str(arguments[name].dtype).removeprefix("torch.")
             fits = declared is None or (
                 len(shape) == len(declared)
                 and all(
@@ -563,11 +565,13 @@ class _Program:
             if fits and (found == dtype.name or dtype.kind == "O"):
                 continue
             known = {want: size for want, (size, _) in sizes.items()}
-            wanted = ", ".join(
+            requested = ", ".join(
                 f"{one}={known[one]}" if one in known else str(one)
                 for one in (("...",) if declared is None else declared)
             )
-            raise invalid(f"{self.name}: {name} is {found}{list(shape)}, must be {dtype}[{wanted}]")
+            raise invalid(
+                f"{self.name}: {name} is {found}{list(shape)}, must be {dtype}[{requested}]"
+            )
 
     def zeros(self, dims: Mapping[str, int]) -> dict[str, np.ndarray]:
         """Arrays of the declared shapes; nothing but a run makes them take memory."""
@@ -725,14 +729,14 @@ def _read_again(
     content: bytes,
     weights: Mapping[str, np.ndarray],
     dims: Mapping[str, int],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     fallback: str,
     patterns: bool,
 ) -> _Program:
     proto = need("onnx", "ONNX models").load_from_string(content)
     # Whoever made the pickle was warned.
     fallback = "allow" if fallback == "warn" else fallback
-    return _Program(proto, weights, dims, given, fallback, patterns)
+    return _Program(proto, weights, dims, arguments, fallback, patterns)
 
 
 def _without_weights(proto: Any) -> Any:

@@ -70,23 +70,23 @@ class Layer:
     is_late: bool
     is_coupled: bool
 
-    def activated(self, place: int, x: Any) -> Any:
+    def activated(self, index: int, x: Any) -> Any:
         if self.clip is not None:
             x = ours.clamp(x, -self.clip, self.clip)
-        return self.activations[place](x)
+        return self.activations[index](x)
 
-    def step(self, given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+    def step(self, value: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """The states after a step, of the inputs' share of it."""
         return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](
-            given, states, weights
+            value, states, weights
         )
 
     def _parts(self, x: Any) -> list[Any]:
         return [x[..., n * self.size : (n + 1) * self.size] for n in range(GATES[self.kind])]
 
-    def _lstm(self, given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+    def _lstm(self, value: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         (h, c), (recurrent, _, peepholes) = states, weights
-        take, out, forget, new = self._parts(ours.add(given, ours.matmul(h, recurrent)))
+        take, out, forget, new = self._parts(ours.add(value, ours.matmul(h, recurrent)))
         if peepholes is not None:
             of_take, of_out, of_forget = (
                 peepholes[n * self.size : (n + 1) * self.size] for n in range(3)
@@ -99,10 +99,10 @@ class Layer:
             out = out + c * of_out
         return [self.activated(0, out) * self.activations[2](c), c]
 
-    def _gru(self, given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+    def _gru(self, value: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         (h,), (recurrent, bias, _) = states, weights
         size = self.size
-        keep, reset, new = self._parts(given)
+        keep, reset, new = self._parts(value)
         if self.is_late:
             product = ours.matmul(h, recurrent)
             of_new = product[..., 2 * size :]
@@ -115,8 +115,8 @@ class Layer:
         new = self.activated(1, ours.add(new, share))
         return [(1.0 - keep) * new + keep * h]
 
-    def _rnn(self, given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
-        return [self.activated(0, ours.add(given, ours.matmul(states[0], weights[0])))]
+    def _rnn(self, value: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+        return [self.activated(0, ours.add(value, ours.matmul(states[0], weights[0])))]
 
 
 class _Cell:
@@ -136,22 +136,22 @@ class _Cell:
             [inspect.Parameter(f"x{n}", kind) for n in range(count)]
         )
 
-    def __call__(self, given: Any, *others: Any) -> Any:
+    def __call__(self, arguments: Any, *others: Any) -> Any:
         states: Sequence[Any] = others[: self.n_states]
         left = iter(others[self.n_states :])
         weights = [
             next(left) if is_given else one
             for is_given, one in zip(self.is_given, self.fixed, strict=True)
         ]
-        rows: list[Any] = [None] * given.shape[0]
+        rows: list[Any] = [None] * arguments.shape[0]
         for at in reversed(range(len(rows))) if self.is_reversed else range(len(rows)):
-            states = rows[at] = self.layer.step(given[at], states, weights)
+            states = rows[at] = self.layer.step(arguments[at], states, weights)
         made = [ours.stack([row[n] for row in rows], 0) for n in range(self.n_states)]
         return made[0] if len(made) == 1 else tuple(made)
 
 
 def _looped(
-    layer: Layer, given: Any, states: Sequence[Any], weights: Sequence[Any], order: Sequence[int],
+    layer: Layer, value: Any, states: Sequence[Any], weights: Sequence[Any], order: Sequence[int],
     lengths: Any,
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """The results of all steps and the last states, by a plan for some steps that runs until all are done."""
@@ -160,7 +160,7 @@ def _looped(
     n_states = len(states)
     traced = [one for one in weights if isinstance(one, TracedArray)]
     n_read = 1 + n_states + len(traced)
-    shape = (n_states, given.shape[0], *states[0].shape)
+    shape = (n_states, value.shape[0], *states[0].shape)
 
     def run(*views: Any, out: Any) -> None:
         # One memory for the states of all runs, whose plan is one then.
@@ -179,10 +179,10 @@ def _looped(
 
     run.__name__ = layer.kind.lower()
     ends = [] if lengths is None else [lengths]
-    made = call(run, given, *states, *traced, *ends, shape=shape, dtype=given.dtype)
+    made = call(run, value, *states, *traced, *ends, shape=shape, dtype=value.dtype)
     rows = made[0]
     if lengths is not None:
-        steps = np.arange(given.shape[0], dtype=lengths.dtype).reshape(-1, 1, 1)
+        steps = np.arange(value.shape[0], dtype=lengths.dtype).reshape(-1, 1, 1)
         rows = ours.where(ours.gt(lengths, steps), rows, 0.0)
     return rows, [made[n, order[-1]] for n in range(n_states)]
 
@@ -198,14 +198,14 @@ def _together(count: int) -> int:
 
 
 def _unrolled(
-    layer: Layer, given: Any, states: Sequence[Any], weights: Sequence[Any],
+    layer: Layer, arguments: Any, states: Sequence[Any], weights: Sequence[Any],
     order: Sequence[int], lengths: Any,
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """The results of all steps, and the states after the last."""
     rows: list[Any] = [None] * len(order)
     now = list(states)
     for at in order:
-        after = layer.step(given[at], now, weights)
+        after = layer.step(arguments[at], now, weights)
         rows[at] = after[0]
         if lengths is not None:
             goes_on = ours.gt(lengths, at)
@@ -242,7 +242,7 @@ def _activations(step: Step, direction: int) -> tuple[Activation, ...]:
 
 def _direction(step: Step, number: int, is_backward: bool, lengths: Any) -> tuple[Any, list[Any]]:
     """The results of a direction, [step, batch, element], and its last states."""
-    x, weight, recurrent, bias = (step.given(place) for place in range(4))
+    x, weight, recurrent, bias = (step.given(index) for index in range(4))
     size, gates = recurrent.shape[-1], GATES[step.kind]
     clip = step.attribute("clip", 0.0)
     layer = Layer(
@@ -258,14 +258,14 @@ def _direction(step: Step, number: int, is_backward: bool, lengths: Any) -> tupl
             late = other[2 * size :]
             other = _with_zeros(other[: 2 * size], size)
         product = ours.add(product, own + other)
-    given = product.reshape(count, batch, gates * size)
+    value = product.reshape(count, batch, gates * size)
     peepholes = step.given(7)
     weights = [recurrent[number].T, late, None if peepholes is None else peepholes[number]]
-    states = [_initial(step, place, number, x, size) for place in (5, 6)[: STATES[step.kind]]]
+    states = [_initial(step, index, number, x, size) for index in (5, 6)[: STATES[step.kind]]]
     order = [*range(count)]
     order = order[::-1] if is_backward else order
     run = _unrolled if count <= MOST_UNROLLED else _looped
-    return run(layer, given, states, weights, order, lengths)
+    return run(layer, value, states, weights, order, lengths)
 
 
 def _with_zeros(bias: Any, size: int) -> Any:
@@ -274,11 +274,11 @@ def _with_zeros(bias: Any, size: int) -> Any:
     return np.concatenate([bias, np.zeros(size, bias.dtype)])
 
 
-def _initial(step: Step, place: int, number: int, x: Any, size: int) -> Any:
+def _initial(step: Step, index: int, number: int, x: Any, size: int) -> Any:
     """The state before the first step."""
-    given = step.given(place)
-    if given is not None:
-        return given[number]
+    arguments = step.given(index)
+    if arguments is not None:
+        return arguments[number]
     return ours.mul(ours.expand(x[:1, :, :1], (1, x.shape[1], size)), 0.0).reshape(x.shape[1], size)
 
 

@@ -156,24 +156,24 @@ def seconds_of(
                 nanoseconds = spent.amounts.get(node.name, 0.0) * len(one.times)
                 by_line[node.origin[-1]] = by_line.get(node.origin[-1], 0.0) + nanoseconds * 1e-9
     found = dict(alone)
-    for place, node in enumerate(graph.nodes):
+    for index, node in enumerate(graph.nodes):
         if line_of(node) in by_line:
-            found[place] = found.get(place, 0.0) + by_line.pop(line_of(node))
+            found[index] = found.get(index, 0.0) + by_line.pop(line_of(node))
     return found
 
 
 def report_of(graph: Graph, plans: Sequence[Any], seconds: Mapping[int, float]) -> ModelReport:
     """The report of a graph, as it was last planned, with the times of its nodes by their places."""
     nodes = []
-    for place, node in enumerate(graph.nodes):
-        evaluations = graph.evaluations.get(place, [])
+    for index, node in enumerate(graph.nodes):
+        evaluations = graph.evaluations.get(index, [])
         nodes.append(
             ReportedNode(
                 called(node),
                 node.op_type,
-                graph.ways.get(place, "not planned"),
+                graph.ways.get(index, "not planned"),
                 evaluations[-1].by if evaluations else "",
-                seconds.get(place, 0.0),
+                seconds.get(index, 0.0),
             )
         )
     patterns = [

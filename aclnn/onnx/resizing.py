@@ -129,26 +129,26 @@ def _axes(step: Step, x: Any) -> list[Axis]:
     if step.opset < 11:
         scales, sizes, region = step.constant(1), None, None
     else:
-        region, scales, sizes = (step.constant(place) for place in (1, 2, 3))
+        region, scales, sizes = (step.constant(index) for index in (1, 2, 3))
     scales = None if scales is None or not np.size(scales) else np.asarray(scales, np.float64)
     chosen = step.attribute("axes")
     numbers = [*range(x.ndim)] if chosen is None else [from_start(n, x.ndim) for n in chosen]
     found = [Axis(size, size, 1.0, 0.0, 1.0) for size in x.shape]
-    wanted = None if sizes is None or not np.size(sizes) else [int(n) for n in np.ravel(sizes)]
-    if wanted is None and scales is None:
+    requested = None if sizes is None or not np.size(sizes) else [int(n) for n in np.ravel(sizes)]
+    if requested is None and scales is None:
         raise step.refused("it has neither scales nor sizes")
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         size = x.shape[number]
-        if wanted is not None:
-            result = wanted[place]
+        if requested is not None:
+            result = requested[index]
             scale = result / size if size else 1.0
         else:
             assert scales is not None
-            scale = float(scales[place])
+            scale = float(scales[index])
             result = math.floor(size * scale)
-        found[number] = Axis(size, result, scale, *_part(region, place, len(numbers)))
+        found[number] = Axis(size, result, scale, *_part(region, index, len(numbers)))
     policy = step.attribute("keep_aspect_ratio_policy", "stretch")
-    if wanted is not None and policy != "stretch":
+    if requested is not None and policy != "stretch":
         choose = min if policy == "not_larger" else max
         scale = choose([found[number].scale for number in numbers])
         for number in numbers:
@@ -157,11 +157,11 @@ def _axes(step: Step, x: Any) -> list[Axis]:
     return found
 
 
-def _part(region: Any, place: int, count: int) -> tuple[float, float]:
+def _part(region: Any, index: int, count: int) -> tuple[float, float]:
     if region is None or not np.size(region):
         return 0.0, 1.0
     flat = np.ravel(region)
-    return float(flat[place]), float(flat[place + count])
+    return float(flat[index]), float(flat[index + count])
 
 
 def _resize(step: Step) -> Any:

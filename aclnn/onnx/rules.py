@@ -69,13 +69,13 @@ def misfit(step: Step, error: Exception, domain: str = "") -> AclnnError:
     'Range (r): delta is 0, must not be 0'
     """
     title = f"{step.kind} ({step.name})"
-    given = _named(step, domain)
-    for words in _broken(step, given):
+    value = _named(step, domain)
+    for words in _broken(step, value):
         return invalid(f"{title}: {words}")
     words = _words(error)
     if words.startswith(title):
         return invalid(words)
-    listed = ", ".join([*_listed(given), *_attributes(step)])
+    listed = ", ".join([*_listed(value), *_attributes(step)])
     return invalid(f"{title}: {words}" + (f"; given are {listed}" if listed else ""))
 
 
@@ -93,14 +93,14 @@ def _named(step: Step, domain: str) -> dict[str, Any]:
     schema = schema_of(domain, step.kind, step.opset)
     names = [] if schema is None else [one.name for one in schema.inputs]
     found = {}
-    for place, one in enumerate(step.inputs):
-        name = names[min(place, len(names) - 1)] if names else "input"
-        found[name if place < len(names) else f"{name}_{place}"] = one
+    for index, one in enumerate(step.inputs):
+        name = names[min(index, len(names) - 1)] if names else "input"
+        found[name if index < len(names) else f"{name}_{index}"] = one
     return found
 
 
-def _listed(given: dict[str, Any]) -> Iterator[str]:
-    for name, one in given.items():
+def _listed(arguments: dict[str, Any]) -> Iterator[str]:
+    for name, one in arguments.items():
         if one is None or not hasattr(one, "dtype"):
             continue
         known = not isinstance(one, TracedArray) and np.size(one) <= MOST_SHOWN
@@ -123,20 +123,20 @@ def _attributes(step: Step) -> Iterator[str]:
 # --- Rules ------------------------------------------------------------------------------------------
 
 
-def _broken(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _broken(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     """Rules of the standard that inputs and attributes break, in words."""
-    yield from _not_scalar(step, given)
-    yield from _of_axes(step, given)
+    yield from _not_scalar(step, arguments)
+    yield from _of_axes(step, arguments)
     if step.kind in _BROADCAST:
-        yield from _not_broadcast([one for one in given.values() if one is not None])
+        yield from _not_broadcast([one for one in arguments.values() if one is not None])
     if step.kind in _SIZES:
-        yield from _no_sizes(_SIZES[step.kind], _whole(given.get(_SIZES[step.kind])))
+        yield from _no_sizes(_SIZES[step.kind], _whole(arguments.get(_SIZES[step.kind])))
     if step.kind in _INDICES:
-        yield from _beyond(step, given)
+        yield from _beyond(step, arguments)
     yield from _of_windows(step)
     own = _OWN.get(step.kind)
     if own is not None:
-        yield from own(step, given)
+        yield from own(step, arguments)
 
 
 def _whole(one: Any) -> list[int] | None:
@@ -151,24 +151,24 @@ def _rank(step: Step) -> int | None:
     return len(first.shape) if hasattr(first, "shape") else None
 
 
-def _not_scalar(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _not_scalar(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     for name in _SCALARS.get(step.kind, ()):
-        one = given.get(name)
+        one = arguments.get(name)
         if one is not None and math.prod(one.shape) != 1:
             yield f"{name} has shape {list(one.shape)}, must be a scalar"
 
 
-def _of_axes(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _of_axes(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     rank = _rank(step)
     if rank is None or step.kind == "OneHot":  # which may put its axis after all others
         return
     axis = step.attribute("axis")
     if axis is None:
-        own = _whole(given.get("axis"))
+        own = _whole(arguments.get("axis"))
         axis = own[0] if own else None
     if isinstance(axis, int) and not -rank <= axis < max(rank, 1) + (step.kind == "Flatten"):
         yield f"axis is {axis}, must be from {-rank} to {rank - (step.kind != 'Flatten')}"
-    axes = step.attribute("axes") or _whole(given.get("axes")) or []
+    axes = step.attribute("axes") or _whole(arguments.get("axes")) or []
     most = rank + len(axes) if step.kind == "Unsqueeze" else rank
     for one in axes:
         if not -most <= one < most:
@@ -200,10 +200,10 @@ def _index_beyond(index: Any, size: int) -> Iterator[str]:
         yield f"an index is {wrong.reshape(-1)[0]}, must be from {-size} to {size - 1}"
 
 
-def _beyond(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _beyond(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     rank, axis = _rank(step) or 0, step.attribute("axis", 0)
     if rank:
-        yield from _index_beyond(given.get("indices"), step.inputs[0].shape[axis % rank])
+        yield from _index_beyond(arguments.get("indices"), step.inputs[0].shape[axis % rank])
 
 
 def _of_windows(step: Step) -> Iterator[str]:
@@ -224,14 +224,14 @@ def _of_windows(step: Step) -> Iterator[str]:
         yield f"pads is {list(pads)}, must have {2 * max(rank - 2, 0)} numbers"
 
 
-def _of_range(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    delta = given.get("delta")
+def _of_range(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    delta = arguments.get("delta")
     if delta is not None and not isinstance(delta, TracedArray) and not np.asarray(delta).any():
         yield f"delta is {np.asarray(delta).reshape(-1)[0]}, must not be 0"
 
 
-def _of_expand(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    shape, x = _whole(given.get("shape")), step.inputs[0]
+def _of_expand(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    shape, x = _whole(arguments.get("shape")), step.inputs[0]
     if shape is not None:
         for _ in _not_broadcast([x, np.broadcast_to(0, shape)]):
             yield (
@@ -239,14 +239,14 @@ def _of_expand(step: Step, given: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def _of_tile(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    repeats, rank = _whole(given.get("repeats")), _rank(step)
+def _of_tile(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    repeats, rank = _whole(arguments.get("repeats")), _rank(step)
     if repeats is not None and len(repeats) != rank:
         yield f"repeats is {repeats}, must have {rank} numbers"
 
 
-def _of_reshape(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    shape, x = step.attribute("shape") or _whole(given.get("shape")), step.inputs[0]
+def _of_reshape(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    shape, x = step.attribute("shape") or _whole(arguments.get("shape")), step.inputs[0]
     if shape is None:
         return
     sizes = list(shape)
@@ -262,11 +262,11 @@ def _of_reshape(step: Step, given: dict[str, Any]) -> Iterator[str]:
         yield f"shape is {list(shape)}, which {list(x.shape)} of {count} elements cannot have"
 
 
-def _of_slice(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _of_slice(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     known = {
         name: [*found]
         for name in ("starts", "ends", "axes", "steps")
-        if (found := step.attribute(name) or _whole(given.get(name))) is not None
+        if (found := step.attribute(name) or _whole(arguments.get(name))) is not None
     }
     if len({len(one) for one in known.values()}) > 1:
         yield f"{', '.join([f'{name} {one}' for name, one in known.items()])} must be as many"
@@ -274,14 +274,17 @@ def _of_slice(step: Step, given: dict[str, Any]) -> Iterator[str]:
         yield f"steps are {known['steps']}, must not be 0"
 
 
-def _of_squeeze(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    axes, shape = step.attribute("axes") or _whole(given.get("axes")) or (), step.inputs[0].shape
+def _of_squeeze(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    axes, shape = (
+        step.attribute("axes") or _whole(arguments.get("axes")) or (),
+        step.inputs[0].shape,
+    )
     for axis in axes:
         if shape[axis] != 1:
             yield f"axes are {list(axes)}, of which {axis} has {shape[axis]} elements, must have 1"
 
 
-def _of_places(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _of_places(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     """GatherND and ScatterND: each column of indices is one axis."""
     x, indices = step.inputs[:2]
     before, depth = step.attribute("batch_dims", 0), indices.shape[-1] if indices.shape else 0
@@ -294,14 +297,17 @@ def _of_places(step: Step, given: dict[str, Any]) -> Iterator[str]:
         yield from _index_beyond(np.asarray(indices)[..., n], x.shape[before + n])
 
 
-def _of_pad(step: Step, given: dict[str, Any]) -> Iterator[str]:
-    pads, axes = step.attribute("pads") or _whole(given.get("pads")), _whole(given.get("axes"))
+def _of_pad(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
+    pads, axes = (
+        step.attribute("pads") or _whole(arguments.get("pads")),
+        _whole(arguments.get("axes")),
+    )
     count = 2 * (_rank(step) or 0 if axes is None else len(axes))
     if pads is not None and len(pads) != min(count, MOST_READ):
         yield f"pads is {list(pads)}, must have {count} numbers"
 
 
-def _of_dtype(step: Step, given: dict[str, Any]) -> Iterator[str]:
+def _of_dtype(step: Step, arguments: dict[str, Any]) -> Iterator[str]:
     import onnx
 
     to = step.attribute("to")

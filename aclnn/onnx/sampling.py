@@ -57,9 +57,9 @@ class Beyond(NamedTuple):
 
     def element(self, at: Any) -> tuple[Any, Any]:
         """The elements at whole positions, and where there are any, None for everywhere."""
-        place = self.reflected(at) if self.mode == "reflection" else at
-        near = ours.clamp(place, 0.0, float(self.size - 1))
-        seen = ours.eq(near, place).astype(at.dtype) if self.mode == "zeros" else None
+        index = self.reflected(at) if self.mode == "reflection" else at
+        near = ours.clamp(index, 0.0, float(self.size - 1))
+        seen = ours.eq(near, index).astype(at.dtype) if self.mode == "zeros" else None
         return near.astype(np.int64), seen
 
 
@@ -87,8 +87,8 @@ def _taps(at: Any, mode: str, beyond: Beyond) -> list[tuple[Any, Any]]:
     weights = [1.0 - part, part] if mode == "linear" else _cubic_weights(part)
     found = []
     for shift, weight in enumerate(weights, 0 if mode == "linear" else -1):
-        place, seen = beyond.element(first + float(shift))
-        found.append((place, weight if seen is None else weight * seen))
+        index, seen = beyond.element(first + float(shift))
+        found.append((index, weight if seen is None else weight * seen))
     return found
 
 
@@ -107,7 +107,7 @@ def sampled(x: Any, at: Sequence[Any], mode: str, beyond: Sequence[Beyond]) -> A
     for taps in itertools.product(*every):
         index = reduce(
             lambda so_far, one: so_far * one[1] + one[0],
-            zip([place for place, _ in taps[1:]], sizes[1:], strict=True),
+            zip([position for position, _ in taps[1:]], sizes[1:], strict=True),
             taps[0][0],
         )
         wide = index.reshape(batch, 1, count).broadcast_to((batch, channels, count))
@@ -149,7 +149,7 @@ def _grid_sample(step: Step) -> Any:
 
 
 def _deformed_convolution(step: Step) -> Any:
-    x, weight, offset, bias, mask = (step.given(place) for place in range(5))
+    x, weight, offset, bias, mask = (step.given(index) for index in range(5))
     if x.ndim != 4:
         raise step.refused(f"inputs of {x.ndim} dimensions are not supported, only images")
     groups, parts = step.attribute("group", 1), step.attribute("offset_group", 1)
@@ -245,7 +245,7 @@ def _roi_align(step: Step) -> Any:
 
     def aligned(x: np.ndarray, regions: np.ndarray, batches: np.ndarray) -> np.ndarray:
         made = np.empty((len(regions), x.shape[1], rows, columns), np.float64)
-        for place, (region, batch) in enumerate(
+        for index, (region, batch) in enumerate(
             zip(regions.astype(np.float64), batches, strict=True)
         ):
             left, top, right, bottom = region * factor - (0.5 if is_half else 0.0)
@@ -256,11 +256,11 @@ def _roi_align(step: Step) -> Any:
             of_columns = _weights_of_bins(left, width, columns, ratio, x.shape[3])
             image = x[batch]
             if mode == "max":
-                made[place] = _largest_of_bins(image, of_rows, of_columns)
+                made[index] = _largest_of_bins(image, of_rows, of_columns)
                 continue
             by_row = _rows_of_bins(*of_rows, x.shape[2]).astype(np.float32)
             by_column = _rows_of_bins(*of_columns, x.shape[3]).astype(np.float32)
-            made[place] = by_row @ image.astype(np.float32) @ by_column.T
+            made[index] = by_row @ image.astype(np.float32) @ by_column.T
         return made
 
     shape = (regions.shape[0], x.shape[1], rows, columns)
@@ -287,7 +287,7 @@ def _max_roi_pool(step: Step) -> Any:
 
     def pooled(x: np.ndarray, regions: np.ndarray) -> np.ndarray:
         made = np.zeros((len(regions), x.shape[1], *sizes), x.dtype)
-        for place, region in enumerate(regions):
+        for index, region in enumerate(regions):
             batch = int(region[0])
             if not 0 <= batch < len(x):
                 raise step.refused(f"an image is {batch}, must be from 0 to {len(x) - 1}")
@@ -303,7 +303,7 @@ def _max_roi_pool(step: Step) -> Any:
             ]:
                 bin_ = x[batch, :, of_row, of_column]
                 if bin_.size:
-                    made[place, :, y, x_] = bin_.max((1, 2))
+                    made[index, :, y, x_] = bin_.max((1, 2))
         return made
 
     return as_step(step, pooled, [x, regions], (regions.shape[0], x.shape[1], *sizes), x.dtype)

@@ -66,10 +66,10 @@ def _scatter_elements(step: Step) -> Any:
 def _scatter_nd(step: Step) -> Any:
     x, index, updates = step.inputs
     reduction, depth = _reduction(step), index.shape[-1] if index.ndim else 0
-    wanted = (*index.shape[:-1], *x.shape[depth:])
-    if not index.ndim or depth > x.ndim or updates.shape != wanted:
+    requested = (*index.shape[:-1], *x.shape[depth:])
+    if not index.ndim or depth > x.ndim or updates.shape != requested:
         raise step.refused(
-            f"indices {list(index.shape)} in {list(x.shape)} need updates {list(wanted)}, given are "
+            f"indices {list(index.shape)} in {list(x.shape)} need updates {list(requested)}, given are "
             f"{list(updates.shape)}"
         )
     if reduction in ("none", "add") and depth:
@@ -186,8 +186,8 @@ def _center_crop_pad(step: Step) -> Any:
         if less > 0:
             x = x[(*[slice(None)] * axis, slice(less // 2, less // 2 + size))]
         else:
-            place = 2 * (x.ndim - 1 - axis)
-            ends[place : place + 2] = -less // 2, -less - -less // 2
+            index = 2 * (x.ndim - 1 - axis)
+            ends[index : index + 2] = -less // 2, -less - -less // 2
     return ours.constant_pad_nd(x, ends, 0) if any(ends) else x
 
 

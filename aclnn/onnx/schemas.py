@@ -42,10 +42,10 @@ def _spread(parameters: Sequence[Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _at(types: tuple[str, ...], place: int) -> str:
+def _at(types: tuple[str, ...], index: int) -> str:
     if types[-1:] == ("*",):
-        return types[min(place, len(types) - 2)]
-    return types[place] if place < len(types) else ""
+        return types[min(index, len(types) - 2)]
+    return types[index] if index < len(types) else ""
 
 
 def lacks_inputs(domain: str, kind: str, opset: int, names: Sequence[str]) -> bool:
@@ -59,8 +59,8 @@ def lacks_inputs(domain: str, kind: str, opset: int, names: Sequence[str]) -> bo
         return False
     last = len(schema.inputs) - 1
     return any(
-        not name and schema.inputs[min(place, last)].option.name != "Optional"
-        for place, name in enumerate(names)
+        not name and schema.inputs[min(index, last)].option.name != "Optional"
+        for index, name in enumerate(names)
     )
 
 
@@ -75,17 +75,17 @@ def result_dtypes(
     >>> result_dtypes("", "Pow", 21, [int32, float32], 1), result_dtypes("", "Less", 21, [int32] * 2, 1)
     ([dtype('int32')], [dtype('bool')])
     """
-    taken, given = _of_types(domain, kind, opset)
-    if not given:
+    taken, value = _of_types(domain, kind, opset)
+    if not value:
         return [None] * n_outputs
     known = {
-        _at(taken, place): dtype
-        for place, dtype in reversed([*enumerate(inputs)])
+        _at(taken, index): dtype
+        for index, dtype in reversed([*enumerate(inputs)])
         if dtype is not None
     }
     found: list[np.dtype | None] = []
-    for place in range(n_outputs):
-        name = _at(given, place)
+    for index in range(n_outputs):
+        name = _at(value, index)
         found.append(known.get(name) or _FIXED.get(name) or _only_type(domain, kind, opset, name))
     return found
 

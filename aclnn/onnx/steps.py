@@ -56,9 +56,9 @@ class Step:
     n_outputs: int = 1
     anchor: TracedArray | None = None
 
-    def given(self, place: int) -> Any:
+    def given(self, index: int) -> Any:
         """An input, None where it is left out."""
-        return self.inputs[place] if place < len(self.inputs) else None
+        return self.inputs[index] if index < len(self.inputs) else None
 
     def attribute(self, name: str, default: Any = None) -> Any:
         return self.attributes.get(name, default)
@@ -69,26 +69,26 @@ class Step:
             raise self.refused(f"it has no attribute {name}")
         return self.attributes[name]
 
-    def constant(self, place: int, name: str = "") -> Any:
+    def constant(self, index: int, name: str = "") -> Any:
         """Constant that a plan depends on: an attribute in old versions, else an input that must be known."""
         if name in self.attributes:
             return np.asarray(self.attributes[name])
-        found = self.given(place)
+        found = self.given(index)
         if isinstance(found, TracedArray):
-            raise NeededError([place])
+            raise NeededError([index])
         return found
 
-    def whole(self, place: int, name: str = "") -> tuple[int, ...] | None:
+    def whole(self, index: int, name: str = "") -> tuple[int, ...] | None:
         """Integers that plans depend on, or None where there are none."""
-        found = self.constant(place, name)
+        found = self.constant(index, name)
         return None if found is None else tuple([int(one) for one in np.atleast_1d(found)])
 
-    def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
-        found = self.constant(place, name)
+    def scalar(self, index: int, name: str = "", default: Any = None) -> Any:
+        found = self.constant(index, name)
         if found is None:
             return default
         if np.size(found) != 1:
-            what = name or f"input {place}"
+            what = name or f"input {index}"
             raise self.broken(f"{what} has shape {list(np.shape(found))}, must be a scalar")
         return np.asarray(found).reshape(-1)[0].item()
 

@@ -45,7 +45,7 @@ def executor_to_onnx(executor: Any, as_built: bool = False) -> bytes:
     scalars = getattr(executor.operator, "scalars", ())
     numbers = [executor.options[one.role] for one in scalars]
     plan = None if as_built else executor.plan
-    weights = {graph.inputs[place]: array for place, array in executor._reached().items()}
+    weights = {graph.inputs[index]: array for index, array in executor._reached().items()}
     return graph_to_onnx(graph, plan, numbers, executor.operator.name, weights)
 
 
@@ -176,9 +176,9 @@ class _Writer:
             if move.operator == "Transpose":
                 tensor = self.emit("Transpose", [tensor], stem=value.name, perm=move.numbers[0])
                 continue
-            given = [self.constant(one, "int64") for one in move.numbers]
-            given += [self.constant(move.table, "int64")] if move.table is not None else []
-            tensor = self.emit(move.operator, [tensor, *given], stem=value.name)
+            args = [self.constant(one, "int64") for one in move.numbers]
+            args += [self.constant(move.table, "int64")] if move.table is not None else []
+            tensor = self.emit(move.operator, [tensor, *args], stem=value.name)
         return tensor
 
     def target(self, value: Value) -> str:
@@ -331,7 +331,7 @@ class _Writer:
         steps = [made, node.attr("result_dtype", made), value.dtype.name]
         if made == "bool":
             steps = [made, value.dtype.name]
-        return [step for place, step in enumerate(steps) if not place or step != steps[place - 1]]
+        return [step for index, step in enumerate(steps) if not index or step != steps[index - 1]]
 
     def rounded(self, node: Node, value: Value, tensor: str, made: str) -> str:
         *steps, last = self.steps_of(node, value, made)
@@ -387,11 +387,11 @@ class _Writer:
             },
         )
 
-    def number(self, given: Any) -> Any:
+    def number(self, argument: Any) -> Any:
         """A number of a node: a constant, or one that a run is given, in its form."""
-        if not isinstance(given, Argument):
-            return given
-        value, form = self.numbers[given.place // 3], given.place % 3
+        if not isinstance(argument, Argument):
+            return argument
+        value, form = self.numbers[argument.place // 3], argument.place % 3
         value = 0 if value is None else value
         return int(value) if form == 2 else float(np.float32(value)) if form == 0 else float(value)
 
@@ -399,24 +399,24 @@ class _Writer:
         self, formula: Formula, operands: list[str], numbers: dict[str, Any], names: list[str],
         dtype: str,
     ) -> None:  # fmt: skip
-        given = dict(zip(formula.operands, operands, strict=True))
+        args = dict(zip(formula.operands, operands, strict=True))
         for name in formula.numbers:
             whole = name in PLACES
             if any(name in one.inputs for one in formula.body):
                 value = numbers[name][0] if self.is_scalar(formula, name) else numbers[name]
-                given[name] = self.constant(value, "int64" if whole else dtype)
+                args[name] = self.constant(value, "int64" if whole else dtype)
         if formula.is_standard:
             (one,) = formula.body
             attributes = {
                 key: numbers[value.name] if isinstance(value, Number) else value
                 for key, value in one.attributes
             }
-            inputs = [given[str(name)] for name in one.inputs]
+            inputs = [args[str(name)] for name in one.inputs]
             self.emit(one.operator, inputs, names, **attributes)
             return
-        self.functions.setdefault(formula.name, self.function(formula, [*given]))
+        self.functions.setdefault(formula.name, self.function(formula, [*args]))
         missing = [""] * (len(formula.results) - len(names))
-        self.emit(formula.name, [*given.values()], [*names, *missing], DOMAIN)
+        self.emit(formula.name, [*args.values()], [*names, *missing], DOMAIN)
 
     def is_scalar(self, formula: Formula, name: str) -> bool:
         return name == "axes" and formula.body[-1].operator == "CumSum"
@@ -431,12 +431,12 @@ class _Writer:
 
     def instruction(self, one: Instruction, like: str) -> Iterator[Any]:
         helper, inputs = self.helper, []
-        for place, given in enumerate(one.inputs):
-            if isinstance(given, str):
-                inputs.append(given)
+        for index, value in enumerate(one.inputs):
+            if isinstance(value, str):
+                inputs.append(value)
                 continue
-            name = f"{one.outputs[0]}_{place}"
-            tensor = helper.make_tensor("value", self.onnx.TensorProto.DOUBLE, [], [given])
+            name = f"{one.outputs[0]}_{index}"
+            tensor = helper.make_tensor("value", self.onnx.TensorProto.DOUBLE, [], [value])
             yield helper.make_node("Constant", [], [f"{name}_double"], value=tensor)
             yield helper.make_node("CastLike", [f"{name}_double", like], [name])
             inputs.append(name)
