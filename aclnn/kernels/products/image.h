@@ -223,9 +223,11 @@ INLINED vecf image_seconds(vecf a, vecf b, const int from) {
     const vecf mixed = from ? _mm256_shuffle_ps(a, b, 0xdd) : _mm256_shuffle_ps(a, b, 0x88);
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
 #else
-    float made[F32_LANES];
-    for (int i = 0; i < F32_LANES / 2; i++)
-        made[i] = a[2 * i + from], made[F32_LANES / 2 + i] = b[2 * i + from];
+    float both[2 * F32_LANES], made[F32_LANES];
+    vf_store(both, a);
+    vf_store(both + F32_LANES, b);
+    for (int i = 0; i < F32_LANES; i++)
+        made[i] = both[2 * i + from];
     return vf_load(made);
 #endif
 }

@@ -132,7 +132,7 @@ INLINED vecf vf_from_bool(const void *p) {
 INLINED void vf_store_bool(void *p, vecf x) {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
 }
-#elif LANES == 8
+#elif defined(__AVX2__)
 INLINED vecf vf_from_bool(const void *p) {
     __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
     return vf_truth(vf_is_nonzero(_mm256_cvtepi32_ps(wide)));
