@@ -207,7 +207,7 @@ from aclnn.kernels.simd.exact cimport (
     CHOICE_DOMAIN, EXACT_DOMAIN, FLOAT_DOMAIN, ONCE_ROUNDED_DOMAIN, half_domain, in_range_domain,
     is_short, tracked, tracked_where,
 )
-from aclnn.kernels.simd.forms cimport (
+from aclnn.kernels.simd.variants cimport (
     lanes_beyond, lanes_within, pair_exactly, pair_rounded, prefetch_from, unusual_lanes,
     vf_is_nonzero,
 )

@@ -21,7 +21,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from aclnn._kernels cimport load_of, store_of
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.exactly cimport times_sigma
+from aclnn.kernels.shared_formulas cimport times_sigma
 from aclnn.kernels.instruction_sets cimport SETS_BUILT, set_in_use, take_set, use_set
 from aclnn.kernels.products.blocks cimport block_t, divide_scratch, few_of, multiply_fn
 from aclnn.kernels.products.direct cimport (

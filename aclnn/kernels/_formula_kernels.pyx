@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t  # no-cython-lint: what is included n
 
 cimport aclnn.kernels.activations as activations  # no-cython-lint: as above
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: as above
-from aclnn.kernels.exactly cimport canonical  # no-cython-lint: as above
+from aclnn.kernels.shared_formulas cimport canonical  # no-cython-lint: as above
 from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
 from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: as above
 from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_set

@@ -27,7 +27,7 @@ from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_s
 from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
 from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked, tracked_where  # no-cython-lint
-from aclnn.kernels.simd.forms cimport pair_exactly, pair_rounded  # no-cython-lint: as above
+from aclnn.kernels.simd.variants cimport pair_exactly, pair_rounded  # no-cython-lint: as above
 from aclnn.kernels.recompute cimport enqueue_found, pending_t, recompute_pending
 from aclnn.kernels.simd.loop_args cimport (
     BF16,

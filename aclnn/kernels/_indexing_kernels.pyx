@@ -558,7 +558,7 @@ cdef int spread_counts(const array_view *views, const void *given, const void *p
     return 0
 
 
-cdef extern from "fused.h" nogil:
+cdef extern from "fma.h" nogil:
     double fused_multiply_add(double a, double b, double c)
 
 cdef enum:

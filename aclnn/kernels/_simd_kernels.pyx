@@ -13,7 +13,7 @@ from libc.stdint cimport uint16_t
 
 from aclnn.kernels.instruction_sets cimport SETS, SETS_BUILT, set_in_use, take_set
 from aclnn.kernels.simd.exact cimport exact_is_exceptional, scaled_is_exceptional
-from aclnn.kernels.simd.forms cimport (
+from aclnn.kernels.simd.variants cimport (
     form_loop,
     run_form_bf16,
     run_form_f16,

@@ -8,7 +8,7 @@ know (`VectorForm`).
 
 from libc.math cimport INFINITY, NAN, fabs
 
-from aclnn.kernels.exactly cimport STICKY, ordered, product_to_odd, times_slope, times_sum
+from aclnn.kernels.shared_formulas cimport STICKY, ordered, product_to_odd, times_slope, times_sum
 from aclnn.kernels.numbers cimport (
     add,
     add_all,

@@ -26,7 +26,7 @@ them); what it cannot round with certainty, the double form here decides.
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t
 
-from aclnn.kernels.exactly cimport (
+from aclnn.kernels.shared_formulas cimport (
     STICKY,
     canonical,
     decay_of,

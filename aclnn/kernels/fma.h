@@ -3,8 +3,8 @@
    Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
    IEEE Transactions on Computers 57 (2008). Numbers beyond 2^970 are rounded twice, as are products below
    2^-960, whose errors double precision cannot hold. */
-#ifndef ACLNN_KERNELS_FUSED_H
-#define ACLNN_KERNELS_FUSED_H
+#ifndef ACLNN_KERNELS_FMA_H
+#define ACLNN_KERNELS_FMA_H
 
 #include <stdint.h>
 #include <string.h>
