@@ -205,7 +205,7 @@ def _result_of(
         tuple(range(result.ndim)),
         blocks,
         tuple(range(blocks.ndim)),
-        place=index,
+        index=index,
         adjust_chunks={axis: sizes[axis] for axis in other if axis in sizes},
         dtype=result.dtype,
         meta=np.empty((0,) * result.ndim, result.dtype),
