@@ -79,6 +79,8 @@ def turns(path: Path, given: dict[str, Any], args: argparse.Namespace) -> dict[s
     found: list[list[float]] = [[], []]
     for _ in range(args.rounds):
         for call, times in zip(calls, found, strict=True):
+            # The other one's threads wait for further work on the CPUs, for some milliseconds.
+            time.sleep(0.05 if args.threads > 1 else 0)
             begin = clock()
             call()
             times.append(clock() - begin)
